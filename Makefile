@@ -1,0 +1,48 @@
+# Everything runs in .venv, made on first use from Python >= 3.11 (set PYTHON to choose another).
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+EXTRAS ?=
+comma  := ,
+WORKERS ?= 2
+
+.PHONY: demo test lint bench soak docs rates clean
+
+demo: $(VENV)/.core
+	$(BIN)/gordan demo
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest -n $(WORKERS) -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/rounds.py
+
+soak: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak tests --soak
+
+rates: $(VENV)/.bench
+	$(BIN)/python examples/rates.py --out docs/rates
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) docs/_build
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gordan needs Python 3.11 or newer; set PYTHON=/path/to/python3")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.test $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*$(if $(EXTRAS),$(comma)$(EXTRAS))]'
+	touch $@

@@ -1,0 +1,5 @@
+"""The command line: `gordan demo`, for now."""
+
+from gordan.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,59 @@
+"""The typer application."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import gordan
+from gordan import datasets
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Maximum-margin separators with a certified interval for the margin.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"gordan {gordan.__version__}")
+        raise typer.Exit()
+
+
+@app.command()
+def demo(rounds: int = typer.Option(2000, min=1, help="Rounds to play.")) -> None:
+    """Play three methods on iris (setosa against the rest) and show how the margin bracket closes."""
+    X, y = datasets.iris()
+    A, halves = X * y[:, None], y < 0
+    table = Table(title=f"iris, setosa against the rest: {X.shape[0]} rows, {X.shape[1]} columns, free intercept")
+    table.add_column("method")
+    for heading in ("passes", "margin between", "gap", "theorem", "ms"):
+        table.add_column(heading, justify="right")
+    for name in ("normalized_gradient_descent", "mirror_prox_perceptron", "smooth_perceptron"):
+        gordan.play(A, name, 1, halves=halves)  # compiles the kernels, which is not what the table times
+        trace = gordan.play(A, name, rounds, halves=halves)
+        lower, upper = trace.bracket
+        table.add_row(
+            name.replace("_", " "),
+            f"{trace.passes[-1]:.0f}",
+            f"{lower:.5f} {upper:.5f}",
+            f"{trace.gap[-1]:.0e}",
+            "-" if trace.bound is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
+            f"{1000 * trace.seconds[-1]:.0f}",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        "Three brackets for one number: the largest margin of any separator, in cm.\n"
+        "gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after this many rounds."
+    )
+
+
+def main() -> None:
+    """Entry point of the `gordan` command."""
+    app()

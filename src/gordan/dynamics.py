@@ -1,0 +1,312 @@
+"""Protocol 1, and the one loop that drives it and every published form.
+
+A *form* can play one round: `Protocol1` lets two learners move, a published form takes the step its authors printed. The
+loop keeps the weighted sums (memory O(n + d), whatever the number of rounds) and measures at recorded rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.game import Game
+from gordan.learners import Anchor, Hint, Learner
+from gordan.trace import Moment, Trace
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a published form would return now: w = factor · w̄_t (factor None where no game is played), and min_p pᵀAw, where
+    the round's pass has told it."""
+
+    w: Array
+    lowest: float | None
+    factor: float | None
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round did.
+
+    α_t, w_t (None for a baseline), p_t, Aᵀp_t; A w_t where it was computed; the output of a published form, and whether it has
+    nothing left to do. `p_bar` where the form keeps the average itself.
+    """
+
+    alpha: float
+    w: Array | None
+    p: Array
+    combination: Array
+    scores: Array | None = None
+    output: Output | None = None
+    p_bar: Array | None = None
+    finished: bool = False
+
+
+class Form(Protocol):
+    """A way to play: the game, a starting state, and one round."""
+
+    @property
+    def game(self) -> Game:
+        """The game that is played (for a baseline: whose bracket is measured)."""
+        ...
+
+    def start(self) -> Any:
+        """The state before round 1."""
+        ...
+
+    def round(self, state: Any, t: int) -> tuple[Any, Round]:
+        """Round t: the state after it and what was played."""
+        ...
+
+
+@dataclass(frozen=True)
+class Players:
+    """State of Protocol 1: both learners', and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
+
+    w: Any
+    p: Any
+    w_loss: Array
+    p_loss: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol1:
+    """Two learners, an order of play and a weight sequence.
+
+    In round t the first player moves, the other sees its loss and moves; ℓ_t(p) = g(w_t, p), h_t(w) = -g(w, p_t), both with
+    weight α_t. Before round 1: p_0, w_0 = 0, and the losses they cause.
+
+    Implements: Protocol 1
+    """
+
+    game: Game
+    w: Learner
+    p: Learner
+    first: Literal["w", "p"]
+    weight: Callable[[int], float]
+
+    def __post_init__(self) -> None:
+        if (self.w if self.first == "w" else self.p).hint == "current":
+            raise InputError(f"the {self.first}-player moves first, so it cannot know the current loss; use hint 'last'")
+
+    def start(self) -> Players:
+        """Both learners' states, and the losses of w_0 = 0 and p_0 (a pass, where the w-player wants a hint of it)."""
+        rows = self.game.rows
+        first_loss = -rows.combine(self.game.p0) if self.w.hint == "last" else np.zeros(rows.d)
+        return Players(self.w.start(), self.p.start(), first_loss, np.zeros(rows.n))
+
+    def round(self, state: Players, t: int) -> tuple[Players, Round]:
+        """Round t."""
+        rows, alpha = self.game.rows, self.weight(t)
+        # the guesses that need no move of this round
+        w_guess = self._guess(self.w.hint, state.w_loss, lambda: -rows.combine(_anchor(state.p).point))
+        p_guess = self._guess(self.p.hint, state.p_loss, lambda: rows.scores(_anchor(state.w).point))
+        # the first player moves, the second sees its loss and moves
+        if self.first == "w":
+            w = self.w.play(state.w, alpha, w_guess)
+            scores = rows.scores(w)
+            p = self.p.play(state.p, alpha, scores if self.p.hint == "current" else p_guess)
+            combination = rows.combine(p)
+        else:
+            p = self.p.play(state.p, alpha, p_guess)
+            combination = rows.combine(p)
+            w = self.w.play(state.w, alpha, -combination if self.w.hint == "current" else w_guess)
+            scores = rows.scores(w)
+        # both learn
+        after = Players(
+            self.w.update(state.w, alpha, -combination, w),
+            self.p.update(state.p, alpha, scores, p),
+            -combination,
+            scores,
+        )
+        return after, Round(alpha, w, p, combination, scores)
+
+    @staticmethod
+    def _guess(hint: Hint, last: Array, at_anchor: Callable[[], Array]) -> Array | None:
+        if hint == "last":
+            return last
+        return at_anchor() if hint == "anchor" else None
+
+
+def _anchor(state: Any) -> Anchor:
+    if not isinstance(state, Anchor):
+        raise InputError("the hint 'anchor' needs an opponent that plays mirror descent")
+    return state
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The loop's memory: weighted sums over the rounds so far. A new one is made each round, so that an interrupt between any
+    two instructions leaves the last complete round."""
+
+    weight: float = 0.0
+    w: Array | float = 0.0
+    p: Array | float = 0.0
+    combination: Array | float = 0.0
+    scores: Array | float = 0.0
+    value: float = 0.0
+    penalty: float = 0.0
+
+    def after(self, game: Game, round: Round) -> Sums:
+        """The sums with one more round."""
+        alpha = round.alpha
+        combination = self.combination + alpha * round.combination
+        p = self.p if round.p_bar is not None else self.p + alpha * round.p
+        if round.w is None:
+            return replace(self, weight=self.weight + alpha, p=p, combination=combination)
+        penalty = game.penalty(round.w)
+        return Sums(
+            self.weight + alpha,
+            self.w + alpha * round.w,
+            p,
+            combination,
+            0.0 if round.scores is None else self.scores + alpha * round.scores,
+            self.value + alpha * (float(round.w @ round.combination) - penalty),
+            self.penalty + alpha * penalty,
+        )
+
+
+@dataclass(frozen=True)
+class Best:
+    """The bracket so far, and the vectors behind it. γ* ≥ 0 always: w = 0 shows it."""
+
+    lower: float
+    upper: float
+    w: Array
+    p: Array | None = None
+
+    def with_lower(self, lower: float, w: Array) -> Best:
+        """This or the better lower bound."""
+        return replace(self, lower=lower, w=w) if lower > self.lower else self
+
+    def with_upper(self, upper: float, p: Array) -> Best:
+        """This or the better upper bound."""
+        return replace(self, upper=upper, p=p) if upper < self.upper else self
+
+
+def run(
+    form: Form,
+    rounds: int,
+    *,
+    record: Collection[int],
+    scale: float = 1.0,
+    bound: Callable[[int, float], float] | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[Moment], object] | None = None,
+    name: str = "custom",
+    form_name: str = "game",
+) -> Trace:
+    """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
+
+    The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
+    Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone,
+    or on Ctrl-C; always after a complete round.
+    """
+    game, rows = form.game, form.game.rows
+    started, looking, looked = time.perf_counter(), 0.0, 0.0
+    passes_before = rows.passes
+    moments: list[Moment] = []
+    best = Best(0.0, np.inf, np.zeros(rows.d))
+    status = "rounds"
+    t, sums, round = 0, Sums(), None
+
+    def look(t: int, round: Round, sums: Sums) -> Moment:
+        """Measure after round t; what this costs is not charged to the method."""
+        nonlocal best, looking, looked
+        begin, passes = time.perf_counter(), rows.passes - looked
+        moment, best = _measure(game, round, sums, best, scale, t)
+        looked = rows.passes - passes
+        moment = replace(
+            moment,
+            bound=None if bound is None else bound(t, game.D),
+            passes=passes - passes_before,
+            seconds=begin - started - looking,
+        )
+        looking += time.perf_counter() - begin
+        return moment
+
+    try:
+        state = form.start()
+        for t_next in range(1, rounds + 1):
+            state, played = form.round(state, t_next)
+            t, sums, round = t_next, sums.after(game, played), played
+            over_time = time_limit is not None and time.perf_counter() - started - looking >= time_limit
+            if t in record or t == rounds or round.finished or over_time:
+                moments.append(look(t, round, sums))
+                if round.finished:
+                    status = "finished"
+                    break
+                if over_time:
+                    status = "time-limit"
+                    break
+                if callback is not None and callback(moments[-1]):
+                    status = "callback"
+                    break
+    except KeyboardInterrupt:
+        if round is None:  # not one round was played: there is nothing to keep
+            raise
+        status = "interrupted"
+        if not moments or moments[-1].t != t:
+            moments.append(look(t, round, sums))
+
+    assert round is not None
+    output = round.output
+    return Trace.of(
+        moments,
+        method=name,
+        form=form_name,
+        norm=float(game.norm),
+        n=rows.n,
+        d=rows.d,
+        scale=scale,
+        status=status,
+        w=sums.w / sums.weight if output is None else output.w,
+        p=round.p,
+        w_bar=None if round.w is None else sums.w / sums.weight,
+        p_bar=_p_bar(round, sums),
+        w_best=best.w,
+        p_best=best.p,
+    )
+
+
+def _p_bar(round: Round, sums: Sums) -> Array:
+    return np.asarray(sums.p / sums.weight) if round.p_bar is None else round.p_bar
+
+
+def _measure(game: Game, round: Round, sums: Sums, best: Best, scale: float, t: int) -> tuple[Moment, Best]:
+    """Everything a moment holds but bound, passes and seconds; and the bracket with this round in it."""
+    combination = np.asarray(sums.combination / sums.weight)
+    p_bar = _p_bar(round, sums)
+    w_bar = None if round.w is None else np.asarray(sums.w / sums.weight)
+    if round.output is None:
+        assert w_bar is not None
+        output = Output(w_bar, None, 1.0)
+    else:
+        output = round.output
+    w, lowest = output.w, output.lowest
+    if lowest is None and round.scores is not None and output.factor is not None:
+        lowest = output.factor * game.p_set.lowest(np.asarray(sums.scores / sums.weight))
+    elif lowest is None:
+        lowest = game.p_set.lowest(game.rows.scores(w))
+    normalized = scale * game.lower(w, lowest)
+    best = best.with_lower(normalized, w)
+    best = best.with_upper(scale * game.upper(combination), p_bar)
+    best = best.with_upper(scale * game.upper(round.combination), round.p)
+
+    m = dual = regret_w = regret_p = None
+    if w_bar is not None and output.factor is not None:
+        lowest_bar = lowest / output.factor
+        m, dual = game.m(w_bar, lowest_bar), game.dual(combination)
+        regret_w = sums.weight * dual - sums.value
+        regret_p = sums.value - (sums.weight * lowest_bar - sums.penalty)
+    moment = Moment(
+        t, scale * lowest, normalized, best.lower, best.upper, m, dual, regret_w, regret_p, sums.weight,
+        None, 0.0, 0.0, round.w, round.p, w, p_bar,
+    )  # fmt: skip
+    return moment, best

@@ -1,0 +1,125 @@
+"""The game max_w min_p g(w, p) over rows: g = pᵀAw - curvature · ½‖w‖_q².
+
+`curvature` 1 is the regularized game of Algorithms 1-3, where max_w g(w, p) = ½‖Aᵀp‖_p² and max_w m(w) = γ*²/2;
+`curvature` 0 is the bilinear game on a ball, where both are margins themselves. Numbers here are floating-point estimates:
+they steer, they do not prove.
+
+Implements: Problem (2)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.geometry import Ball, Simplex, SquaredNorm, dual_exponent, norm
+from gordan.rows import Rows
+
+
+@dataclass(frozen=True)
+class Response:
+    """The p-player's smoothed answer to v: p, Aᵀp, the scores A v, the lowest p·Av over P, and log Σ p_0i e^{-A_i·v}.
+
+    `log_risk` is None under caps or halves, where the sum has no such meaning.
+    """
+
+    p: Array
+    log_p: Array
+    combination: Array
+    scores: Array
+    lowest: float
+    log_risk: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """max_{w∈W} min_{p∈P} pᵀAw - curvature · ½‖w‖_q², with 1/norm + 1/q = 1.
+
+    Parameters
+    ----------
+    rows : the rows A, of norm at most 1 for the theorems to hold as stated.
+    p_set : P.
+    p0 : the p-player's starting point, inside P and positive.
+    norm : the norm p of feature space, at least 2.
+    curvature : 1 (regularized) or 0 (bilinear).
+    radius : of W = {‖w‖_q ≤ radius}; infinite for R^d.
+    """
+
+    rows: Rows
+    p_set: Simplex
+    p0: Array
+    norm: float = 2.0
+    curvature: float = 1.0
+    radius: float = math.inf
+
+    @property
+    def q(self) -> float:
+        """The dual exponent, in which w is measured."""
+        return dual_exponent(self.norm)
+
+    @cached_property
+    def w_set(self) -> Ball:
+        """W."""
+        return Ball(self.rows.d, self.q, self.radius)
+
+    @cached_property
+    def w_curvature(self) -> SquaredNorm | None:
+        """The part of the w-player's loss that is not linear."""
+        return SquaredNorm(self.q, self.curvature) if self.curvature else None
+
+    @cached_property
+    def log_p0(self) -> Array:
+        """log p_0."""
+        return np.log(self.p0)
+
+    @cached_property
+    def D(self) -> float:
+        """max_p D_E(p, p_0), the log n of the theorems; at least log 2, since step sizes divide by it."""
+        return max(self.p_set.diameter(self.p0), math.log(2))
+
+    def penalty(self, w: Array) -> float:
+        """curvature · ½‖w‖_q²."""
+        return self.curvature * 0.5 * norm(w, self.q) ** 2 if self.curvature else 0.0
+
+    def value(self, w: Array, combination: Array) -> float:
+        """g(w, p), from Aᵀp."""
+        return float(w @ combination) - self.penalty(w)
+
+    def m(self, w: Array, lowest: float) -> float:
+        """m(w) = min_p g(w, p), from the lowest p·Aw."""
+        return lowest - self.penalty(w)
+
+    def dual(self, combination: Array) -> float:
+        """max_w g(w, p), from Aᵀp: ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm at most 1)."""
+        length = norm(combination, self.norm)
+        return 0.5 * length**2 / self.curvature if self.curvature else length
+
+    def lower(self, w: Array, lowest: float) -> float:
+        """γ(w)/‖w‖_q, which no larger margin contradicts: γ* is at least this. 0 for w = 0."""
+        length = norm(w, self.q)
+        return lowest / length if length > 0 else 0.0
+
+    def upper(self, combination: Array) -> float:
+        """‖Aᵀp‖_p, which γ* cannot exceed."""
+        return norm(combination, self.norm)
+
+    def respond(self, v: Array, log_p0: Array | None = None) -> Response:
+        """argmin_{p∈P} pᵀAv + D_E(p, p_0): one fused pass; two where caps need all scores first."""
+        anchor = self.log_p0 if log_p0 is None else log_p0
+        if self.p_set.caps is not None:
+            scores = self.rows.scores(v)
+            log_p = self.p_set.log_softmax(anchor - scores)
+            p = np.exp(log_p)
+            return Response(p, log_p, self.rows.combine(p), scores, self.p_set.lowest(scores), None)
+        soft = self.rows.softmin(v, anchor, self.p_set.halves)
+        if self.p_set.halves is None:
+            log_p = anchor - soft.scores
+            log_p -= soft.log_total[0]
+            return Response(np.exp(log_p), log_p, soft.combination, soft.scores, float(soft.lowest[0]), float(soft.log_total[0]))
+        log_p = anchor - soft.scores - (soft.log_total + math.log(2))[self.p_set.halves]
+        lowest = 0.5 * float(np.sum(soft.lowest))
+        return Response(np.exp(log_p), log_p, soft.combination, soft.scores, lowest, None)

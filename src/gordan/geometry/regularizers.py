@@ -1,0 +1,92 @@
+"""The regularizers, each with its mirror map: argmin over a set of R(z) - ⟨θ, z⟩, and the gradient of R there.
+
+With it every learner's argmin is one call. For a loss ⟨c, z⟩ and a reference z_0,
+
+    argmin_z  η⟨c, z⟩ + D_R(z, z_0)  =  mirror(set, ∇R(z_0) - η c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.geometry.sets import Ball, Domain, Simplex, dual_exponent, dual_vector, norm
+
+
+class Regularizer(Protocol):
+    """A convex function R with what the learners need of it."""
+
+    def value(self, z: Array) -> float:
+        """R(z)."""
+        ...
+
+    def gradient(self, z: Array) -> Array:
+        """∇R(z)."""
+        ...
+
+    def divergence(self, z: Array, y: Array) -> float:
+        """D_R(z, y) = R(z) - R(y) - ⟨∇R(y), z - y⟩."""
+        ...
+
+    def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
+        """argmin_{z in domain} R(z) - ⟨θ, z⟩, and ∇R at it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """E(p) = Σ p_i log p_i, 1-strongly convex in ‖·‖₁ on any simplex of mass 1."""
+
+    def value(self, z: Array) -> float:
+        return float(np.sum(_times_log(z, z)))
+
+    def gradient(self, z: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return 1.0 + np.log(z)
+
+    def divergence(self, z: Array, y: Array) -> float:
+        return float(np.sum(_times_log(z, z) - _times_log(z, y) - z + y))
+
+    def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
+        """p_i ∝ e^{θ_i}, at most its cap. The gradient is known by its logarithm, so weights that underflow come back."""
+        if not isinstance(domain, Simplex):
+            raise InputError("the entropy needs a simplex; use SquaredNorm for w")
+        log_p = domain.log_softmax(theta)
+        return np.exp(log_p), 1.0 + log_p
+
+
+@dataclass(frozen=True)
+class SquaredNorm:
+    """R(w) = scale · ½‖w‖_q²; with scale = 1/(q-1) it is 1-strongly convex in ‖·‖_q for 1 < q ≤ 2."""
+
+    q: float = 2.0
+    scale: float = 1.0
+
+    def value(self, z: Array) -> float:
+        return self.scale * 0.5 * norm(z, self.q) ** 2
+
+    def gradient(self, z: Array) -> Array:
+        return self.scale * dual_vector(z, self.q)
+
+    def divergence(self, z: Array, y: Array) -> float:
+        return self.value(z) - self.value(y) - float(self.gradient(y) @ (z - y))
+
+    def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
+        """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; on a simplex (q = 2) the nearest point to θ/scale."""
+        target = theta if self.scale == 1 else theta / self.scale
+        if isinstance(domain, Ball) and (domain.q == self.q or domain.radius == np.inf):
+            z = domain.clip(dual_vector(target, dual_exponent(self.q)))
+        elif isinstance(domain, Simplex) and self.q == 2:
+            z = domain.project(target)
+        else:
+            raise InputError(f"no argmin of ½‖·‖_{self.q:g}² over {domain!r}; use a ball of the same q, or q = 2")
+        return z, self.gradient(z)
+
+
+def _times_log(z: Array, y: Array) -> Array:
+    """z log y, with 0 log 0 = 0."""
+    return z * np.log(y, out=np.zeros_like(y), where=z > 0)

@@ -1,0 +1,215 @@
+"""The sets: one simplex for the p-player, one ball for the w-player."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex:
+    """P = {p ≥ 0, Σp = 1, p_i ≤ caps_i}; with `halves`, mass ½ on each of two halves (the free intercept).
+
+    Parameters
+    ----------
+    n : number of rows.
+    caps : upper bound for each p_i, or None. `cap_i = c_i/(ν Σc)` is the ν soft margin.
+    halves : 0 or 1 for each row, or None.
+
+    >>> Simplex(4, caps=np.full(4, 0.5)).lowest(np.array([3.0, 1.0, 2.0, 9.0]))
+    1.5
+    """
+
+    n: int
+    caps: Array | None = None
+    halves: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.halves is not None:
+            halves = np.asarray(self.halves)
+            if halves.shape != (self.n,) or not np.isin(halves, (0, 1)).all():
+                raise InputError(f"halves must hold 0 or 1 for each of the {self.n} rows; got shape {halves.shape}")
+            if halves.all() or not halves.any():
+                raise InputError("both halves need at least one row; halves is all the same")
+            object.__setattr__(self, "halves", np.ascontiguousarray(halves, dtype=np.int8))
+        if self.caps is not None:
+            caps = np.asarray(self.caps, dtype=np.float64)
+            if caps.shape != (self.n,):
+                raise InputError(f"caps must hold one number for each of the {self.n} rows; got shape {caps.shape}")
+            if not (caps > 0).all():
+                row = int(np.flatnonzero(~(caps > 0))[0])
+                raise InputError(f"caps[{row}] is {caps[row]}; every cap must be positive (leave the row out instead)")
+            object.__setattr__(self, "caps", np.minimum(caps, self.mass))
+            for members in self.members:
+                total = float(np.sum(caps[members]))
+                if total < self.mass * (1 - 1e-12):
+                    raise InputError(f"the caps add up to {total:.6g} but must hold mass {self.mass:g}; lower nu")
+
+    @property
+    def mass(self) -> float:
+        """Total of p over a half, or over all rows."""
+        return 1.0 if self.halves is None else 0.5
+
+    @cached_property
+    def members(self) -> tuple[Array | slice, ...]:
+        """The rows of each half (all rows where there are no halves)."""
+        if self.halves is None:
+            return (slice(None),)
+        return tuple(np.flatnonzero(self.halves == half) for half in (0, 1))
+
+    @cached_property
+    def centre(self) -> Array:
+        """The default p_0: proportional to the caps, so inside the set, or uniform over each half."""
+        p = np.ones(self.n) if self.caps is None else self.caps.copy()
+        for members in self.members:
+            p[members] *= self.mass / np.sum(p[members])
+        return p
+
+    def diameter(self, p0: Array) -> float:
+        """D = max_{p∈P} D_E(p, p_0), or a bound on it where caps do not fit evenly: greedily Σ p_i log(cap_i/p_0i).
+
+        log n on the simplex, ½(log n₊ + log n₋) on half-simplices, log(1/ν) under the caps of ν.
+        """
+        ceiling = self.mass if self.caps is None else self.caps
+        return max(0.0, -self.lowest(np.log(p0) - np.log(ceiling)))
+
+    def lowest(self, scores: Array) -> float:
+        """min_{p∈P} p·scores: the minimum, half the sum of two minima, or the tail mean (CVaR) under caps."""
+        if self.caps is None:
+            return self.mass * float(sum(scores[members].min() for members in self.members))
+        return float(self.vertex(scores) @ scores)
+
+    def vertex(self, scores: Array) -> Array:
+        """A p∈P with p·scores lowest: fill the smallest scores up to their caps."""
+        p = np.zeros(self.n)
+        for members in self.members:
+            s = scores[members]
+            if self.caps is None:
+                part = np.zeros(len(s))
+                part[np.argmin(s)] = self.mass
+            else:
+                order = np.argsort(s, kind="stable")
+                caps = self.caps[members][order]
+                part = np.empty(len(s))
+                part[order] = np.clip(self.mass - (np.cumsum(caps) - caps), 0.0, caps)
+            p[members] = part
+        return p
+
+    def log_softmax(self, theta: Array) -> Array:
+        """log p for p = argmin_{p∈P} E(p) - θ·p, that is p_i = min(cap_i, κ e^{θ_i}) with κ per half."""
+        log_p = np.empty(self.n)
+        for members in self.members:
+            z = theta[members]
+            if self.caps is None:
+                top = np.max(z)
+                log_p[members] = z - (top + math.log(np.sum(np.exp(z - top)) / self.mass))
+            else:
+                log_p[members] = _capped(z, np.log(self.caps[members]), self.mass)
+        return log_p
+
+    def project(self, y: Array) -> Array:
+        """The point of P nearest to y: p_i = min(cap_i, max(0, y_i - τ)) with τ per half."""
+        p = np.empty(self.n)
+        for members in self.members:
+            z = y[members]
+            caps = np.full(len(z), self.mass) if self.caps is None else self.caps[members]
+            p[members] = np.clip(z - _level(z, caps, self.mass), 0.0, caps)
+        return p
+
+    def contains(self, p: Array, tol: float = 1e-9) -> bool:
+        """Whether p is in P up to `tol`."""
+        inside = bool((p >= -tol).all()) and (self.caps is None or bool((p <= self.caps + tol).all()))
+        return inside and all(abs(float(np.sum(p[members])) - self.mass) <= tol for members in self.members)
+
+
+def _capped(theta: Array, log_caps: Array, mass: float) -> Array:
+    """log p_i = min(log cap_i, log κ + θ_i) with Σp = mass; sorted by the κ at which a row meets its cap."""
+    meets = log_caps - theta
+    order = np.argsort(meets, kind="stable")
+    caps = np.exp(log_caps[order])
+    # In logarithms throughout: the rows below their caps may be e^-1000 of those at them, and still carry the rest.
+    rest = np.logaddexp.accumulate(theta[order][::-1])[::-1]
+    with np.errstate(divide="ignore"):
+        log_kappa = np.log(np.maximum(mass - (np.cumsum(caps) - caps), 0.0)) - rest
+    enough = np.flatnonzero(log_kappa <= meets[order])
+    if not len(enough):  # the caps hold exactly the mass: every row is at its cap
+        return log_caps
+    return np.asarray(np.minimum(log_caps, theta + log_kappa[enough[0]]))
+
+
+def _level(y: Array, caps: Array, mass: float) -> float:
+    """τ with Σ min(cap_i, max(0, y_i - τ)) = mass: walk down the breakpoints of this piecewise linear function."""
+    points = np.concatenate((y, y - caps))
+    order = np.argsort(-points, kind="stable")
+    points = points[order]
+    slopes = np.cumsum(np.concatenate((np.ones(len(y)), -np.ones(len(y))))[order])
+    heights = np.concatenate(([0.0], np.cumsum(slopes[:-1] * -np.diff(points))))
+    k = min(int(np.searchsorted(heights, mass)), len(points) - 1)
+    return float(points[k - 1] - (mass - heights[k - 1]) / max(slopes[k - 1], 1.0)) if k else float(points[0])
+
+
+@dataclass(frozen=True)
+class Ball:
+    """W = {‖w‖_q ≤ radius} in R^d; an infinite radius is R^d itself."""
+
+    d: int
+    q: float = 2.0
+    radius: float = math.inf
+
+    def clip(self, w: Array) -> Array:
+        """w scaled back to the sphere where it is outside: the argmin for any regularizer that is a function of ‖·‖_q."""
+        length = norm(w, self.q) if self.radius < math.inf else 0.0
+        return w if length <= self.radius else w * (self.radius / length)
+
+    def vertex(self, c: Array) -> Array:
+        """A w∈W with c·w lowest."""
+        if self.radius == math.inf:
+            raise InputError("a linear loss has no minimum over R^d; give the learner a regularizer or a bounded set")
+        length = norm(c, dual_exponent(self.q))
+        return np.zeros(self.d) if length == 0 else dual_vector(c, dual_exponent(self.q)) * (-self.radius / length)
+
+    def contains(self, w: Array, tol: float = 1e-9) -> bool:
+        """Whether w is in W up to `tol`."""
+        return norm(w, self.q) <= self.radius + tol
+
+
+Domain: TypeAlias = Simplex | Ball
+
+
+def dual_exponent(q: float) -> float:
+    """p with 1/p + 1/q = 1."""
+    return math.inf if q == 1 else 1.0 if q == math.inf else q / (q - 1)
+
+
+def norm(x: Array, p: float) -> float:
+    """‖x‖_p, without overflow."""
+    if p == 2:
+        square = float(x @ x)
+        if 1e-280 < square < 1e280:
+            return math.sqrt(square)
+    top = float(np.max(np.abs(x), initial=0.0))
+    if top == 0 or p == math.inf or not math.isfinite(top):
+        return top
+    return float(top * float(np.sum((np.abs(x) / top) ** p)) ** (1 / p))
+
+
+def dual_vector(theta: Array, p: float) -> Array:
+    """∇½‖θ‖_p² = sign(θ)|θ|^{p-1} ‖θ‖_p^{2-p}: the vector of q-norm ‖θ‖_p aligned with θ (0 at 0)."""
+    if p == 2:
+        return theta
+    length = norm(theta, p)
+    if length == 0:
+        return np.zeros_like(theta)
+    if p == math.inf:  # a subgradient: all on the first largest entry
+        w = np.zeros_like(theta)
+        first = int(np.argmax(np.abs(theta)))
+        w[first] = theta[first]
+        return w
+    return np.sign(theta) * (np.abs(theta) / length) ** (p - 1) * length

@@ -1,0 +1,159 @@
+"""The online learners. One leader covers FTL, FTRL, OFTL, OFTRL and FTRL⁺; `Mirror` is optimistic mirror descent.
+
+A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
+where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, nothing otherwise), so a loss
+is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
+
+    none      nothing (FTL, FTRL)
+    last      the loss of the last round (OFTL, OFTRL)
+    current   the loss itself: the learner moves second and has seen it (FTRL⁺)
+    anchor    the loss that the opponent's anchor (the hat point of mirror descent) would cause (mirror-prox)
+
+Implements: Protocol 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.geometry import Domain, Regularizer, SquaredNorm
+
+Hint = Literal["none", "last", "current", "anchor"]
+
+
+class Learner(Protocol):
+    """What Protocol 1 asks of a player."""
+
+    @property
+    def hint(self) -> Hint:
+        """What the player guesses of the coming loss."""
+        ...
+
+    def start(self) -> Any:
+        """The state before the first round."""
+        ...
+
+    def play(self, state: Any, alpha: float, guess: Array | None) -> Array:
+        """z_t, given the weight α_t and the guessed loss."""
+        ...
+
+    def update(self, state: Any, alpha: float, loss: Array, z: Array) -> Any:
+        """The state after the loss α_t⟨loss, ·⟩ (+ curvature) was seen at z_t."""
+        ...
+
+
+@dataclass(frozen=True)
+class Losses:
+    """All a leader remembers: Σ α_j c_j and Σ α_j."""
+
+    total: Array
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Leader:
+    """z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R the same sum, neither η nor z_0.
+
+    Parameters
+    ----------
+    domain : Z.
+    reference : z_0; also what is played while there is nothing to minimize.
+    regularizer : R, or None (FTL, OFTL).
+    eta : η; the same η multiplies the guess (the paper's Algorithm 4 prints it for the sum alone).
+    hint : see the module.
+    curvature : the strongly convex part that every loss has in common, or None.
+    """
+
+    domain: Domain
+    reference: Array
+    regularizer: Regularizer | None = None
+    eta: float = 1.0
+    hint: Hint = "none"
+    curvature: SquaredNorm | None = None
+
+    def __post_init__(self) -> None:
+        if self.eta <= 0:
+            raise InputError(f"eta is {self.eta}; a step size must be positive")
+
+    @cached_property
+    def _gradient0(self) -> Array:
+        """∇R(z_0)."""
+        return self.reference if self.regularizer is None else self.regularizer.gradient(self.reference)
+
+    def start(self) -> Losses:
+        """No losses yet."""
+        return Losses(np.zeros_like(self.reference), 0.0)
+
+    def play(self, state: Losses, alpha: float, guess: Array | None) -> Array:
+        """z_t."""
+        if guess is None:
+            return self._argmin(state.total, state.weight)
+        return self._argmin(state.total + alpha * guess, state.weight + alpha)
+
+    def update(self, state: Losses, alpha: float, loss: Array, z: Array) -> Losses:
+        """One more loss."""
+        return Losses(state.total + alpha * loss, state.weight + alpha)
+
+    def _argmin(self, total: Array, weight: float) -> Array:
+        """argmin of ⟨total, z⟩ + weight·ψ(z), regularized by D_R(z, z_0)/η."""
+        R, psi = self.regularizer, self.curvature
+        if R is None:
+            if weight == 0:
+                return self.reference
+            return self.domain.vertex(total) if psi is None else psi.mirror(self.domain, -total / weight)[0]
+        theta = self._gradient0 - self.eta * total
+        if psi is not None:
+            if not isinstance(R, SquaredNorm) or R.q != psi.q:
+                raise InputError(f"no argmin of {R} plus {psi}: the regularizer must be a squared norm of the same q")
+            R = replace(R, scale=R.scale + self.eta * weight * psi.scale)
+        return R.mirror(self.domain, theta)[0]
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """The hat point of mirror descent and the gradient of R there."""
+
+    point: Array
+    gradient: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mirror:
+    """OMD: z_t = argmin_Z η⟨α_t∇ψ_t, ·⟩ + D_R(·, ẑ_{t-1}), then ẑ_t = argmin_Z η⟨α_t∇f_t(z_t), ·⟩ + D_R(·, ẑ_{t-1}).
+
+    Parameters are those of `Leader`; without a hint z_t = ẑ_{t-1}, plain mirror descent. Gradients are taken at z_t for ẑ_t
+    (the paper prints the point before, which is the same for linear losses).
+    """
+
+    domain: Domain
+    reference: Array
+    regularizer: Regularizer
+    eta: float = 1.0
+    hint: Hint = "none"
+    curvature: SquaredNorm | None = None
+
+    def __post_init__(self) -> None:
+        if self.eta <= 0:
+            raise InputError(f"eta is {self.eta}; a step size must be positive")
+
+    def start(self) -> Anchor:
+        """ẑ_0 = z_0."""
+        return Anchor(self.reference, self.regularizer.gradient(self.reference))
+
+    def play(self, state: Anchor, alpha: float, guess: Array | None) -> Array:
+        """z_t."""
+        return state.point if guess is None else self._step(state, alpha, guess, state.point).point
+
+    def update(self, state: Anchor, alpha: float, loss: Array, z: Array) -> Anchor:
+        """ẑ_t."""
+        return self._step(state, alpha, loss, z)
+
+    def _step(self, state: Anchor, alpha: float, loss: Array, at: Array) -> Anchor:
+        gradient = loss if self.curvature is None else loss + self.curvature.gradient(at)
+        return Anchor(*self.regularizer.mirror(self.domain, state.gradient - (self.eta * alpha) * gradient))

@@ -1,0 +1,37 @@
+"""The named methods: one small file each, with formula, theorem, game form and published form.
+
+`gordan.methods.names()` lists them, `.get(name)` gives an entry, `.register(...)` adds one. Each is a function that takes
+its options and returns a `Method` for `gordan.play`:
+
+>>> import gordan
+>>> gordan.methods.smooth_perceptron(form="game").guarantee.statement
+'gap <= 8 D/(T(T+1)), margin >= gamma - 8 D/(gamma T(T+1))'
+"""
+
+from gordan.methods.accelerated_perceptron import accelerated_perceptron
+from gordan.methods.gradient_descent import gradient_descent, normalized_gradient_descent
+from gordan.methods.mirror_prox_perceptron import mirror_prox_perceptron
+from gordan.methods.nesterov import nesterov
+from gordan.methods.p_norm import accelerated_p_norm_perceptron, smooth_p_norm_perceptron
+from gordan.methods.perceptron import p_norm_perceptron, perceptron
+from gordan.methods.registry import Entry, Guarantee, Method, get, names, register
+from gordan.methods.smooth_perceptron import smooth_perceptron
+
+__all__ = [
+    "Entry",
+    "Guarantee",
+    "Method",
+    "accelerated_p_norm_perceptron",
+    "accelerated_perceptron",
+    "get",
+    "gradient_descent",
+    "mirror_prox_perceptron",
+    "names",
+    "nesterov",
+    "normalized_gradient_descent",
+    "p_norm_perceptron",
+    "perceptron",
+    "register",
+    "smooth_p_norm_perceptron",
+    "smooth_perceptron",
+]

@@ -1,0 +1,100 @@
+"""What a named method is, and the list of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gordan.arrays import Array
+from gordan.dynamics import Form
+from gordan.errors import InputError
+from gordan.geometry import Simplex
+from gordan.rows import Rows
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What the theorem promises, for rows of norm at most 1. D is log n, or what takes its place (`Simplex.diameter`).
+
+    `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound for the normalized margin of the
+    output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. None where the
+    theory gives none.
+    """
+
+    statement: str
+    gap: Callable[[int, float], float] | None = None
+    margin: Callable[[int, float, float], float] | None = None
+    rounds: Callable[[float, float], float] | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
+
+    `passes` is the cost of a round in passes over the data (without caps, which need one more per response).
+    """
+
+    name: str
+    form: str
+    norm: float
+    build: Callable[[Rows, Simplex, Array], Form]
+    guarantee: Guarantee
+    passes: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the registry. Calling it with options gives a `Method`; without, the default one."""
+
+    name: str
+    factory: Callable[..., Method]
+    reference: str
+    forms: tuple[str, ...]
+    summary: str
+
+    def __call__(self, **options: Any) -> Method:
+        """The method with these options."""
+        return self.factory(**options)
+
+
+_entries: dict[str, Entry] = {}
+
+
+def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+    """Decorator: put a function that makes a `Method` into the registry under `name`. The first form is the default."""
+
+    def add(factory: Callable[..., Method]) -> Callable[..., Method]:
+        if name in _entries:
+            raise InputError(f"a method named {name!r} is registered already")
+        summary = (factory.__doc__ or "").strip().split("\n")[0]
+        _entries[name] = Entry(name, factory, reference, forms, summary)
+        return factory
+
+    return add
+
+
+def names() -> list[str]:
+    """All registered names."""
+    return list(_entries)
+
+
+def get(name: str) -> Entry:
+    """The entry of that name."""
+    if name not in _entries:
+        raise InputError(f"there is no method {name!r}; choose one of {', '.join(_entries)}")
+    return _entries[name]
+
+
+def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Refuse a value that is not among those allowed."""
+    if value not in allowed:
+        raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
+
+
+def check_norm(p: float) -> float:
+    """p as a float, refused outside 2 ≤ p < ∞."""
+    if not (isinstance(p, (int, float)) and 2 <= p < math.inf):
+        raise InputError(f"the norm p is {p!r}; it must be a number with 2 <= p < inf (p = 2 log d comes close to inf)")
+    return float(p)

@@ -1,0 +1,14 @@
+"""What A is. Five operations on the rows A_i = y_i x_i, chosen from the input; nothing else of gordan touches storage.
+
+    scores(w)      A w
+    combine(p)     Aᵀp
+    softmin(v)     one fused pass: Aᵀp, scores, log-sum-exp and minimum for p = softmax(log p_0 - A v)
+    lowest(w, k)   the k rows of smallest score
+    take(i)        those rows, as rows again
+
+and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
+"""
+
+from gordan.rows.rows import Rows, Softmin, of
+
+__all__ = ["Rows", "Softmin", "of"]

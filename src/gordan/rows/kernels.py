@@ -1,0 +1,212 @@
+"""The compiled loops over stored rows. Imported when a kernel is first needed, because numba takes 0.5 s to import.
+
+Every kernel works on the rows lo..hi-1 and releases the GIL, so that chunks run on the threads of `rows.threads`. Sums are
+float64 whatever the storage: with weights α_t = t a float32 sum stops adding exactly near t = 5,800. Reassociation
+is allowed (it is what lets the loops use vector units); NaN and infinity keep their meaning, so bad data shows in the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+# A running maximum is only lifted when a row exceeds it by this much (in nats): e^40 is harmless in float64,
+# and the accumulated combination is then rescaled a handful of times instead of once per record low.
+LIFT = 40.0
+
+
+def compiled(function: Kernel) -> Kernel:
+    """`function` compiled by numba, cached on disk where some folder can be written."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    try:
+        kernel: Kernel = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no cache folder can be written: compile anew in every process
+        kernel = numba.njit(**options)(function)
+    return kernel
+
+
+@compiled
+def _weigh(scores, log_p0, groups, lo, hi, peak, total, acc, low, weight):
+    """weight_i = exp(log p_0i - s_i - peak) for one block, lifting the peak of its group when a row outgrows it."""
+    uniform = log_p0.shape[0] == 1
+    for i in range(lo, hi):
+        g = groups[i]
+        low[g] = min(low[g], scores[i])
+        z = (log_p0[0] if uniform else log_p0[i]) - scores[i]
+        if z > peak[g] + LIFT:
+            shrink = math.exp(peak[g] - z)
+            total[g] *= shrink
+            for j in range(acc.shape[1]):
+                acc[g, j] *= shrink
+            for k in range(lo, i):
+                if groups[k] == g:
+                    weight[k - lo] *= shrink
+            peak[g] = z
+        weight[i - lo] = math.exp(z - peak[g])
+        total[g] += weight[i - lo]
+
+
+# ---- dense rows -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def dense_scores(X, w, b, signs, lo, hi, scores):
+    """scores_i = y_i (x_i·w + b). Four rows at a time, so that w is loaded once for four."""
+    d = X.shape[1]
+    i = lo
+    while i + 4 <= hi:
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(d):
+            s0 += X[i, j] * w[j]
+            s1 += X[i + 1, j] * w[j]
+            s2 += X[i + 2, j] * w[j]
+            s3 += X[i + 3, j] * w[j]
+        scores[i] = signs[i] * (s0 + b)
+        scores[i + 1] = signs[i + 1] * (s1 + b)
+        scores[i + 2] = signs[i + 2] * (s2 + b)
+        scores[i + 3] = signs[i + 3] * (s3 + b)
+        i += 4
+    while i < hi:
+        s0 = 0.0
+        for j in range(d):
+            s0 += X[i, j] * w[j]
+        scores[i] = signs[i] * (s0 + b)
+        i += 1
+
+
+@compiled
+def _dense_add(X, q, chosen, m, offset, target):
+    """target += Σ_k q_k x_k over the m chosen rows, four at a time, so that the target is loaded once for four."""
+    d = X.shape[1]
+    k = 0
+    while k + 4 <= m:
+        i0, i1, i2, i3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+        q0, q1, q2, q3 = q[i0 - offset], q[i1 - offset], q[i2 - offset], q[i3 - offset]
+        for j in range(d):
+            target[j] += q0 * X[i0, j] + q1 * X[i1, j] + q2 * X[i2, j] + q3 * X[i3, j]
+        k += 4
+    while k < m:
+        i0 = chosen[k]
+        q0 = q[i0 - offset]
+        for j in range(d):
+            target[j] += q0 * X[i0, j]
+        k += 1
+
+
+@compiled
+def dense_combine(X, q, lo, hi, acc):
+    """acc += Σ_i q_i x_i. Rows of weight zero are skipped unread."""
+    chosen = np.empty(256, np.int64)
+    m = 0
+    for i in range(lo, hi):
+        if q[i] != 0.0:
+            chosen[m] = i
+            m += 1
+        if m == 256 or i == hi - 1:
+            _dense_add(X, q, chosen, m, 0, acc)
+            m = 0
+
+
+@compiled
+def dense_softmin(X, v, b, signs, log_p0, groups, lo, hi, scores, peak, total, signed, acc, low):
+    """One read of the rows: scores, then weights against the running peak, then Σ weight_i A_i, block by block.
+
+    A block (256 KiB at most) is still in the second-level cache when it is read again for the combination.
+    """
+    block = max(4, min(256, 262144 // max(1, X.shape[1] * X.itemsize)))
+    weight = np.empty(block)
+    chosen = np.empty(block, np.int64)
+    for start in range(lo, hi, block):
+        stop = min(start + block, hi)
+        dense_scores(X, v, b, signs, start, stop, scores)
+        _weigh(scores, log_p0, groups, start, stop, peak, total, acc, low, weight)
+        for g in range(acc.shape[0]):
+            m = 0
+            for i in range(start, stop):
+                if groups[i] == g and weight[i - start] != 0.0:  # not > 0: NaN must reach the sum
+                    weight[i - start] *= signs[i]
+                    signed[g] += weight[i - start]
+                    chosen[m] = i
+                    m += 1
+            _dense_add(X, weight, chosen, m, start, acc[g])
+
+
+@compiled
+def dense_norms(X, p, lo, hi, norms):
+    """‖x_i‖_p, scaled by the largest entry so that neither squares nor powers overflow; NaN where an entry is not finite."""
+    for i in range(lo, hi):
+        top = 0.0
+        for j in range(X.shape[1]):
+            top = max(top, abs(X[i, j]))
+            if not math.isfinite(X[i, j]):
+                top = math.nan
+                break
+        norms[i] = top
+        if top > 0.0 and p < math.inf:
+            s = 0.0
+            for j in range(X.shape[1]):
+                s += (abs(X[i, j]) / top) ** 2 if p == 2.0 else (abs(X[i, j]) / top) ** p
+            norms[i] = top * s ** (1.0 / p)
+
+
+# ---- sparse rows (CSR) ----------------------------------------------------------------------------------------------
+
+
+@compiled
+def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
+    """scores_i = y_i (x_i·w + b)."""
+    for i in range(lo, hi):
+        s = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            s += data[k] * w[indices[k]]
+        scores[i] = signs[i] * (s + b)
+
+
+@compiled
+def sparse_combine(data, indices, indptr, q, lo, hi, acc):
+    """acc += Σ_i q_i x_i."""
+    for i in range(lo, hi):
+        if q[i] != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                acc[indices[k]] += q[i] * data[k]
+
+
+@compiled
+def sparse_softmin(data, indices, indptr, v, b, signs, log_p0, groups, lo, hi, scores, peak, total, signed, acc, low):
+    """As `dense_softmin`; a block is 128 rows."""
+    weight = np.empty(128)
+    for start in range(lo, hi, 128):
+        stop = min(start + 128, hi)
+        sparse_scores(data, indices, indptr, v, b, signs, start, stop, scores)
+        _weigh(scores, log_p0, groups, start, stop, peak, total, acc, low, weight)
+        for i in range(start, stop):
+            if weight[i - start] != 0.0:
+                g = groups[i]
+                q = weight[i - start] * signs[i]
+                signed[g] += q
+                for k in range(indptr[i], indptr[i + 1]):
+                    acc[g, indices[k]] += q * data[k]
+
+
+@compiled
+def sparse_norms(data, indices, indptr, p, lo, hi, norms):
+    """As `dense_norms`."""
+    for i in range(lo, hi):
+        top = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            top = max(top, abs(data[k]))
+            if not math.isfinite(data[k]):
+                top = math.nan
+                break
+        norms[i] = top
+        if top > 0.0 and p < math.inf:
+            s = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                s += (abs(data[k]) / top) ** 2 if p == 2.0 else (abs(data[k]) / top) ** p
+            norms[i] = top * s ** (1.0 / p)

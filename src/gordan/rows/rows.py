@@ -1,0 +1,181 @@
+"""`Rows`: the matrix A with A_i = scale · y_i (x_i, 1?) as five operations. Passes are counted here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.rows.accept import stored
+from gordan.rows.memory import Dense, Sparse
+from gordan.rows.threads import available
+
+ONE_ROW = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class Softmin:
+    """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
+
+    `combination` is Aᵀp, `scores` is A v; `log_total` (the log-sum-exp) and `lowest` (the minimum score) have one entry
+    per half, or one in all.
+    """
+
+    combination: Array
+    scores: Array
+    log_total: Array
+    lowest: Array
+
+
+class Rows:
+    """A = scale · diag(signs) [X, 1?], never formed: the storage of X is read in place.
+
+    Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
+    a product or a fused pass costs 1, `take(i)` costs |i|/n. `take` starts a count of its own.
+    """
+
+    def __init__(
+        self,
+        storage: Dense | Sparse,
+        signs: Array,
+        *,
+        constant: bool = False,
+        scale: float = 1.0,
+        threads: int | None = None,
+    ) -> None:
+        self._storage = storage
+        self._signs = signs
+        self._constant = constant
+        self._scale = scale
+        self._groups = np.zeros(storage.n, np.int8)
+        self.threads = available() if threads is None else threads
+        self.passes = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self._storage.n
+
+    @property
+    def d(self) -> int:
+        """Length of w: the columns of X, and one more for a constant column."""
+        return self._storage.d + self._constant
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored entries."""
+        return self._storage.dtype
+
+    def __repr__(self) -> str:
+        return f"Rows({self._storage.kind} {self.dtype}, n={self.n}, d={self.d}, scale={self._scale:.3g})"
+
+    def scaled(self, factor: float) -> Rows:
+        """The rows factor · A over the same storage, with a count of passes of their own."""
+        return Rows(self._storage, self._signs, constant=self._constant, scale=self._scale * factor, threads=self.threads)
+
+    def radius(self, p: float = 2.0) -> float:
+        """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
+        self.passes += 1
+        norms = self._storage.norms(p, self.threads)
+        if self._constant:
+            top = np.maximum(norms, 1.0)
+            norms = top if math.isinf(p) else top * ((norms / top) ** p + top**-p) ** (1 / p)
+        R = float(np.max(norms)) * self._scale
+        self._check(R)
+        return R
+
+    def scores(self, w: Array) -> Array:
+        """A w."""
+        self.passes += 1
+        v, b = self._split(w)
+        s = self._storage.scores(v, b, self._signs, self.threads)
+        self._check(s)
+        return s
+
+    def combine(self, p: Array) -> Array:
+        """Aᵀp."""
+        self.passes += 1
+        q = p * self._signs
+        combination = self._join(self._storage.combine(q, self.threads), float(np.sum(q)) if self._constant else 0.0)
+        self._check(combination)
+        return combination
+
+    def softmin(self, v: Array, log_p0: Array | None = None, halves: Array | None = None) -> Softmin:
+        """One fused pass at v: p_i ∝ exp(log p_0i - A_i·v), normalized to mass 1, or to ½ over each half.
+
+        `log_p0` is uniform unless given (one entry per row); `halves` holds 0 or 1 per row (int8).
+        """
+        self.passes += 1
+        x, b = self._split(v)
+        log_p0 = ONE_ROW if log_p0 is None else log_p0
+        groups, count = (self._groups, 1) if halves is None else (halves, 2)
+        sums, scores = self._storage.softmin(x, b, self._signs, log_p0, groups, count, self.threads)
+        self._check(sums.total)
+        share = 1.0 / (count * sums.total)
+        combination = sums.acc[0] * share[0] if count == 1 else share @ sums.acc
+        return Softmin(
+            self._join(combination, float(share @ sums.signed) if self._constant else 0.0),
+            scores,
+            sums.peak + np.log(sums.total),
+            sums.low,
+        )
+
+    def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
+        """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
+        s = self.scores(w)
+        k = min(k, self.n)
+        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
+        chosen = np.flatnonzero(s <= np.partition(s, k - 1)[k - 1])
+        chosen = chosen[np.argsort(s[chosen], kind="stable")][:k]
+        return chosen, s[chosen]
+
+    def take(self, i: Any) -> Rows:
+        """The rows i, as rows again; |i|/n of a pass."""
+        i = np.asarray(i, dtype=np.intp)
+        self.passes += len(i) / self.n
+        return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
+
+    def _split(self, w: Array) -> tuple[Array, float]:
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        if w.shape != (self.d,):
+            raise InputError(f"a vector of length {self.d} is needed, one entry per column; got shape {w.shape}")
+        w = w * self._scale
+        return (w[:-1], float(w[-1])) if self._constant else (w, 0.0)
+
+    def _join(self, combination: Array, last: float) -> Array:
+        return self._scale * (np.append(combination, last) if self._constant else combination)
+
+    def _check(self, result: Array | float) -> None:
+        """Raise if a pass gave something that is not finite, naming the entry of X to blame."""
+        if math.isfinite(np.add.reduce(result, axis=None)) or np.isfinite(result).all():  # the sum is the quick way
+            return
+        bad = self._storage.first_not_finite()
+        if bad is None:
+            raise InputError("a product with X overflows float64; divide X by a power of two so that entries are near 1")
+        row, column, value = bad
+        raise InputError(f"X[{row}, {column}] is {value}; every entry must be finite (drop or impute that row)")
+
+
+def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None = None) -> Rows:
+    """Rows A_i = signs_i · x_i (A_i = x_i without signs) over the storage that fits X; a `Rows` is returned as it is.
+
+    >>> import numpy as np
+    >>> A = of(np.array([[1.0, 2.0], [3.0, 4.0]]), signs=[1, -1])
+    >>> A.scores(np.array([1.0, 1.0])).tolist(), A.combine(np.array([0.5, 0.5])).tolist(), A.passes
+    ([3.0, -7.0], [-1.0, -1.0], 2.0)
+    """
+    if isinstance(X, Rows):
+        return X
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}; pass at least 1")
+    storage = stored(X)
+    y = np.ones(storage.n, np.int8) if signs is None else np.asarray(signs)
+    if y.shape != (storage.n,):
+        raise InputError(f"X has {storage.n} rows but there are {y.size} signs")
+    if not np.isin(y, (-1, 1)).all():
+        raise InputError("signs must be +1 or -1, one per row")
+    return Rows(storage, y.astype(np.int8), constant=constant, threads=threads)

@@ -1,0 +1,191 @@
+"""What was measured while a method played: one `Moment` per recorded round, all of them in a `Trace`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError, MissingExtra
+from gordan.io import write_atomic
+
+FORMAT = "gordan-trace-1"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One recorded round, as handed to a callback.
+
+    `margin`, `normalized_margin`, `lower` and `upper` are in the units of A. The rest lives in the game on A/R, where the
+    theorems hold. Entries are None where the method plays no game (the baselines) or has no such theorem. `w`, `p` are this
+    round's moves (w_t is None for a baseline), `w_out` the method's output so far.
+    """
+
+    t: int
+    margin: float
+    normalized_margin: float
+    lower: float
+    upper: float
+    m: float | None
+    dual: float | None
+    regret_w: float | None
+    regret_p: float | None
+    weight: float
+    bound: float | None
+    passes: float
+    seconds: float
+    w: Array | None = field(default=None, repr=False)
+    p: Array | None = field(default=None, repr=False)
+    w_out: Array | None = field(default=None, repr=False)
+    p_bar: Array | None = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The record of one run. Columns are arrays over the recorded rounds (None where nothing was measured):
+
+    t                  the round
+    margin             γ(w) = min_{p∈P} pᵀAw of the output w
+    normalized_margin  γ(w)/‖w‖_q
+    lower, upper       the bracket: the best lower and upper bound on γ* seen at recorded rounds
+    m, dual            m(w̄_t) = min_p g(w̄_t, p) and max_w g(w, p̄_t): the ends of the game's gap
+    regret_w, regret_p the weighted regrets Σα_s h_s(w_s) - min_w Σα_s h_s(w) and the same for p, measured exactly
+    weight             Σ_{s≤t} α_s
+    bound              what the method's theorem promises for dual - m
+    passes, seconds    spent by the method; the passes made only to look at it are left out
+
+    `w` is the method's output (what its theorem is about) and `p` its last distribution; `w_bar`, `p_bar` are the weighted
+    averages; `w_best`, `p_best` are the vectors behind `lower` and `upper`. `scale` is R: the game was played on A/R.
+    `status` is "finished" (nothing left to do), "rounds", "time-limit", "callback" or "interrupted".
+    """
+
+    method: str
+    form: str
+    norm: float
+    n: int
+    d: int
+    scale: float
+    status: str
+    columns: dict[str, Array | None]
+    w: Array
+    p: Array | None
+    w_bar: Array | None
+    p_bar: Array | None
+    w_best: Array
+    p_best: Array | None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in COLUMNS:
+            return self.columns[name]
+        raise AttributeError(f"a trace has no {name!r}; its columns are {', '.join(COLUMNS)}")
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace({self.method}, {self.form} form, n={self.n}, d={self.d}: {self.t[-1]} rounds, "
+            f"{self.passes[-1]:.4g} passes, margin in [{self.lower[-1]:.6g}, {self.upper[-1]:.6g}], {self.status})"
+        )
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """The last (lower, upper): floating-point estimates of an interval that holds γ*."""
+        return float(self.lower[-1]), float(self.upper[-1])
+
+    @property
+    def gap(self) -> Array:
+        """(upper - lower)/upper over the recorded rounds; 0 where upper is 0."""
+        upper = np.asarray(self.upper)
+        gap: Array = np.divide(upper - self.lower, upper, out=np.zeros_like(upper), where=upper > 0)
+        return gap
+
+    def to_dict(self) -> dict[str, list[float | None]]:
+        """Columns as plain lists, None where nothing was measured: fits `polars.DataFrame(...)` and JSON."""
+        return {name: [None] * len(self) if column is None else column.tolist() for name, column in self.columns.items()}
+
+    def to_frame(self) -> Any:
+        """The columns as a pandas data frame, one line per recorded round."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtra("pandas", "data", "Trace.to_frame") from None
+        return pandas.DataFrame(self.to_dict()).astype({name: float for name in COLUMNS if name != "t"})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace as one JSON file; floats are written so that they read back exactly."""
+        content: dict[str, Any] = {"format": FORMAT}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            content[part.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        content["columns"] = self.to_dict()
+        write_atomic(path, (json.dumps(_jsonable(content), allow_nan=False) + "\n").encode())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Trace:
+        """Read a trace that `save` wrote."""
+        try:
+            content = json.loads(Path(path).read_text())
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InputError(f"{path} is not a trace: {error}") from None
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            raise InputError(f"{path} is not a trace this version can read (format {FORMAT!r} expected)")
+        expected = {part.name for part in fields(Trace)}
+        if set(content) != expected or set(content["columns"]) != set(COLUMNS):
+            raise InputError(f"{path} is damaged: its fields are not those of a trace")
+        content = _unjsonable(content)
+        columns = {name: _column(name, values) for name, values in content.pop("columns").items()}
+        vectors = {name: None if content[name] is None else np.array(content[name], dtype=float) for name in VECTORS}
+        return Trace(columns=columns, **{**content, **vectors})
+
+    @staticmethod
+    def of(moments: Sequence[Moment], **facts: Any) -> Trace:
+        """The trace of these moments."""
+        columns = {name: _column(name, [getattr(moment, name) for moment in moments]) for name in COLUMNS}
+        return Trace(columns=columns, **facts)
+
+
+VECTORS = ("w", "p", "w_bar", "p_bar", "w_best", "p_best")
+
+
+def _column(name: str, values: Iterable[Any]) -> Array | None:
+    values = list(values)
+    if any(value is None for value in values):
+        return None
+    return np.array(values, dtype=np.int64 if name == "t" else np.float64)
+
+
+def _jsonable(value: Any) -> Any:
+    """JSON has no infinity: it is written as a string."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value
+
+
+def _unjsonable(value: Any) -> Any:
+    if value in ("inf", "-inf", "nan") and isinstance(value, str):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _unjsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unjsonable(item) for item in value]
+    return value
