@@ -3,10 +3,10 @@
 Inside, every accelerated Perceptron is two online learners playing the game max_w min_p pᵀAw.
 """
 
-from gordan import methods
+from gordan import methods, rows
 from gordan.errors import InputError, MissingExtra
 from gordan.research import play
 from gordan.trace import Moment, Trace
 
 __version__ = "0.1.0.dev0"
-__all__ = ["InputError", "MissingExtra", "Moment", "Trace", "methods", "play"]
+__all__ = ["InputError", "MissingExtra", "Moment", "Trace", "methods", "play", "rows"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from gordan.learners import Anchor, Hint, Learner
 from gordan.trace import Moment, Trace
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What a published form would return now: w = factor · w̄_t (factor None where no game is played), and min_p pᵀAw, where
     the round's pass has told it."""
 
@@ -30,8 +29,7 @@ class Output:
     factor: float | None
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """What one round did.
 
     α_t, w_t (None for a baseline), p_t, Aᵀp_t; A w_t where it was computed; the output of a published form, and whether it has
@@ -65,8 +63,7 @@ class Form(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Players:
+class Players(NamedTuple):
     """State of Protocol 1: both learners', and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
 
     w: Any
@@ -140,8 +137,7 @@ def _anchor(state: Any) -> Anchor:
     return state
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(NamedTuple):
     """The loop's memory: weighted sums over the rounds so far. A new one is made each round, so that an interrupt between any
     two instructions leaves the last complete round."""
 
@@ -159,7 +155,7 @@ class Sums:
         combination = self.combination + alpha * round.combination
         p = self.p if round.p_bar is not None else self.p + alpha * round.p
         if round.w is None:
-            return replace(self, weight=self.weight + alpha, p=p, combination=combination)
+            return self._replace(weight=self.weight + alpha, p=p, combination=combination)
         penalty = game.penalty(round.w)
         return Sums(
             self.weight + alpha,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from gordan.geometry import Ball, Simplex, SquaredNorm, dual_exponent, norm
 from gordan.rows import Rows
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(NamedTuple):
     """The p-player's smoothed answer to v: p, Aᵀp, the scores A v, the lowest p·Av over P, and log Σ p_0i e^{-A_i·v}.
 
     `log_risk` is None under caps or halves, where the sum has no such meaning.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,8 +48,7 @@ class Learner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(NamedTuple):
     """All a leader remembers: Σ α_j c_j and Σ α_j."""
 
     total: Array
@@ -115,8 +114,7 @@ class Leader:
         return R.mirror(self.domain, theta)[0]
 
 
-@dataclass(frozen=True)
-class Anchor:
+class Anchor(NamedTuple):
     """The hat point of mirror descent and the gradient of R there."""
 
     point: Array

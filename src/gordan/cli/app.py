@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -16,13 +18,17 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"gordan {gordan.__version__}")
         raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True, callback=_print_version),
+) -> None:
+    """Options of the program itself; what they do happens in their callbacks."""
 
 
 @app.command()
@@ -41,7 +47,7 @@ def demo(rounds: int = typer.Option(2000, min=1, help="Rounds to play.")) -> Non
         table.add_row(
             name.replace("_", " "),
             f"{trace.passes[-1]:.0f}",
-            f"{lower:.5f} {upper:.5f}",
+            f"{math.floor(1e5 * lower) / 1e5:.5f} {math.ceil(1e5 * upper) / 1e5:.5f}",  # outward: still a bracket
             f"{trace.gap[-1]:.0e}",
             "-" if trace.bound is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
             f"{1000 * trace.seconds[-1]:.0f}",

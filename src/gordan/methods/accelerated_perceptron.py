@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,8 +59,7 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
     return Method("accelerated_perceptron", form, 2.0, build, guarantee, 2 if form == "game" else 1)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """v, the momentum g, and the last direction: g_{t-1} - Aᵀq_{t-1} = -½(t+1)w_t."""
 
     v: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,8 +61,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
     return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 2 if form == "published" else 4)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """v_t = (ŵ, p̂) with p̂ by its logarithm, Aᵀp̂, and Σ of the w-parts of u_t."""
 
     w: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,8 +62,7 @@ def nesterov(*, form: str = "published") -> Method:
     return Method("nesterov", form, 2.0, build, guarantee, 1 if form == "published" else 2)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """v_t and s_t."""
 
     v: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,8 +64,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
     return Method(name, "published", p, build, guarantee, math.nan)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """θ, how often each row was added, where the cycle stands, and Σw over the rounds."""
 
     theta: Array
@@ -91,13 +91,14 @@ class _Cyclic:
             output = Output(state.total / (t - 1) if self.average else w, None, None)
             return state, Round(1.0, None, p, state.theta / max(1, t - 1), output=output, p_bar=p, finished=True)
         theta = state.theta + row
-        mistakes = state.mistakes.copy()
-        mistakes[i] += 1
+        this = np.zeros(rows.n)
+        this[i] = 1.0
+        mistakes = state.mistakes + this
         w = dual_vector(theta, self.game.norm)
         total = state.total + w
         after = _State(theta, mistakes, (i + 1) % rows.n, total)
         output = Output(total / t if self.average else w, None, None)
-        return after, Round(1.0, None, mistakes / t, row, output=output, p_bar=mistakes / t)
+        return after, Round(1.0, None, this, row, output=output, p_bar=mistakes / t)
 
     def _next_mistake(self, w: Array, start: int) -> tuple[int, Array | None]:
         """The first row from `start` on, around the cycle, with A_i·w ≤ 0; blocks double, so few rows are read in vain."""

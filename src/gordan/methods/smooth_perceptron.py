@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,8 +75,7 @@ def erm_guarantee(eta: float) -> Guarantee:
     )
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """v_t, μ_t, the averages q_t and Aᵀq_t, and the response q_{μ_t}(v_t)."""
 
     v: Array

@@ -20,6 +20,9 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 # and the accumulated combination is then rescaled a handful of times instead of once per record low.
 LIFT = 40.0
 
+# Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y, lowest score.
+PEAK, TOTAL, SIGNED, LOW = 0, 1, 2, 3
+
 
 def compiled(function: Kernel) -> Kernel:
     """`function` compiled by numba, cached on disk where some folder can be written."""
@@ -32,8 +35,9 @@ def compiled(function: Kernel) -> Kernel:
 
 
 @compiled
-def _weigh(scores, log_p0, groups, lo, hi, peak, total, acc, low, weight):
+def _weigh(scores, log_p0, groups, lo, hi, tally, acc, weight):
     """weight_i = exp(log p_0i - s_i - peak) for one block, lifting the peak of its group when a row outgrows it."""
+    peak, total, low = tally[PEAK], tally[TOTAL], tally[LOW]
     uniform = log_p0.shape[0] == 1
     for i in range(lo, hi):
         g = groups[i]
@@ -114,7 +118,7 @@ def dense_combine(X, q, lo, hi, acc):
 
 
 @compiled
-def dense_softmin(X, v, b, signs, log_p0, groups, lo, hi, scores, peak, total, signed, acc, low):
+def dense_softmin(X, v, b, signs, log_p0, groups, lo, hi, scores, tally, acc):
     """One read of the rows: scores, then weights against the running peak, then Σ weight_i A_i, block by block.
 
     A block (256 KiB at most) is still in the second-level cache when it is read again for the combination.
@@ -125,13 +129,13 @@ def dense_softmin(X, v, b, signs, log_p0, groups, lo, hi, scores, peak, total, s
     for start in range(lo, hi, block):
         stop = min(start + block, hi)
         dense_scores(X, v, b, signs, start, stop, scores)
-        _weigh(scores, log_p0, groups, start, stop, peak, total, acc, low, weight)
+        _weigh(scores, log_p0, groups, start, stop, tally, acc, weight)
         for g in range(acc.shape[0]):
             m = 0
             for i in range(start, stop):
                 if groups[i] == g and weight[i - start] != 0.0:  # not > 0: NaN must reach the sum
                     weight[i - start] *= signs[i]
-                    signed[g] += weight[i - start]
+                    tally[SIGNED, g] += weight[i - start]
                     chosen[m] = i
                     m += 1
             _dense_add(X, weight, chosen, m, start, acc[g])
@@ -178,18 +182,18 @@ def sparse_combine(data, indices, indptr, q, lo, hi, acc):
 
 
 @compiled
-def sparse_softmin(data, indices, indptr, v, b, signs, log_p0, groups, lo, hi, scores, peak, total, signed, acc, low):
+def sparse_softmin(data, indices, indptr, v, b, signs, log_p0, groups, lo, hi, scores, tally, acc):
     """As `dense_softmin`; a block is 128 rows."""
     weight = np.empty(128)
     for start in range(lo, hi, 128):
         stop = min(start + 128, hi)
         sparse_scores(data, indices, indptr, v, b, signs, start, stop, scores)
-        _weigh(scores, log_p0, groups, start, stop, peak, total, acc, low, weight)
+        _weigh(scores, log_p0, groups, start, stop, tally, acc, weight)
         for i in range(start, stop):
             if weight[i - start] != 0.0:
                 g = groups[i]
                 q = weight[i - start] * signs[i]
-                signed[g] += q
+                tally[SIGNED, g] += q
                 for k in range(indptr[i], indptr[i + 1]):
                     acc[g, indices[k]] += q * data[k]
 

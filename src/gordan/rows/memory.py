@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.rows.threads import in_chunks
 
+LEAST = -np.finfo(np.float64).max
 
-@dataclass(frozen=True)
-class Sums:
-    """What one chunk of a softmin pass adds up, per group: Σ e^{z_i - peak} (`total`), the same times y_i (`signed`) and times
-    A_i (`acc`), and the lowest score."""
 
-    peak: Array
-    total: Array
-    signed: Array
+class Sums(NamedTuple):
+    """What one chunk of a softmin pass adds up. `tally` has four rows, per group: the peak, Σ e^{z_i - peak}, the same times y_i,
+    and the lowest score; `acc` is Σ e^{z_i - peak} A_i per group."""
+
+    tally: Array
     acc: Array
-    low: Array
 
     @staticmethod
     def empty(groups: int, d: int) -> Sums:
-        # The least float, not -inf: a row of weight zero (z = -inf) must not make inf - inf.
-        least = np.full(groups, -np.finfo(np.float64).max)
-        return Sums(least, np.zeros(groups), np.zeros(groups), np.zeros((groups, d)), np.full(groups, np.inf))
+        """Nothing added yet. The peak starts at the least float, not -inf: a row of weight zero must not make inf - inf."""
+        tally = np.zeros((4, groups))
+        tally[0] = LEAST
+        tally[3] = math.inf
+        return Sums(tally, np.zeros((groups, d)))
 
     @staticmethod
     def merged(parts: list[Sums]) -> Sums:
         """The sums of all chunks, added in their order."""
         if len(parts) == 1:
             return parts[0]
-        peak = np.max([part.peak for part in parts], axis=0)
-        shrink = [np.exp(part.peak - peak) for part in parts]
-        return Sums(
-            peak,
-            sum((k * part.total for k, part in zip(shrink, parts, strict=True)), np.zeros_like(peak)),
-            sum((k * part.signed for k, part in zip(shrink, parts, strict=True)), np.zeros_like(peak)),
-            sum((k[:, None] * part.acc for k, part in zip(shrink, parts, strict=True)), np.zeros_like(parts[0].acc)),
-            np.min([part.low for part in parts], axis=0),
-        )
+        tally = np.zeros_like(parts[0].tally)
+        acc = np.zeros_like(parts[0].acc)
+        tally[0] = np.max([part.tally[0] for part in parts], axis=0)
+        tally[3] = np.min([part.tally[3] for part in parts], axis=0)
+        for part in parts:
+            shrink = np.exp(part.tally[0] - tally[0])
+            tally[1:3] += shrink * part.tally[1:3]
+            acc += shrink[:, None] * part.acc
+        return Sums(tally, acc)
 
 
 class _Memory:
@@ -58,22 +56,19 @@ class _Memory:
     kind: str
 
     @cached_property
-    def _kernels(self) -> ModuleType:
+    def _kernels(self) -> dict[str, Any]:
         from gordan.rows import kernels
 
-        return kernels
-
-    def _kernel(self, name: str) -> Any:
-        return getattr(self._kernels, f"{self.kind}_{name}")
+        return {name: getattr(kernels, f"{self.kind}_{name}") for name in ("scores", "combine", "softmin", "norms")}
 
     def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
         scores = np.empty(self.n)
-        kernel = self._kernel("scores")
+        kernel = self._kernels["scores"]
         in_chunks(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), self.n, self.entries, threads)
         return scores
 
     def combine(self, q: Array, threads: int) -> Array:
-        kernel = self._kernel("combine")
+        kernel = self._kernels["combine"]
 
         def part(lo: int, hi: int) -> Array:
             acc = np.zeros(self.d)
@@ -87,18 +82,18 @@ class _Memory:
         self, v: Array, b: float, signs: Array, log_p0: Array, groups: Array, count: int, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty(self.n)
-        kernel = self._kernel("softmin")
+        kernel = self._kernels["softmin"]
 
         def part(lo: int, hi: int) -> Sums:
-            s = Sums.empty(count, self.d)
-            kernel(*self.arrays, v, b, signs, log_p0, groups, lo, hi, scores, s.peak, s.total, s.signed, s.acc, s.low)
-            return s
+            sums = Sums.empty(count, self.d)
+            kernel(*self.arrays, v, b, signs, log_p0, groups, lo, hi, scores, *sums)
+            return sums
 
         return Sums.merged(in_chunks(part, self.n, self.entries, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
         norms = np.empty(self.n)
-        kernel = self._kernel("norms")
+        kernel = self._kernels["norms"]
         in_chunks(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self.n, self.entries, threads)
         return norms
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +13,10 @@ from gordan.rows.accept import stored
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.threads import available
 
-ONE_ROW = np.zeros(1)
+UNIFORM = np.zeros(1)
 
 
-@dataclass(frozen=True)
-class Softmin:
+class Softmin(NamedTuple):
     """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
 
     `combination` is Aᵀp, `scores` is A v; `log_total` (the log-sum-exp) and `lowest` (the minimum score) have one entry
@@ -111,18 +109,15 @@ class Rows:
         """
         self.passes += 1
         x, b = self._split(v)
-        log_p0 = ONE_ROW if log_p0 is None else log_p0
+        log_p0 = UNIFORM if log_p0 is None else log_p0
         groups, count = (self._groups, 1) if halves is None else (halves, 2)
-        sums, scores = self._storage.softmin(x, b, self._signs, log_p0, groups, count, self.threads)
-        self._check(sums.total)
-        share = 1.0 / (count * sums.total)
-        combination = sums.acc[0] * share[0] if count == 1 else share @ sums.acc
-        return Softmin(
-            self._join(combination, float(share @ sums.signed) if self._constant else 0.0),
-            scores,
-            sums.peak + np.log(sums.total),
-            sums.low,
-        )
+        (tally, acc), scores = self._storage.softmin(x, b, self._signs, log_p0, groups, count, self.threads)
+        peak, total, signed, lowest = tally
+        self._check(total)
+        share = 1.0 / (count * total)
+        combination = acc[0] * share[0] if count == 1 else share @ acc
+        constant = float(share @ signed) if self._constant else 0.0
+        return Softmin(self._join(combination, constant), scores, peak + np.log(total), lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""

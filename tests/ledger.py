@@ -1,0 +1,197 @@
+"""Recompute from the raw rows everything a trace claims, and check every bound at every recorded round.
+
+The checker keeps its own sums of the moves (it sees them through the callback) and never uses what the loop added up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from problems import p_norm
+from scipy.special import logsumexp
+
+import gordan
+from gordan.geometry import dual_exponent
+
+
+def tail_mean(scores, caps, mass):
+    """min of p·scores over 0 ≤ p ≤ caps, Σp = mass, by filling from below."""
+    total, left = 0.0, mass
+    for i in np.argsort(scores, kind="stable"):
+        share = min(left, caps[i])
+        total += share * scores[i]
+        left -= share
+        if left <= 0:
+            break
+    return total
+
+
+def lowest(scores, caps=None, halves=None):
+    """min_{p∈P} p·scores, from the definition."""
+    groups = [np.arange(len(scores))] if halves is None else [np.flatnonzero(np.asarray(halves) == h) for h in (0, 1)]
+    mass = 1 / len(groups)
+    if caps is None:
+        return sum(mass * scores[g].min() for g in groups)
+    return sum(tail_mean(scores[g], caps[g], mass) for g in groups)
+
+
+def log_n(n, nu=None, halves=None):
+    """What takes the place of log n: log n, log(1/ν), ½(log n₊ + log n₋), or the last two together."""
+    sizes = [n] if halves is None else [int(np.sum(np.asarray(halves) == h)) for h in (0, 1)]
+    per_half = [math.log(len(sizes) * size / (nu * n)) if nu else math.log(size) for size in sizes]
+    return sum(per_half) / len(sizes)
+
+
+class Ledger:
+    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `check` returns the largest gap/bound seen."""
+
+    def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0):
+        self.X, self.A, self.method, self.gamma, self.halves = X, np.asarray(A, dtype=np.float64), method, gamma, halves
+        self.caps = None if nu is None else np.full(len(self.A), 1 / (nu * len(self.A)))
+        self.D = max(log_n(len(self.A), nu, halves), math.log(2))
+        self.norm, self.q = method.norm, dual_exponent(method.norm)
+        self.regularized = method.name not in ("mirror_prox_perceptron", "accelerated_p_norm_perceptron")
+        self.slack, self.relative = slack, relative
+        self.S = self.value = self.penalties = self.moves = self.p_moves = self.w_moves = 0.0
+        self.w_sum, self.p_sum = np.zeros(self.A.shape[1]), np.zeros(len(self.A))
+        self.p_last = None
+        self.w_last = np.zeros(self.A.shape[1])
+        self.worst = 0.0
+
+    def below(self, value, bound, what):
+        """value ≤ bound, up to the tolerance that the promises state."""
+        assert value <= bound + self.slack + self.relative * abs(bound), f"{what}: {value!r} > {bound!r} at t={self.t}"
+
+    def penalty(self, w):
+        return 0.5 * p_norm(w, self.q) ** 2 if self.regularized else 0.0
+
+    def check(self, rounds, checked=None):
+        """Play, seeing every round; check all bounds at the rounds in `checked` (every one, if None)."""
+        self.checked = range(1, rounds + 1) if checked is None else checked
+        everything = range(1, rounds + 1)
+        trace = gordan.play(self.X, self.method, rounds, record=everything, caps=self.caps, halves=self.halves, callback=self.see)
+        assert trace.status == "rounds"
+        return trace
+
+    def see(self, moment):
+        self.t, A = moment.t, self.A
+        if moment.w is not None:
+            self.add(moment)
+        if moment.t not in self.checked:
+            return
+        # the output's margin and the bracket, from the raw rows
+        scores = A @ moment.w_out
+        length = p_norm(moment.w_out, self.q)
+        margin = lowest(scores, self.caps, self.halves)
+        self.same(moment.margin, margin, scale=max(1.0, length))
+        normalized = margin / length if length > 0 else 0.0
+        self.same(moment.normalized_margin, normalized)
+        if self.gamma is not None:
+            self.below(moment.lower, self.gamma, "lower bound above the margin")
+            self.below(self.gamma, moment.upper, "upper bound below the margin")
+        self.below(moment.lower, moment.upper, "bracket")
+        assert moment.upper <= p_norm(A.T @ moment.p_bar, self.norm) + self.slack + self.relative
+        guarantee = self.method.guarantee
+        if guarantee.margin is not None and self.gamma:
+            self.below(guarantee.margin(moment.t, self.D, self.gamma), normalized, "normalized margin")
+        if moment.w is not None:
+            self.game(moment, guarantee)
+
+    def add(self, moment):
+        """One more round in our own sums of the moves."""
+        A, w, p = self.A, moment.w, moment.p
+        alpha = moment.weight - self.S
+        if self.p_last is None:
+            self.p_last = centre(len(A), self.caps, self.halves)
+        combination = A.T @ p
+        self.S = moment.weight
+        self.value += alpha * (combination @ w - self.penalty(w))
+        self.penalties += alpha * self.penalty(w)
+        self.w_sum += alpha * w
+        self.p_sum += alpha * p
+        self.p_moves += np.abs(p - self.p_last).sum() ** 2
+        self.w_moves += moment.t * (moment.t - 1) / 4 * np.linalg.norm(w - self.w_last) ** 2
+        self.moves += moment.t**2 / 8 * np.abs(A @ (w - self.w_last)).max() ** 2
+        self.p_last, self.w_last = p, w
+
+    def game(self, moment, guarantee):
+        """Regrets, Theorem 1 and its twin, and the method's own bounds, from the moves alone."""
+        A = self.A
+        w_bar, p_bar = self.w_sum / self.S, self.p_sum / self.S
+        low = lowest(A @ w_bar, self.caps, self.halves)
+        length = p_norm(A.T @ p_bar, self.norm)
+        m, dual = low - self.penalty(w_bar), 0.5 * length**2 if self.regularized else length
+        regret_w = self.S * dual - self.value
+        regret_p = self.value - (self.S * low - self.penalties)
+        scale = max(1.0, self.S)
+        self.same(moment.m, m)
+        self.same(moment.dual, dual)
+        self.same(moment.regret_w, regret_w, scale)
+        self.same(moment.regret_p, regret_p, scale)
+        # Theorem 1 for comparators, and its dual twin
+        average = (regret_w + regret_p) / self.S
+        for comparator in self.comparators(w_bar):
+            value = lowest(A @ comparator, self.caps, self.halves) - self.penalty(comparator)
+            self.below(value - m, average, "Theorem 1")
+        self.below(dual - m, average, "the dual twin of Theorem 1")
+        if self.regularized and self.norm == 2 and self.method.guarantee.gap is not None:
+            L = max(0.0, low / np.linalg.norm(w_bar)) if np.any(w_bar) else 0.0
+            self.below(0.5 * (length**2 - L**2), dual - m, "½(U² - L²) ≤ gap")
+        # the method's theorem
+        if guarantee.gap is not None:
+            bound = guarantee.gap(moment.t, self.D)
+            self.same(moment.bound, bound, scale=max(1.0, bound))
+            self.below(dual - m, bound, "gap")
+            self.below(average, bound, "average regret")
+            self.worst = max(self.worst, (dual - m) / bound)
+            self.each_regret(regret_w, regret_p)
+        if self.method.name == "accelerated_perceptron" and self.gamma and guarantee.gap is not None:
+            eta = 2 / (guarantee.gap(1, 1.0) * 2)
+            if self.method.form != "game":
+                least = eta * self.gamma * moment.t * (moment.t + 1) / 2
+                self.below(least, np.linalg.norm(moment.w_out) * (1 + 1e-12), "Lemma 5")
+
+    def each_regret(self, regret_w, regret_p):
+        """The regret bound of each player."""
+        name, D, moves = self.method.name, self.D, self.p_moves
+        slack = 1e-15 * self.S * len(self.A)  # regrets are differences of sums of size S
+        if name in ("smooth_perceptron", "accelerated_perceptron", "smooth_p_norm_perceptron"):
+            inverse_eta = self.method.guarantee.gap(1, 1.0)  # 2/(η·1·2)
+            self.below(regret_w, inverse_eta / 2 * moves + slack, "w regret")
+            self.below(regret_p, inverse_eta * D - inverse_eta / 2 * moves + slack, "p regret")
+        elif name == "nesterov":
+            self.below(regret_w, -self.w_moves + slack, "w regret")
+            self.below(regret_p, 4 * D + self.moves + slack, "p regret")
+        elif name == "mirror_prox_perceptron":
+            self.below(regret_w + regret_p, 1.5 * math.sqrt(D) + slack, "sum of regrets")
+        elif name == "accelerated_p_norm_perceptron":
+            eta = 1 / math.sqrt(2 * (self.q - 1) * D)
+            self.below(regret_w, 1 / (2 * (self.q - 1) * eta) + eta / 2 * moves + slack, "w regret")
+            self.below(regret_p, D * eta - eta / 2 * moves + slack, "p regret")
+
+    def comparators(self, w_bar):
+        rng = np.random.default_rng(self.t)
+        w = rng.standard_normal(len(w_bar))
+        yield w / p_norm(w, self.q)
+        yield 0.3 * w / p_norm(w, self.q)
+        if np.any(w_bar):
+            yield w_bar / p_norm(w_bar, self.q)
+
+    def same(self, claimed, recomputed, scale=1.0):
+        tolerance = (self.slack + self.relative) * scale
+        assert abs(claimed - recomputed) <= tolerance, f"{claimed!r} claimed, {recomputed!r} recomputed at t={self.t}"
+
+
+def centre(n, caps, halves):
+    """p_0, from its definition: proportional to the caps, or uniform, within each half."""
+    p = np.ones(n) if caps is None else np.array(caps)
+    groups = [np.arange(n)] if halves is None else [np.flatnonzero(np.asarray(halves) == h) for h in (0, 1)]
+    for g in groups:
+        p[g] /= len(groups) * p[g].sum()
+    return p
+
+
+def psi_mu(A, v, mu):
+    """min_q qᵀAv + μ D_E(q, 1/n) - ½‖v‖², in closed form."""
+    return -mu * (logsumexp(-A @ v / mu) - math.log(len(A))) - 0.5 * v @ v

@@ -1,0 +1,78 @@
+"""Methods × sets × backends × dtypes, all of them: the bracket is right at every recorded round.
+
+By weak duality it is right if the lower end belongs to a w and the upper end to a p of the set; both are recomputed from the raw
+rows in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogue import every_method, supports
+from ledger import lowest
+from problems import p_norm, separable
+
+import gordan
+from gordan.geometry import Simplex, dual_exponent
+
+METHODS = every_method()
+PROBLEM = separable(24, 6, 0.05, seed=21, halves=True)
+N = PROBLEM.n
+SETS = {
+    "simplex": {},
+    "caps": {"caps": np.linspace(2, 9, N) / N},
+    "halves": {"halves": PROBLEM.halves},
+    "caps+halves": {"caps": np.linspace(2, 9, N) / N, "halves": PROBLEM.halves},
+}
+BACKENDS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_matrix}
+
+
+def cells():
+    for label, method in METHODS.items():
+        for kind, sets in SETS.items():
+            why = supports(method, sets)
+            marks = [] if why is None else [pytest.mark.xfail(raises=gordan.InputError, strict=True, reason=why)]
+            for backend in BACKENDS:
+                for dtype in ("float32", "float64"):
+                    yield pytest.param(method, sets, backend, dtype, marks=marks, id=f"{label}-{kind}-{backend}-{dtype}")
+
+
+@pytest.mark.parametrize(("method", "sets", "backend", "dtype"), list(cells()))
+def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype):
+    dense = np.where(np.abs(PROBLEM.A) > 0.02, PROBLEM.A, 0.0).astype(dtype) * 7.5
+    A = dense.astype(np.float64)
+    tol = 1e-9 if dtype == "float64" else 1e-6
+    p_set = Simplex(N, **sets)
+    q = dual_exponent(method.norm)
+    best_lower, best_upper = 0.0, np.inf
+
+    def look(moment):
+        nonlocal best_lower, best_upper
+        margin = lowest(A @ moment.w_out, **sets)
+        length = p_norm(moment.w_out, q)
+        assert abs(moment.margin - margin) <= tol * 10 * max(1.0, length)
+        best_lower = max(best_lower, margin / length if length else 0.0)
+        for p in (moment.p, moment.p_bar):
+            assert p_set.contains(p)
+            best_upper = min(best_upper, p_norm(A.T @ p, method.norm))
+        assert abs(moment.lower - best_lower) <= tol * 10
+        assert abs(moment.upper - best_upper) <= tol * 10
+        assert moment.lower <= moment.upper + tol
+
+    trace = gordan.play(BACKENDS[backend](dense), method, 40, record=range(1, 41), callback=look, **sets)
+    assert abs(lowest(A @ trace.w_best, **sets) / max(p_norm(trace.w_best, q), 1e-300) - trace.lower[-1]) <= tol * 10
+    assert abs(p_norm(A.T @ trace.p_best, method.norm) - trace.upper[-1]) <= tol * 10
+    assert p_set.contains(trace.p_best)
+
+
+@pytest.mark.parametrize("label", METHODS)
+def test_cost_of_a_round_is_as_stated(label):
+    """`Method.passes` is what a round touches; the start and the observer are not in it."""
+    method = METHODS[label]
+    traces = [gordan.play(PROBLEM.A, method, T, record=[1, 2]) for T in (50, 100)]
+    if method.name.endswith("perceptron") and method.form == "published" and np.isnan(method.passes):
+        assert traces[1].passes[-1] <= 2 * traces[1].t[-1] + 2
+        return
+    assert traces[1].passes[-1] - traces[0].passes[-1] == pytest.approx(50 * method.passes)
+    assert traces[0].passes[-1] <= 50 * method.passes + 1

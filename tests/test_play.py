@@ -1,0 +1,216 @@
+"""`gordan.play` and `Trace` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from problems import separable
+
+import gordan
+from gordan import methods
+from gordan.trace import COLUMNS, Trace
+
+PROBLEM = separable(30, 5, 0.1, seed=41)
+
+
+def test_defaults_give_a_bracket_around_the_margin():
+    trace = gordan.play(3 * PROBLEM.A)
+    lower, upper = trace.bracket
+    assert lower <= 0.3 <= upper
+    assert trace.gap[-1] == (upper - lower) / upper
+    assert trace.scale == pytest.approx(3.0)
+    assert trace.t[0] == 1
+    assert trace.t[-1] == 1000
+    assert 40 <= len(trace) <= 70
+    assert trace.status == "rounds"
+    assert "1000 rounds" in repr(trace)
+
+
+def test_recorded_rounds_are_those_asked_for_and_the_last():
+    assert gordan.play(PROBLEM.A, "nesterov", 50, record=[3, 7]).t.tolist() == [3, 7, 50]
+    assert gordan.play(PROBLEM.A, "nesterov", 50, record=range(1, 51)).t.tolist() == list(range(1, 51))
+    assert gordan.play(PROBLEM.A, "nesterov", 1).t.tolist() == [1]
+
+
+def test_recording_changes_nothing_but_what_is_recorded():
+    every = gordan.play(PROBLEM.A, "nesterov", 60, record=range(1, 61))
+    last = gordan.play(PROBLEM.A, "nesterov", 60, record=[])
+    np.testing.assert_array_equal(every.w, last.w)
+    np.testing.assert_array_equal(every.p_bar, last.p_bar)
+    assert every.passes[-1] == last.passes[-1] == 60
+
+
+def test_runs_are_bit_identical():
+    A = np.tile(PROBLEM.A, (2000, 5))  # large enough for threads
+    for method in ("smooth_perceptron", methods.nesterov(form="game")):
+        first, second = (gordan.play(A, method, 20, threads=2) for _ in range(2))
+        np.testing.assert_array_equal(first.w, second.w)
+        np.testing.assert_array_equal(first.upper, second.upper)
+        one = gordan.play(A, method, 20, threads=1)
+        np.testing.assert_allclose(one.w, first.w, rtol=1e-10)
+
+
+@pytest.mark.parametrize("backend", [np.asarray, sp.csr_array])
+def test_dense_and_sparse_agree(backend):
+    A = np.where(np.abs(PROBLEM.A) > 0.1, PROBLEM.A, 0)
+    np.testing.assert_allclose(gordan.play(backend(A), rounds=100).w, gordan.play(A, rounds=100).w, atol=1e-12)
+
+
+def test_rows_can_be_passed():
+    X = np.abs(PROBLEM.A)
+    signs = np.where(np.arange(len(X)) % 2, 1, -1)
+    through_rows = gordan.play(gordan.rows.of(X, signs), rounds=50)
+    np.testing.assert_allclose(through_rows.w, gordan.play(X * signs[:, None], rounds=50).w, atol=1e-12)
+
+
+def test_callback_sees_moments_and_stops():
+    seen = []
+    trace = gordan.play(PROBLEM.A, "smooth_perceptron", 500, callback=lambda moment: seen.append(moment) or moment.margin > 0)
+    assert trace.status == "callback"
+    assert trace.margin[-1] > 0
+    assert all(moment.margin <= 0 for moment in seen[:-1])
+    assert [moment.t for moment in seen] == trace.t.tolist()
+    assert seen[-1].gap == trace.gap[-1]
+
+
+def test_time_limit_stops_after_a_round():
+    begin = time.perf_counter()
+    trace = gordan.play(PROBLEM.A, "smooth_perceptron", 10**9, time_limit=0.3)
+    assert trace.status == "time-limit"
+    assert time.perf_counter() - begin < 5
+    assert trace.bracket[0] <= 0.1 + 1e-9
+    assert trace.bracket[1] >= 0.1 - 1e-9
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize("method", ["smooth_perceptron", "nesterov", "mirror_prox_perceptron"])
+def test_ctrl_c_keeps_what_was_found(method):
+    gordan.play(PROBLEM.A, method, 2)  # compile first
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    trace = gordan.play(PROBLEM.A, method, 10**9)
+    timer.join()
+    assert trace.status == "interrupted"
+    assert trace.t[-1] > 1
+    assert np.isfinite(trace.w).all()
+    assert trace.bracket[0] <= 0.1 + 1e-9
+    assert trace.bracket[1] >= 0.1 - 1e-9
+
+
+def test_perceptron_finishes():
+    trace = gordan.play(PROBLEM.A, "perceptron", 10**6)
+    assert trace.status == "finished"
+    assert trace.m is trace.regret_w is trace.regret_p is trace.bound is None
+    assert (PROBLEM.A @ trace.w).min() > 0
+
+
+def test_perceptron_is_rosenblatts():
+    """Against the loop that everybody writes."""
+    A, w, mistakes = PROBLEM.A, np.zeros(5), 0
+    while (A @ w <= 0).any():
+        for row in A:
+            if row @ w <= 0:
+                w = w + row
+                mistakes += 1
+    trace = gordan.play(A, "perceptron", 10**6)
+    assert trace.t[-1] - 1 == mistakes
+    np.testing.assert_allclose(trace.w, w, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["smooth_perceptron", "perceptron"])
+def test_a_trace_saves_and_loads(tmp_path, method):
+    trace = gordan.play(PROBLEM.A, method, 30)
+    trace.save(tmp_path / "trace.json")
+    again = Trace.load(tmp_path / "trace.json")
+    for name in ("method", "form", "norm", "n", "d", "scale", "status"):
+        assert getattr(again, name) == getattr(trace, name)
+    for name in (*COLUMNS, "w", "p", "w_bar", "p_bar", "w_best", "p_best"):
+        first, second = getattr(trace, name), getattr(again, name)
+        assert (first is None) == (second is None)
+        if first is not None:
+            np.testing.assert_array_equal(first, second)
+            assert first.dtype == second.dtype
+    assert json.loads((tmp_path / "trace.json").read_text())["columns"]["t"] == trace.t.tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_infinities_survive_a_file(tmp_path):
+    trace = gordan.play(PROBLEM.A, "smooth_perceptron", 3)
+    trace.columns["upper"][0] = np.inf
+    trace.save(tmp_path / "trace.json")
+    assert Trace.load(tmp_path / "trace.json").upper[0] == np.inf
+
+
+def test_a_trace_becomes_a_data_frame():
+    pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan[data]'")
+    trace = gordan.play(PROBLEM.A, "perceptron", 5)
+    frame = trace.to_frame()
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame["t"].tolist() == trace.t.tolist()
+    assert frame["regret_w"].isna().all()
+    assert frame["upper"].dtype == float
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(gordan.MissingExtra, match=r"pip install 'gordan\[data\]'"):
+        gordan.play(PROBLEM.A, "perceptron", 5).to_frame()
+
+
+def test_trace_names_its_columns_when_asked_for_another():
+    with pytest.raises(AttributeError, match="normalized_margin"):
+        _ = gordan.play(PROBLEM.A, rounds=2).margins
+
+
+def test_memory_does_not_grow_with_rounds():
+    """O(n + d): ten times the rounds, the same peak."""
+    import tracemalloc
+
+    A = separable(400, 50, 0.1, seed=42).A
+    peaks = []
+    for rounds in (30, 300):
+        gordan.play(A, methods.smooth_perceptron(form="game"), 2)
+        tracemalloc.start()
+        gordan.play(A, methods.smooth_perceptron(form="game"), rounds, record=[1])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] <= 1.1 * peaks[0] + 10_000
+
+
+def test_registry_lists_and_extends():
+    entry = methods.get("nesterov")
+    assert entry.reference
+    assert entry.summary
+    assert entry().name == "nesterov"
+    with pytest.raises(gordan.InputError, match="registered already"):
+        methods.register("nesterov", reference="", forms=("published",))(methods.nesterov)
+
+    @methods.register("mine", reference="here", forms=("published",))
+    def mine():
+        """My method."""
+        return methods.smooth_perceptron()
+
+    try:
+        assert "mine" in methods.names()
+        assert gordan.play(PROBLEM.A, "mine", 3).t[-1] == 3
+    finally:
+        methods.registry._entries.pop("mine")
+
+
+def test_import_is_light():
+    """`import gordan` loads neither numba nor anything optional; kernels come with the first pass."""
+    code = (
+        "import sys, gordan; "
+        "heavy = {'numba', 'sklearn', 'pandas', 'matplotlib', 'typer', 'rich', 'torch'} & set(sys.modules); "
+        "assert not heavy, heavy; gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

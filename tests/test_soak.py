@@ -1,0 +1,83 @@
+"""Long runs without overflow, NaN or loss of the bracket; 200 problems per method against every bound (`make soak`)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from catalogue import every_method
+from ledger import Ledger, lowest
+from problems import p_norm, separable
+
+import gordan
+from gordan.geometry import dual_exponent
+
+METHODS = every_method()
+
+
+def norms_apart():
+    A = separable(20, 4, 0.05, seed=31).A
+    return A * np.geomspace(1e-6, 1e6, len(A))[:, None]
+
+
+AWKWARD = {
+    "norms-apart": norms_apart,
+    "one-row": lambda: np.array([[0.3, -0.4, 0.0]]),
+    "zero-row": lambda: np.concatenate((separable(12, 3, 0.1, seed=32).A, np.zeros((1, 3)))),
+    "duplicates": lambda: np.repeat(separable(8, 3, 0.1, seed=33).A, 5, axis=0),
+    "opposite-pair": lambda: np.array([[1.0, 2.0], [-1.0, -2.0], [0.5, 0.1]]),
+    "all-zero": lambda: np.zeros((4, 3)),
+}
+
+
+def long_run(label, name, dtype, rounds):
+    method = METHODS[label]
+    A = AWKWARD[name]().astype(dtype)
+    trace = gordan.play(A, method, rounds)
+    A = A.astype(np.float64)
+    R = max(p_norm(A, method.norm).max(), 1e-300)
+    tol = 1e-9 if dtype == "float64" else 1e-6
+    for column in ("margin", "normalized_margin", "lower", "upper", "m", "dual", "regret_w", "regret_p"):
+        values = getattr(trace, column)
+        assert values is None or np.isfinite(values).all(), column
+    for vector in (trace.w, trace.p, trace.p_bar, trace.w_best, trace.p_best):
+        assert np.isfinite(vector).all()
+    assert (trace.lower <= trace.upper + tol * R).all()
+    q = dual_exponent(method.norm)
+    length = p_norm(trace.w_best, q)
+    assert trace.lower[-1] == pytest.approx(max(0.0, lowest(A @ trace.w_best) / length if length else 0.0), abs=tol * R)
+    assert trace.upper[-1] == pytest.approx(p_norm(A.T @ trace.p_best, method.norm), abs=tol * R)
+    assert trace.p_best.sum() == pytest.approx(1.0, abs=1e-9)
+    if trace.bound is not None:
+        excess = trace.dual - trace.m - trace.bound
+        assert excess.max() <= tol + (0 if dtype == "float64" else 1e-4 * trace.bound[-1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("label", METHODS)
+def test_two_thousand_rounds(label, name, dtype):
+    long_run(label, name, dtype, 2000 if name in ("norms-apart", "zero-row") else 300)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("label", METHODS)
+def test_a_hundred_thousand_rounds(label, name, dtype):
+    long_run(label, name, dtype, 100_000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("label", [name for name, method in METHODS.items() if not math.isnan(method.passes)])
+def test_two_hundred_problems_against_every_bound(label, part):
+    """20 problems a part, d from 2 to 50, γ from 1e-3 to 0.3, 5,000 rounds; every round is checked up to 200, then 40 a decade."""
+    rng = np.random.default_rng(part)
+    checked = {*range(1, 201), *(int(t) for t in np.geomspace(200, 5000, 56))}
+    for k in range(20):
+        n, d = int(rng.integers(8, 80)), int(rng.integers(2, 51))
+        gamma = float(10 ** rng.uniform(-3, math.log10(0.3)))
+        problem = separable(n, d, gamma, norm=METHODS[label].norm, seed=1000 * part + k)
+        Ledger(problem.A, problem.A, METHODS[label], gamma=gamma).check(5000, checked)
