@@ -21,7 +21,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/rounds.py --out docs/rounds
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak tests --soak

@@ -1,4 +1,4 @@
-"""The published algorithms transcribed from the paper with its misprints corrected: plain NumPy, dense, short runs, no shared code.
+"""The published algorithms transcribed from the paper, misprints corrected: plain NumPy, dense, short runs, no shared code.
 
 Each returns the list of iterates that the propositions speak of. `A` is a dense float64 array with rows of norm at most 1.
 """

@@ -61,7 +61,10 @@ def close(actual, expected, tol=1e-10):
 
 @pytest.mark.parametrize("eta", [0.25, 0.5])
 def test_smooth_perceptron(data, eta):
-    """Proposition 1: v_{T-1} = w̄_T and q_{T-1} = p̄_T."""
+    """v_{T-1} = w̄_T and q_{T-1} = p̄_T.
+
+    Checks: Algorithm 1, Proposition 1
+    """
     A, X = data
     reference = printed.smooth_perceptron(A, T, mu0=1 / eta)
     game = iterates(methods.smooth_perceptron(form="game", eta=eta), X)
@@ -78,7 +81,10 @@ def test_smooth_perceptron(data, eta):
 
 @pytest.mark.parametrize("eta", [0.25, 0.5])
 def test_accelerated_perceptron(data, eta):
-    """Proposition 2: q_T = p_T, v_T = ηΣα_t w_t; and Aᵀp̄_T = -(2/T) g_T."""
+    """q_T = p_T, v_T = ηΣα_t w_t; and Aᵀp̄_T = -(2/T) g_T.
+
+    Checks: Algorithm 2, Proposition 2
+    """
     A, X = data
     reference = printed.accelerated_perceptron(A, T, theta=lambda t: 2 * eta * t / (t + 1))
     game = iterates(methods.accelerated_perceptron(form="game", eta=eta), X)
@@ -95,7 +101,10 @@ def test_accelerated_perceptron(data, eta):
 
 
 def test_original_theta_sums_with_the_next_weight(data):
-    """The remark after Proposition 2: with θ = 1, v_T = ½Σα_{t+1} w_t for the same update of w."""
+    """The remark after the proposition: with θ = 1, v_T = ½Σα_{t+1} w_t for the same update of w.
+
+    Checks: Proposition 2
+    """
     A, X = data
     reference = printed.accelerated_perceptron(A, T, theta=lambda t: 1.0)
     published = iterates(methods.accelerated_perceptron(theta="original"), X)
@@ -108,7 +117,10 @@ def test_original_theta_sums_with_the_next_weight(data):
 
 @pytest.mark.parametrize("theta", ["matched", "original"])
 def test_nmgd(data, theta):
-    """The gradient form is the primal-dual form, and both are gradient descent on the risk as it stands."""
+    """The gradient form is the primal-dual form, and both are gradient descent on the risk as it stands.
+
+    Checks: Algorithm 2
+    """
     A, X = data
     printed_theta = (lambda t: t / (2 * (t + 1))) if theta == "matched" else (lambda t: 1.0)
     reference = printed.nmgd(A, T, printed_theta)
@@ -121,7 +133,10 @@ def test_nmgd(data, theta):
 
 
 def test_mirror_prox(data):
-    """Theorem 6: u_t = (w_t, p_t), v_{t+1} = (ŵ_t, p̂_t), z_t = their averages."""
+    """u_t = (w_t, p_t), v_{t+1} = (ŵ_t, p̂_t), z_t = their averages.
+
+    Checks: Algorithm 5, Theorem 6
+    """
     A, X = data
     reference = printed.mirror_prox(A, T)
     game = iterates(methods.mirror_prox_perceptron(form="game"), X)
@@ -142,7 +157,10 @@ def test_mirror_prox(data):
 
 
 def test_nesterov(data):
-    """Theorem 4, first part: s_T = ¼Σα_t w_t."""
+    """s_T = ¼Σα_t w_t.
+
+    Checks: Algorithm 3, Theorem 4
+    """
     A, X = data
     reference = printed.nesterov(A, T)
     game = iterates(methods.nesterov(form="game"), X)

@@ -51,7 +51,10 @@ SHAPES = [(20, 2, 0.3), (40, 5, 0.1), (80, 20, 0.02), (60, 50, 1e-3)]
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_bound_on_separable_data(name, shape):
-    """Theorem 1 and its twin, regret bounds, gap, normalized margin, bracket: Theorems 2, 3, 4, 6, 7."""
+    """Theorem 1 and its twin, the regret bounds of each method, gap, normalized margin, bracket.
+
+    Checks: Theorem 1, Theorem 2, Theorem 3, Lemma 5, Theorem 4, Proposition 3
+    """
     n, d, gamma = shape
     problem = separable(n, d, gamma, seed=n)
     Ledger(problem.A, problem.A, PLAIN[name], gamma=gamma).check(300)
@@ -71,7 +74,10 @@ def test_every_bound_on_inseparable_data(name):
 @pytest.mark.parametrize("name", P_NORM)
 @pytest.mark.parametrize("shape", [(30, 3, 0.2), (60, 20, 0.01)], ids=str)
 def test_every_bound_in_p_norms(name, shape):
-    """Theorem 5, on the q-ball and free; and the rate 1/t² of the smooth p-norm Perceptron."""
+    """On the q-ball and free; and the rate 1/t² of the smooth p-norm Perceptron.
+
+    Checks: Algorithm 4, Theorem 5
+    """
     n, d, gamma = shape
     problem = separable(n, d, gamma, norm=P_NORM[name].norm, seed=n)
     Ledger(problem.A, problem.A, P_NORM[name], gamma=gamma).check(300)
@@ -135,7 +141,7 @@ def test_bounds_in_float32(name):
 def test_excessive_gap_invariant(problem, eta):
     """γ*²/2 ≤ ‖Aᵀq_t‖²/2 ≤ ψ_{μ_t}(v_t) at every step, ψ ≤ ψ_μ ≤ ψ + μ log n, and ‖Aᵀq_t‖ on inseparable data.
 
-    Checks: Eq. (6), (7)
+    Checks: Theorem 2
     """
     A, n = problem.A, problem.n
     method = methods.smooth_perceptron(eta=eta)
@@ -160,7 +166,10 @@ def test_excessive_gap_invariant(problem, eta):
 @pytest.mark.parametrize("name", [n for n in PLAIN if PLAIN[n].guarantee.rounds is not None])
 @pytest.mark.parametrize("gamma", [0.3, 0.05, 0.01])
 def test_positive_margin_within_the_promised_rounds(name, gamma):
-    """Theorems 2, 3, 4 and 7: a positive margin once T exceeds a constant times √log n/γ."""
+    """A positive margin once T exceeds a constant times √log n/γ.
+
+    Checks: Theorem 2, Theorem 3, Theorem 4, Theorem 7
+    """
     problem = separable(40, 5, gamma, seed=13)
     method = PLAIN[name]
     T = math.ceil(method.guarantee.rounds(math.log(problem.n), gamma)) + 1
@@ -171,7 +180,10 @@ def test_positive_margin_within_the_promised_rounds(name, gamma):
 @pytest.mark.parametrize("p", [2, 3, 6, 12])
 @pytest.mark.parametrize("gamma", [0.3, 0.05])
 def test_positive_p_norm_margin_within_the_promised_rounds(p, gamma):
-    """Theorem 5."""
+    """A positive margin once T exceeds √(2(p-1) log n)/γ.
+
+    Checks: Theorem 5
+    """
     problem = separable(40, 5, gamma, norm=p, seed=14)
     for method in (
         methods.accelerated_p_norm_perceptron(p=p),
@@ -199,7 +211,10 @@ def test_perceptrons_make_few_mistakes(gamma):
 
 
 def test_mirror_prox_certifies_inseparability():
-    """Theorem 7, second part: ‖Aᵀp̄_T‖ ≤ ε for T ≥ 1.5√log n/ε."""
+    """‖Aᵀp̄_T‖ ≤ ε for T ≥ 1.5√log n/ε.
+
+    Checks: Theorem 7
+    """
     problem = inseparable(40, 6, seed=16)
     for epsilon in (0.3, 0.1, 0.03, 0.01):
         T = math.ceil(1.5 * math.sqrt(math.log(problem.n)) / epsilon)
@@ -208,7 +223,10 @@ def test_mirror_prox_certifies_inseparability():
 
 
 def test_products_are_bounded_by_the_moves():
-    """Lemma 6: ‖Aᵀp‖₂ ≤ ‖p‖₁ and ‖Aw‖_∞ ≤ ‖w‖₂ for rows of norm at most 1, through the rows themselves."""
+    """‖Aᵀp‖₂ ≤ ‖p‖₁ and ‖Aw‖_∞ ≤ ‖w‖₂ for rows of norm at most 1, through the rows themselves.
+
+    Checks: Lemma 6
+    """
     rng = np.random.default_rng(17)
     A = separable(40, 5, 0.1, seed=17).A
     X = gordan.rows.of(A)

@@ -1,7 +1,54 @@
-"""The one type alias: NumPy arrays whose element type is said in words where it matters."""
+"""Arrays and numbers at the border: one alias, and the checks that turn what a caller passes into them, exactly or not at all."""
 
+from __future__ import annotations
+
+import numbers
 from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
+from gordan.errors import InputError
+
 Array: TypeAlias = npt.NDArray[Any]
+
+
+def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
+    """`values` as a contiguous float64 vector of that length; an InputError that names it otherwise."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (length,):
+        return values if values.flags.c_contiguous else np.ascontiguousarray(values)
+    array = _numbers(values, name)
+    if array.shape != (length,):
+        raise InputError(f"{name} must hold one number for each of the {length} {each}; its shape is {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def zeros_and_ones(values: Any, name: str, length: int) -> Array:
+    """`values` as int8, each 0 or 1."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int8 and values.flags.c_contiguous and values.flags.owndata:
+        array = values
+    else:
+        try:
+            array = _numbers(values, name)
+        except InputError:
+            array = np.full(np.shape(values), np.nan)
+    if array.shape != (length,) or ((array != 0) & (array != 1)).any():
+        raise InputError(f"{name} must hold 0 or 1 for each of the {length} rows; its shape is {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.int8)
+
+
+def whole_number(value: Any, name: str) -> int:
+    """`value` as an int of at least 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < 1:
+        raise InputError(f"{name} is {value!r}; pass a whole number, at least 1")
+    return int(value)
+
+
+def _numbers(values: Any, name: str) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "bifuO":
+            raise TypeError(f"its type is {array.dtype}")
+        return array.astype(np.float64) if array.dtype.kind == "O" else array
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must hold real numbers: {error}") from None

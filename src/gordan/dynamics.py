@@ -203,6 +203,11 @@ def run(
     The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
     Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone,
     or on Ctrl-C; always after a complete round.
+
+    The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
+    R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m.
+
+    Implements: Theorem 1
     """
     game, rows = form.game, form.game.rows
     started, looking, looked = time.perf_counter(), 0.0, 0.0

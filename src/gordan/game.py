@@ -3,8 +3,6 @@
 `curvature` 1 is the regularized game of Algorithms 1-3, where max_w g(w, p) = ½‖Aᵀp‖_p² and max_w m(w) = γ*²/2;
 `curvature` 0 is the bilinear game on a ball, where both are margins themselves. Numbers here are floating-point estimates:
 they steer, they do not prove.
-
-Implements: Problem (2)
 """
 
 from __future__ import annotations
@@ -47,6 +45,8 @@ class Game:
     norm : the norm p of feature space, at least 2.
     curvature : 1 (regularized) or 0 (bilinear).
     radius : of W = {‖w‖_q ≤ radius}; infinite for R^d.
+
+    Implements: Assumption 1, Assumption 2
     """
 
     rows: Rows

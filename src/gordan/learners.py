@@ -8,8 +8,6 @@ is known by its vector c_t. What a learner may guess of the coming loss is its *
     last      the loss of the last round (OFTL, OFTRL)
     current   the loss itself: the learner moves second and has seen it (FTRL⁺)
     anchor    the loss that the opponent's anchor (the hat point of mirror descent) would cause (mirror-prox)
-
-Implements: Protocol 2
 """
 
 from __future__ import annotations
@@ -67,6 +65,8 @@ class Leader:
     eta : η; the same η multiplies the guess (the paper's Algorithm 4 prints it for the sum alone).
     hint : see the module.
     curvature : the strongly convex part that every loss has in common, or None.
+
+    Implements: Protocol 2, Lemma 1, Lemma 2, Lemma 3
     """
 
     domain: Domain
@@ -77,7 +77,7 @@ class Leader:
     curvature: SquaredNorm | None = None
 
     def __post_init__(self) -> None:
-        if self.eta <= 0:
+        if not self.eta > 0:
             raise InputError(f"eta is {self.eta}; a step size must be positive")
 
     @cached_property
@@ -127,6 +127,8 @@ class Mirror:
 
     Parameters are those of `Leader`; without a hint z_t = ẑ_{t-1}, plain mirror descent. Gradients are taken at z_t for ẑ_t
     (the paper prints the point before, which is the same for linear losses).
+
+    Implements: Protocol 2, Lemma 4
     """
 
     domain: Domain
@@ -137,7 +139,7 @@ class Mirror:
     curvature: SquaredNorm | None = None
 
     def __post_init__(self) -> None:
-        if self.eta <= 0:
+        if not self.eta > 0:
             raise InputError(f"eta is {self.eta}; a step size must be positive")
 
     def start(self) -> Anchor:

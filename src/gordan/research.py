@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from gordan import dynamics, methods, rows
-from gordan.arrays import Array
+from gordan.arrays import Array, vector, whole_number
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.methods import Method
 from gordan.trace import Moment, Trace
+
+# Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
+SMALLEST_RADIUS = 1e-280
 
 
 def play(
@@ -56,24 +58,29 @@ def play(
     >>> import gordan
     >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "accelerated_perceptron", 1000)
     >>> lower, upper = trace.bracket
-    >>> bool(lower <= 7 / 17**0.5 <= upper)
-    True
+    >>> print(f"{lower:.4f} {upper:.4f}")  # 7/√17
+    1.6977 1.6977
     """
     if isinstance(method, str):
         method = methods.get(method)()
     elif not isinstance(method, Method):
         raise InputError(f"method is {method!r}; pass a name such as 'smooth_perceptron', or call it with its options")
-    rounds = _whole("rounds", rounds)
-    if time_limit is not None and not time_limit > 0:
+    rounds = whole_number(rounds, "rounds")
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
-    moments = _log_spaced(rounds) if record is None else {_whole("record", t) for t in record}
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
+    if record is not None and not isinstance(record, Iterable):
+        raise InputError(f"record is {record!r}; pass the rounds to measure at, such as range(1, 101), or None")
+    moments = _log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
     if moments and max(moments) > rounds:
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
     raw = rows.of(A, threads=threads)
     R = raw.radius(method.norm)
-    if 0 < R < 1e-300:
-        raise InputError(f"the largest row has norm {R:.3g}, too small to divide by; multiply A by a power of two")
+    if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+        wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
+        raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} A by a power of two")
     scaled = raw.scaled(1 / R) if R > 0 else raw
     p_set = Simplex(raw.n, caps=caps, halves=halves)
     form = method.build(scaled, p_set, _start(p_set, p0))
@@ -91,26 +98,24 @@ def play(
 
 
 def _start(p_set: Simplex, p0: Any) -> Array:
+    """p_0, normalized over each half; inside the caps, and nowhere so small that its logarithm is lost."""
     if p0 is None:
         return p_set.centre
-    p = np.array(p0, dtype=np.float64)
-    if p.shape != (p_set.n,):
-        raise InputError(f"A has {p_set.n} rows but p0 has shape {p.shape}; pass one weight per row")
-    if not ((p > 0) & np.isfinite(p)).all():
-        row = int(np.flatnonzero(~((p > 0) & np.isfinite(p)))[0])
+    p = vector(p0, "p0", p_set.n).copy()
+    bad = ~((p > 0) & np.isfinite(p))
+    if bad.any():
+        row = int(np.argmax(bad))
         raise InputError(f"p0[{row}] is {p[row]}; starting weights must be positive and finite (leave the row out instead)")
     for members in p_set.members:
+        p[members] /= np.max(p[members])
         p[members] *= p_set.mass / np.sum(p[members])
+    if (p < np.finfo(np.float64).tiny).any():
+        row = int(np.argmin(p))
+        raise InputError(f"p0[{row}] is too small a share of the total to start from; leave the row out instead")
     if p_set.caps is not None and (p > p_set.caps * (1 + 1e-9)).any():
         row = int(np.argmax(p / p_set.caps))
         raise InputError(f"p0[{row}] is {p[row]:.6g} of the total, above its cap {p_set.caps[row]:.6g}")
     return p
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name} is {value!r}; pass a whole number, at least 1")
-    return int(value)
 
 
 def _log_spaced(rounds: int) -> set[int]:

@@ -134,33 +134,27 @@ class Trace:
             value = getattr(self, part.name)
             content[part.name] = value.tolist() if isinstance(value, np.ndarray) else value
         content["columns"] = self.to_dict()
-        write_atomic(path, (json.dumps(_jsonable(content), allow_nan=False) + "\n").encode())
+        write_atomic(path, (json.dumps(_plain(content), allow_nan=False) + "\n").encode())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trace:
-        """Read a trace that `save` wrote."""
+        """Read a trace that `save` wrote; anything else is refused."""
         try:
-            content = json.loads(Path(path).read_text())
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            content = json.loads(Path(path).read_bytes())
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a trace: {error}") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise InputError(f"{path} is not a trace this version can read (format {FORMAT!r} expected)")
-        expected = {part.name for part in fields(Trace)}
-        if set(content) != expected or set(content["columns"]) != set(COLUMNS):
-            raise InputError(f"{path} is damaged: its fields are not those of a trace")
-        content = _unjsonable(content)
-        columns = {name: _column(name, values) for name, values in content.pop("columns").items()}
-        vectors = {name: None if content[name] is None else np.array(content[name], dtype=float) for name in VECTORS}
-        return Trace(columns=columns, **{**content, **vectors})
+        try:
+            return _from_plain(content)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{path} is damaged: {error}") from None
 
     @staticmethod
     def of(moments: Sequence[Moment], **facts: Any) -> Trace:
         """The trace of these moments."""
         columns = {name: _column(name, [getattr(moment, name) for moment in moments]) for name in COLUMNS}
         return Trace(columns=columns, **facts)
-
-
-VECTORS = ("w", "p", "w_bar", "p_bar", "w_best", "p_best")
 
 
 def _column(name: str, values: Iterable[Any]) -> Array | None:
@@ -170,22 +164,43 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
     return np.array(values, dtype=np.int64 if name == "t" else np.float64)
 
 
-def _jsonable(value: Any) -> Any:
-    """JSON has no infinity: it is written as a string."""
+def _plain(value: Any) -> Any:
+    """For JSON, which has no infinity: that is written as a string."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_jsonable(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 
-def _unjsonable(value: Any) -> Any:
-    if value in ("inf", "-inf", "nan") and isinstance(value, str):
-        return float(value)
-    if isinstance(value, dict):
-        return {key: _unjsonable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_unjsonable(item) for item in value]
-    return value
+def _from_plain(content: dict[str, Any]) -> Trace:
+    """The trace that was written so; a ValueError, TypeError or KeyError says what does not fit."""
+    if set(content) != {part.name for part in fields(Trace)} or set(content["columns"]) != set(COLUMNS):
+        raise ValueError("its fields are not those of a trace")
+    for name, kind in {"method": str, "form": str, "status": str, "n": int, "d": int, "norm": float, "scale": float}.items():
+        if type(content[name]) is not kind:
+            raise ValueError(f"{name} is {content[name]!r}")
+    rounds = len(content["columns"]["t"])
+    if not rounds:
+        raise ValueError("it has no rounds")
+    columns = {
+        name: None if values == [None] * rounds else _numbers(values, name, rounds, int if name == "t" else float)
+        for name, values in content["columns"].items()
+    }
+    n, d = content["n"], content["d"]
+    lengths = {"w": d, "w_bar": d, "w_best": d, "p": n, "p_bar": n, "p_best": n}
+    for name, length in lengths.items():
+        if content[name] is not None or name in ("w", "w_best"):
+            content[name] = _numbers(content[name], name, length, float)
+    return Trace(**{**content, "columns": columns})
+
+
+def _numbers(values: Any, name: str, length: int, kind: type) -> Array:
+    if type(values) is not list or len(values) != length:
+        raise ValueError(f"{name} does not hold {length} numbers")
+    exact = [float(value) if kind is float and value in ("inf", "-inf", "nan") else value for value in values]
+    if any(type(value) is not kind for value in exact):
+        raise ValueError(f"{name} holds something else than numbers")
+    return np.array(exact, dtype=np.int64 if kind is int else np.float64)

@@ -88,5 +88,6 @@ class SquaredNorm:
 
 
 def _times_log(z: Array, y: Array) -> Array:
-    """z log y, with 0 log 0 = 0."""
-    return z * np.log(y, out=np.zeros_like(y), where=z > 0)
+    """z log y, with 0 log 0 = 0 and -∞ where y = 0 < z."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(z * np.log(y, out=np.zeros_like(y), where=z > 0))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError
 
 
@@ -33,22 +33,18 @@ class Simplex:
 
     def __post_init__(self) -> None:
         if self.halves is not None:
-            halves = np.asarray(self.halves)
-            if halves.shape != (self.n,) or not np.isin(halves, (0, 1)).all():
-                raise InputError(f"halves must hold 0 or 1 for each of the {self.n} rows; got shape {halves.shape}")
+            halves = zeros_and_ones(self.halves, "halves", self.n)
             if halves.all() or not halves.any():
                 raise InputError("both halves need at least one row; halves is all the same")
-            object.__setattr__(self, "halves", np.ascontiguousarray(halves, dtype=np.int8))
+            object.__setattr__(self, "halves", halves)
         if self.caps is not None:
-            caps = np.asarray(self.caps, dtype=np.float64)
-            if caps.shape != (self.n,):
-                raise InputError(f"caps must hold one number for each of the {self.n} rows; got shape {caps.shape}")
+            caps = vector(self.caps, "caps", self.n)
             if not (caps > 0).all():
                 row = int(np.flatnonzero(~(caps > 0))[0])
                 raise InputError(f"caps[{row}] is {caps[row]}; every cap must be positive (leave the row out instead)")
             object.__setattr__(self, "caps", np.minimum(caps, self.mass))
             for members in self.members:
-                total = float(np.sum(caps[members]))
+                total = float(np.sum(self.caps[members]))
                 if total < self.mass * (1 - 1e-12):
                     raise InputError(f"the caps add up to {total:.6g} but must hold mass {self.mass:g}; lower nu")
 
@@ -139,9 +135,11 @@ def _capped(theta: Array, log_caps: Array, mass: float) -> Array:
     with np.errstate(divide="ignore"):
         log_kappa = np.log(np.maximum(mass - (np.cumsum(caps) - caps), 0.0)) - rest
     enough = np.flatnonzero(log_kappa <= meets[order])
-    if not len(enough):  # the caps hold exactly the mass: every row is at its cap
-        return log_caps
-    return np.asarray(np.minimum(log_caps, theta + log_kappa[enough[0]]))
+    first = int(enough[0]) if len(enough) else len(order)  # all at their caps, where these hold just the mass
+    log_p = log_caps.copy()
+    free = order[first:]
+    log_p[free] = np.minimum(log_caps[free], theta[free] + log_kappa[first : first + 1])
+    return log_p
 
 
 def _level(y: Array, caps: Array, mass: float) -> float:
@@ -191,7 +189,8 @@ def dual_exponent(q: float) -> float:
 def norm(x: Array, p: float) -> float:
     """‖x‖_p, without overflow."""
     if p == 2:
-        square = float(x @ x)
+        with np.errstate(over="ignore"):
+            square = float(x @ x)
         if 1e-280 < square < 1e280:
             return math.sqrt(square)
     top = float(np.max(np.abs(x), initial=0.0))

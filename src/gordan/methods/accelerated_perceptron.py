@@ -37,8 +37,7 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
 
     Guarantee (matched): normalized margin ≥ γ - 2D/(ηγT(T+1)), and ‖v_T‖ ≥ ηγT(T+1)/2.
 
-    Implements: Algorithm 2
-    Checks: Proposition 2, Theorem 3, Lemma 5
+    Implements: Algorithm 2, Proposition 2, Theorem 3, Lemma 5
     """
     choose("form", form, ("published", "gradient", "game"))
     choose("eta", eta, (0.25, 0.5))

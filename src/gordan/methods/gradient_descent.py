@@ -28,8 +28,6 @@ def gradient_descent(*, form: str = "published") -> Method:
         v_t = v_{t-1} - ∇R(v_{t-1}) = v_{t-1} + R(v_{t-1}) Aᵀsoftmax(-Av_{t-1}),   v_0 = 0.
 
     Its margin approaches γ at rate 1/log t.
-
-    Checks: the baselines of the paper (Soudry et al.)
     """
     choose("form", form, ("published",))
 
@@ -52,8 +50,6 @@ def normalized_gradient_descent(*, form: str = "published", step: str = "constan
 
     Guarantee: normalized margin ≥ γ - (D + ½Ση_t²)/(γΣη_t): γ - (D + ½Σ1/t)/(γΣ1/√t) for step "1/sqrt(t)"; at the constant
     step 1 the smoothness of log R does better, γ - (D + ½)/(γT).
-
-    Checks: the baselines of the paper (Nacson et al., Ji and Telgarsky)
     """
     choose("form", form, ("published",))
     choose("step", step, ("constant", "1/sqrt(t)"))

@@ -13,7 +13,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm
 from gordan.learners import Mirror
-from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.registry import Guarantee, Method, choose, once_positive, register
 from gordan.rows import Rows
 
 
@@ -34,8 +34,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
     Guarantee: ‖Aᵀp̄_T‖ - γ(w̄_T) ≤ 1.5√D/T: a positive margin for T > 1.5√D/γ, and where γ* = 0 an ε-certificate
     ‖Aᵀp̄_T‖ ≤ ε for T ≥ 1.5√D/ε.
 
-    Implements: Algorithm 5
-    Checks: Theorem 6, Theorem 7, Proposition 3
+    Implements: Algorithm 5, Theorem 6, Proposition 3, Lemma 6, Theorem 7
     """
     choose("form", form, ("published", "game"))
 
@@ -55,7 +54,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
     guarantee = Guarantee(
         "gap <= 1.5 sqrt(D)/T",
         gap=lambda t, D: 1.5 * math.sqrt(D) / t,
-        margin=lambda t, D, gamma: gamma - 1.5 * math.sqrt(D) / t,
+        margin=lambda t, D, gamma: once_positive(gamma - 1.5 * math.sqrt(D) / t),
         rounds=lambda D, gamma: 1.5 * math.sqrt(D) / gamma,
     )
     return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 2 if form == "published" else 4)

@@ -36,8 +36,7 @@ def nesterov(*, form: str = "published") -> Method:
 
     Guarantee: normalized margin of s_T ≥ γ - (8D + 2)/(γT(T+1)).
 
-    Implements: Algorithm 3
-    Checks: Theorem 4
+    Implements: Algorithm 3, Theorem 4
     """
     choose("form", form, ("published", "game"))
 

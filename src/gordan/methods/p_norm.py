@@ -12,7 +12,7 @@ from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm, dual_exponent
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
+from gordan.methods.registry import Guarantee, Method, check_norm, choose, once_positive, register
 from gordan.rows import Rows
 
 
@@ -30,8 +30,7 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
 
     Guarantee: max_{‖w‖_q≤1} g(w, p̄_T) - γ(w̄_T) ≤ √(2(p-1)D)/T, so γ(w̄_T) > 0 once T > √(2(p-1)D)/γ.
 
-    Implements: Algorithm 4
-    Checks: Theorem 5
+    Implements: Algorithm 4, Theorem 5
     """
     choose("form", form, ("game",))
     choose("w_set", w_set, ("ball", "free"))
@@ -53,8 +52,7 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
     guarantee = Guarantee(
         f"gap <= {bound:.4g} sqrt(D)/T",
         gap=lambda t, D: bound * math.sqrt(D) / t,
-        # γ(w̄) ≥ γ - bound, and ‖w̄‖_q ≤ 1 makes the normalized margin no smaller; a free w̄ may be longer than 1
-        margin=(lambda t, D, gamma: gamma - bound * math.sqrt(D) / t) if w_set == "ball" else None,
+        margin=(lambda t, D, gamma: once_positive(gamma - bound * math.sqrt(D) / t)) if w_set == "ball" else None,
         rounds=lambda D, gamma: bound * math.sqrt(D) / gamma,
     )
     return Method("accelerated_p_norm_perceptron", form, p, build, guarantee, 2)
@@ -72,14 +70,12 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
     average of Aᵀp; p with FTRL⁺[E, p_0, η], η = (q-1)/4 unless a smaller one is given.
 
     Guarantee: ½‖Aᵀp̄_T‖_p² - m(w̄_T) ≤ 2D/(ηT(T+1)) = 8(p-1)D/(T(T+1)); where γ² > 2·gap, normalized margin ≥ √(γ² - 2·gap).
-
-    Checks: the p-norm bound at rate 1/t² (beyond the paper)
     """
     choose("form", form, ("game",))
     p = check_norm(p)
     q = dual_exponent(p)
-    step = (q - 1) / 4 if eta is None else float(eta)
-    if not 0 < step <= (q - 1) / 4:
+    step = (q - 1) / 4 if eta is None else eta
+    if not isinstance(step, (int, float)) or not 0 < step <= (q - 1) / 4:
         raise InputError(f"eta is {eta}; the guarantee needs 0 < eta <= (q-1)/4 = {(q - 1) / 4:.6g} for p = {p:g}")
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:

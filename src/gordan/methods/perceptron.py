@@ -29,8 +29,6 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
 
     Guarantee: at most 1/γ² rounds. `output` is "last" or "average" (of w over the rounds). The mistakes, counted per row, are a
     distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above.
-
-    Checks: the baselines of the paper (Novikoff)
     """
     choose("form", form, ("published",))
     return _baseline("perceptron", 2.0, output)
@@ -45,8 +43,6 @@ def p_norm_perceptron(*, form: str = "published", p: float = 3.0, output: str = 
     """Gentile's p-norm Perceptron: θ += A_i on a mistake, w = ∇½‖θ‖_p².
 
     Guarantee: at most (p-1)/γ² rounds, for rows with ‖A_i‖_p ≤ 1 and γ the largest margin over ‖w‖_q ≤ 1.
-
-    Checks: the baselines of the paper (Gentile)
     """
     choose("form", form, ("published",))
     return _baseline("p_norm_perceptron", check_norm(p), output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +94,13 @@ def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 
-def check_norm(p: float) -> float:
-    """p as a float, refused outside 2 ≤ p < ∞."""
-    if not (isinstance(p, (int, float)) and 2 <= p < math.inf):
-        raise InputError(f"the norm p is {p!r}; it must be a number with 2 <= p < inf (p = 2 log d comes close to inf)")
+def once_positive(margin: float) -> float:
+    """A bound on γ(w) with ‖w‖ ≤ 1 as one on γ(w)/‖w‖: the same once it is positive, and silent (-∞) before."""
+    return margin if margin >= 0 else -math.inf
+
+
+def check_norm(p: Any) -> float:
+    """p as a float, refused outside 2 ≤ p ≤ 10⁶ (beyond, q - 1 loses its digits, and nothing is gained)."""
+    if isinstance(p, bool) or not isinstance(p, numbers.Real) or not 2 <= float(p) <= 1e6:
+        raise InputError(f"the norm p is {p!r}; it must be a number with 2 <= p <= 1e6 (p = 2 log d is close to inf already)")
     return float(p)

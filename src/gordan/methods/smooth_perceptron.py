@@ -33,7 +33,7 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
     Game: g = pᵀAw - ½‖w‖², α_t = t; w first with OFTL (hint last), p with FTRL⁺[E, p_0, η]. Then v_{T-1} = w̄_T, q_{T-1} = p̄_T.
 
     Guarantee (η ≤ 1/2): ½‖Aᵀp̄_T‖² - m(w̄_T) ≤ 2D/(ηT(T+1)), which is 8 log n/(T(T+1)) at η = 1/4 as printed and
-    4 log n/(T(T+1)) at η = 1/2; normalized margin ≥ γ - 2D/(ηγT(T+1)); positive once T(T+1) > 4D/(ηγ²).
+    4 log n/(T(T+1)) at η = 1/2; normalized margin ≥ γ - 2D/(ηγT(T+1)); so positive once T(T+1) > 2D/(ηγ²).
 
     >>> import gordan, numpy as np
     >>> A = np.array([[1.0, 0.2], [0.6, -0.1], [0.9, -0.3]])
@@ -41,8 +41,7 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
     >>> bool(trace.dual[-1] - trace.m[-1] <= trace.bound[-1])
     True
 
-    Implements: Algorithm 1
-    Checks: Proposition 1, Theorem 2
+    Implements: Algorithm 1, Proposition 1, Theorem 2
     """
     choose("form", form, ("published", "game"))
     choose("eta", eta, (0.25, 0.5))
@@ -71,7 +70,7 @@ def erm_guarantee(eta: float) -> Guarantee:
         f"gap <= {2 / eta:g} D/(T(T+1)), margin >= gamma - {2 / eta:g} D/(gamma T(T+1))",
         gap=lambda t, D: 2 * D / (eta * t * (t + 1)),
         margin=lambda t, D, gamma: gamma - 2 * D / (eta * gamma * t * (t + 1)),
-        rounds=lambda D, gamma: math.sqrt(4 * D / eta) / gamma,
+        rounds=lambda D, gamma: math.sqrt(2 * D / eta) / gamma,
     )
 
 

@@ -6,6 +6,9 @@ int32 becomes float64, both exact; 64-bit integers are refused beyond 2⁵³; ev
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -33,17 +36,42 @@ def _dense(X: Any) -> Dense:
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
-    return Dense(np.ascontiguousarray(_real(array, "X")))
+    return Dense(np.ascontiguousarray(_real(array, lambda where: where)))
 
 
 def _sparse(X: Any) -> Sparse:
     _check_shape(X.shape)
+    X = _checked(X)
     csr = X if X.format == "csr" else X.tocsr()
+    if not csr.has_canonical_format:  # a row norm needs each entry once
+        csr = csr.copy()
+        csr.sum_duplicates()
+    data, indices, indptr = csr.data, csr.indices, csr.indptr
+
+    def cell(where: tuple[int, ...]) -> tuple[int, ...]:
+        return int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])
+
+    return Sparse(np.ascontiguousarray(_real(data, cell)), indices, indptr, csr.shape[1])
+
+
+def _checked(X: Any) -> Any:
+    """X with the same arrays under a new head, refused if indices point outside it: conversions and kernels would follow them.
+
+    A new head, because SciPy's check trims and converts the arrays of the matrix it is asked about.
+    """
     try:
-        csr.check_format(full_check=True)
+        if X.format in ("csr", "csc", "bsr"):
+            if X.indices.dtype.kind not in "iu" or X.indptr.dtype.kind not in "iu":
+                raise ValueError(f"its indices are of type {X.indices.dtype}, not integers")
+            X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
+            X.check_format(full_check=True)
+        elif X.format == "coo":
+            for axis, (index, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+                if len(index) and (index.min() < 0 or index.max() >= size):
+                    raise ValueError(f"an index along axis {axis} is outside 0..{size - 1}")
     except ValueError as error:
-        raise InputError(f"the CSR matrix is not valid: {error}; rebuild it, for example from its COO form") from None
-    return Sparse(np.ascontiguousarray(_real(csr.data, "X.data")), csr.indices, csr.indptr, csr.shape[1])
+        raise InputError(f"the {X.format.upper()} matrix is not valid: {error}; rebuild it from its entries") from None
+    return X
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -54,8 +82,14 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise InputError(f"X has {shape[0]} rows and {shape[1]} columns; at least one of each is needed")
 
 
-def _real(array: Array, name: str) -> Array:
-    """`array` as float32 or float64 in native byte order, exactly."""
+def _real(array: Array, cell: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Array:
+    """`array` as float32 or float64 in native byte order, exactly; `cell` turns a position in it into a row and column of X."""
+
+    def refuse_first(bad: Array, reason: str) -> None:
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f"{_name(cell(where))} is {array[where]!r}: {reason}")
+
     kind = array.dtype.newbyteorder("=").name
     if kind in ("float32", "float64"):
         return array.astype(kind, copy=False)
@@ -65,37 +99,34 @@ def _real(array: Array, name: str) -> Array:
         return array.astype(np.float64)
     if kind in ("int64", "uint64"):
         too_large = (array > MOST_EXACT_INTEGER) | (array < -MOST_EXACT_INTEGER if kind == "int64" else False)
-        _refuse_first(too_large, array, name, "is an integer beyond 2**53, which float64 cannot hold; rescale the column")
+        refuse_first(too_large, "an integer beyond 2**53, which float64 cannot hold; rescale the column")
         return array.astype(np.float64)
-    if kind == "object":
-        return _from_objects(array, name)
     if array.dtype.kind == "f":
-        narrowed = array.astype(np.float64)
-        _refuse_first(narrowed != array, array, name, "is not exact in float64; round it with X.astype(float) first")
+        with np.errstate(over="ignore"):
+            narrowed = array.astype(np.float64)
+        refuse_first((narrowed != array) & ~np.isnan(array), "not exact in float64; round it with X.astype(float) first")
         return narrowed
-    _refuse_first(np.ones(array.shape, bool), array, name, f"has dtype {array.dtype}; features must be real numbers")
-    raise AssertionError("unreachable")
+    if kind == "object":
+        return _from_objects(array, cell)
+    refuse_first(np.ones(array.shape, bool), f"its type is {array.dtype}; features must be real numbers")
+    return array.astype(np.float64)  # nothing stored: nothing to refuse
 
 
-def _from_objects(array: Array, name: str) -> Array:
-    numbers = np.empty(array.shape, np.float64)
+def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Array:
+    exact = np.empty(array.shape, np.float64)
     for where, value in np.ndenumerate(array):
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, (numbers.Real, Decimal)):
+            raise InputError(f"{_name(cell(where))} is {value!r}; features must be real numbers")
         try:
-            if isinstance(value, (str, bytes, complex)) or value is None:
-                raise TypeError
-            numbers[where] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{_cell(where, name)} is {value!r}; features must be real numbers") from None
-        if isinstance(value, int) and int(numbers[where]) != value:
-            raise InputError(f"{_cell(where, name)} is {value}, which float64 cannot hold; rescale the column")
-    return numbers
+            exact[where] = float(value)
+        except OverflowError:
+            exact[where] = np.inf
+        if float(exact[where]) != value and value == value:
+            raise InputError(f"{_name(cell(where))} is {value}, which float64 cannot hold exactly; rescale or round the column")
+    return exact
 
 
-def _refuse_first(bad: Array, array: Array, name: str, reason: str) -> None:
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(f"{_cell(where, name)} ({array[where]!r}) {reason}")
-
-
-def _cell(where: tuple[int, ...], name: str) -> str:
-    return f"{name}[{', '.join(map(str, where))}]"
+def _name(cell: tuple[int, ...]) -> str:
+    return f"X[{', '.join(map(str, cell))}]"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numba
@@ -16,17 +17,18 @@ import numpy as np
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-# A running maximum is only lifted when a row exceeds it by this much (in nats): e^40 is harmless in float64,
-# and the accumulated combination is then rescaled a handful of times instead of once per record low.
-LIFT = 40.0
+# The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is only lifted again when a row comes within
+# half of that: the accumulated combination is then rescaled a handful of times instead of once per record low, and weights stay
+# below e^-12, so that sums of very large rows do not overflow.
+HEADROOM = 24.0
 
 # Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y, lowest score.
 PEAK, TOTAL, SIGNED, LOW = 0, 1, 2, 3
 
 
-def compiled(function: Kernel) -> Kernel:
+def compiled(function: Kernel, *, reassociate: bool = True) -> Kernel:
     """`function` compiled by numba, cached on disk where some folder can be written."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"} if reassociate else {"contract"}}
     try:
         kernel: Kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no cache folder can be written: compile anew in every process
@@ -34,24 +36,29 @@ def compiled(function: Kernel) -> Kernel:
     return kernel
 
 
+# Sparse sums stay in order: a vectorised one uses gather instructions, measured four times slower than scalar loads.
+compiled_in_order = partial(compiled, reassociate=False)
+
+
 @compiled
 def _weigh(scores, log_p0, groups, lo, hi, tally, acc, weight):
     """weight_i = exp(log p_0i - s_i - peak) for one block, lifting the peak of its group when a row outgrows it."""
-    peak, total, low = tally[PEAK], tally[TOTAL], tally[LOW]
+    peak, total, signed, low = tally[PEAK], tally[TOTAL], tally[SIGNED], tally[LOW]
     uniform = log_p0.shape[0] == 1
     for i in range(lo, hi):
         g = groups[i]
         low[g] = min(low[g], scores[i])
         z = (log_p0[0] if uniform else log_p0[i]) - scores[i]
-        if z > peak[g] + LIFT:
-            shrink = math.exp(peak[g] - z)
+        if z > peak[g] - 0.5 * HEADROOM:
+            shrink = math.exp(peak[g] - (z + HEADROOM))
             total[g] *= shrink
+            signed[g] *= shrink
             for j in range(acc.shape[1]):
                 acc[g, j] *= shrink
             for k in range(lo, i):
                 if groups[k] == g:
                     weight[k - lo] *= shrink
-            peak[g] = z
+            peak[g] = z + HEADROOM
         weight[i - lo] = math.exp(z - peak[g])
         total[g] += weight[i - lo]
 
@@ -118,27 +125,62 @@ def dense_combine(X, q, lo, hi, acc):
 
 
 @compiled
-def dense_softmin(X, v, b, signs, log_p0, groups, lo, hi, scores, tally, acc):
-    """One read of the rows: scores, then weights against the running peak, then Σ weight_i A_i, block by block.
+def _dense_score_and_add(X, v, i, k0, k1, k2, k3, q0, q1, q2, q3, target):
+    """The products x·v of rows i..i+3, while four rows read before are added to the target.
 
-    A block (256 KiB at most) is still in the second-level cache when it is read again for the combination.
+    The rows i.. come from memory and the rows k from the cache: doing both in one loop lets the adding hide in the waiting.
     """
-    block = max(4, min(256, 262144 // max(1, X.shape[1] * X.itemsize)))
+    s0 = s1 = s2 = s3 = 0.0
+    for j in range(X.shape[1]):
+        s0 += X[i, j] * v[j]
+        s1 += X[i + 1, j] * v[j]
+        s2 += X[i + 2, j] * v[j]
+        s3 += X[i + 3, j] * v[j]
+        target[j] += q0 * X[k0, j] + q1 * X[k1, j] + q2 * X[k2, j] + q3 * X[k3, j]
+    return s0, s1, s2, s3
+
+
+@compiled
+def dense_softmin(X, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, acc):
+    """One read of the rows, block by block: scores of a block while the block before it is added, then its weights.
+
+    A block is at most 256 KiB, so that it is still in the second-level cache when it is added.
+    """
+    block = max(4, min(128, 262144 // max(1, X.shape[1] * X.itemsize) // 4 * 4))
     weight = np.empty(block)
-    chosen = np.empty(block, np.int64)
-    for start in range(lo, hi, block):
+    chosen = np.empty(block, np.int64)  # the rows of the block before, by group; rows of weight zero are left out
+    ends = np.zeros(acc.shape[0] + 1, np.int64)
+    before = lo
+    for start in range(lo, hi + block, block):
         stop = min(start + block, hi)
-        dense_scores(X, v, b, signs, start, stop, scores)
-        _weigh(scores, log_p0, groups, start, stop, tally, acc, weight)
+        i = start
         for g in range(acc.shape[0]):
-            m = 0
+            k = ends[g]
+            while i + 4 <= stop and k + 4 <= ends[g + 1]:
+                k0, k1, k2, k3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+                q0, q1, q2, q3 = weight[k0 - before], weight[k1 - before], weight[k2 - before], weight[k3 - before]
+                s0, s1, s2, s3 = _dense_score_and_add(X, v, i, k0, k1, k2, k3, q0, q1, q2, q3, acc[g])
+                scores[i] = signs[i] * (s0 + b)
+                scores[i + 1] = signs[i + 1] * (s1 + b)
+                scores[i + 2] = signs[i + 2] * (s2 + b)
+                scores[i + 3] = signs[i + 3] * (s3 + b)
+                i += 4
+                k += 4
+            _dense_add(X, weight, chosen[k:], ends[g + 1] - k, before, acc[g])
+        if start >= hi:
+            break
+        dense_scores(X, v, b, signs, i, stop, scores)
+        _weigh(scores, log_p0, groups, start, stop, tally, acc, weight)
+        m = 0
+        for g in range(acc.shape[0]):
             for i in range(start, stop):
                 if groups[i] == g and weight[i - start] != 0.0:  # not > 0: NaN must reach the sum
-                    weight[i - start] *= signs[i]
+                    weight[i - start] *= signs[i] * scale  # the scale first: it undoes the size of the rows
                     tally[SIGNED, g] += weight[i - start]
                     chosen[m] = i
                     m += 1
-            _dense_add(X, weight, chosen, m, start, acc[g])
+            ends[g + 1] = m
+        before = start
 
 
 @compiled
@@ -162,7 +204,7 @@ def dense_norms(X, p, lo, hi, norms):
 # ---- sparse rows (CSR) ----------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_in_order
 def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
     """scores_i = y_i (x_i·w + b)."""
     for i in range(lo, hi):
@@ -172,7 +214,7 @@ def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
         scores[i] = signs[i] * (s + b)
 
 
-@compiled
+@compiled_in_order
 def sparse_combine(data, indices, indptr, q, lo, hi, acc):
     """acc += Σ_i q_i x_i."""
     for i in range(lo, hi):
@@ -181,8 +223,8 @@ def sparse_combine(data, indices, indptr, q, lo, hi, acc):
                 acc[indices[k]] += q[i] * data[k]
 
 
-@compiled
-def sparse_softmin(data, indices, indptr, v, b, signs, log_p0, groups, lo, hi, scores, tally, acc):
+@compiled_in_order
+def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, acc):
     """As `dense_softmin`; a block is 128 rows."""
     weight = np.empty(128)
     for start in range(lo, hi, 128):
@@ -192,13 +234,13 @@ def sparse_softmin(data, indices, indptr, v, b, signs, log_p0, groups, lo, hi, s
         for i in range(start, stop):
             if weight[i - start] != 0.0:
                 g = groups[i]
-                q = weight[i - start] * signs[i]
+                q = weight[i - start] * (signs[i] * scale)
                 tally[SIGNED, g] += q
                 for k in range(indptr[i], indptr[i + 1]):
                     acc[g, indices[k]] += q * data[k]
 
 
-@compiled
+@compiled_in_order
 def sparse_norms(data, indices, indptr, p, lo, hi, norms):
     """As `dense_norms`."""
     for i in range(lo, hi):

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.rows.threads import in_chunks
+from gordan.rows.threads import chunks, run
 
 LEAST = -np.finfo(np.float64).max
 
 
 class Sums(NamedTuple):
-    """What one chunk of a softmin pass adds up. `tally` has four rows, per group: the peak, Σ e^{z_i - peak}, the same times y_i,
-    and the lowest score; `acc` is Σ e^{z_i - peak} A_i per group."""
+    """What one chunk of a softmin pass adds up. `tally` has four rows, per group: the peak, Σ e^{z_i - peak}, the same times y_i
+    and the scale, and the lowest score; `acc` is Σ e^{z_i - peak} A_i per group."""
 
     tally: Array
     acc: Array
@@ -56,6 +56,10 @@ class _Memory:
     kind: str
 
     @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        return chunks(self.n, self.d, self.entries)
+
+    @cached_property
     def _kernels(self) -> dict[str, Any]:
         from gordan.rows import kernels
 
@@ -64,7 +68,7 @@ class _Memory:
     def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
         scores = np.empty(self.n)
         kernel = self._kernels["scores"]
-        in_chunks(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), self.n, self.entries, threads)
+        run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), self._ranges, threads)
         return scores
 
     def combine(self, q: Array, threads: int) -> Array:
@@ -75,26 +79,26 @@ class _Memory:
             kernel(*self.arrays, q, lo, hi, acc)
             return acc
 
-        parts = in_chunks(part, self.n, self.entries, threads)
+        parts = run(part, self._ranges, threads)
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
 
     def softmin(
-        self, v: Array, b: float, signs: Array, log_p0: Array, groups: Array, count: int, threads: int
+        self, v: Array, b: float, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty(self.n)
         kernel = self._kernels["softmin"]
 
         def part(lo: int, hi: int) -> Sums:
             sums = Sums.empty(count, self.d)
-            kernel(*self.arrays, v, b, signs, log_p0, groups, lo, hi, scores, *sums)
+            kernel(*self.arrays, v, b, signs, scale, log_p0, groups, lo, hi, scores, *sums)
             return sums
 
-        return Sums.merged(in_chunks(part, self.n, self.entries, threads)), scores
+        return Sums.merged(run(part, self._ranges, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
         norms = np.empty(self.n)
         kernel = self._kernels["norms"]
-        in_chunks(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self.n, self.entries, threads)
+        run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
         return norms
 
 

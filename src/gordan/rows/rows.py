@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows.accept import stored
 from gordan.rows.memory import Dense, Sparse
@@ -33,7 +33,7 @@ class Rows:
     """A = scale · diag(signs) [X, 1?], never formed: the storage of X is read in place.
 
     Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
-    a product or a fused pass costs 1, `take(i)` costs |i|/n. `take` starts a count of its own.
+    a product or a fused pass costs 1, `take(i)` costs its share of the rows. `take` starts a count of its own.
     """
 
     def __init__(
@@ -79,12 +79,11 @@ class Rows:
         """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
         self.passes += 1
         norms = self._storage.norms(p, self.threads)
+        self._check(np.max(norms))
         if self._constant:
             top = np.maximum(norms, 1.0)
             norms = top if math.isinf(p) else top * ((norms / top) ** p + top**-p) ** (1 / p)
-        R = float(np.max(norms)) * self._scale
-        self._check(R)
-        return R
+        return float(np.max(norms)) * self._scale
 
     def scores(self, w: Array) -> Array:
         """A w."""
@@ -97,8 +96,11 @@ class Rows:
     def combine(self, p: Array) -> Array:
         """Aᵀp."""
         self.passes += 1
-        q = p * self._signs
-        combination = self._join(self._storage.combine(q, self.threads), float(np.sum(q)) if self._constant else 0.0)
+        q = np.multiply(vector(p, "p", self.n), self._signs)
+        q *= self._scale  # before the rows: it undoes their size
+        combination = self._storage.combine(q, self.threads)
+        if self._constant:
+            combination = np.append(combination, np.sum(q))
         self._check(combination)
         return combination
 
@@ -109,15 +111,17 @@ class Rows:
         """
         self.passes += 1
         x, b = self._split(v)
-        log_p0 = UNIFORM if log_p0 is None else log_p0
-        groups, count = (self._groups, 1) if halves is None else (halves, 2)
-        (tally, acc), scores = self._storage.softmin(x, b, self._signs, log_p0, groups, count, self.threads)
+        log_p0 = UNIFORM if log_p0 is None else vector(log_p0, "log_p0", self.n)
+        groups, count = (self._groups, 1) if halves is None else (zeros_and_ones(halves, "halves", self.n), 2)
+        (tally, acc), scores = self._storage.softmin(x, b, self._signs, self._scale, log_p0, groups, count, self.threads)
         peak, total, signed, lowest = tally
-        self._check(total)
+        self._check(scores)
+        self._check(total[0] + total[-1])
         share = 1.0 / (count * total)
-        combination = acc[0] * share[0] if count == 1 else share @ acc
-        constant = float(share @ signed) if self._constant else 0.0
-        return Softmin(self._join(combination, constant), scores, peak + np.log(total), lowest)
+        combination = share @ acc
+        if self._constant:
+            combination = np.append(combination, share @ signed)
+        return Softmin(combination, scores, peak + np.log(total), lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
@@ -129,24 +133,18 @@ class Rows:
         return chosen, s[chosen]
 
     def take(self, i: Any) -> Rows:
-        """The rows i, as rows again; |i|/n of a pass."""
+        """The rows i, as rows again; costs their share of a pass."""
         i = np.asarray(i, dtype=np.intp)
         self.passes += len(i) / self.n
         return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
 
     def _split(self, w: Array) -> tuple[Array, float]:
-        w = np.ascontiguousarray(w, dtype=np.float64)
-        if w.shape != (self.d,):
-            raise InputError(f"a vector of length {self.d} is needed, one entry per column; got shape {w.shape}")
-        w = w * self._scale
+        w = vector(w, "w", self.d, "columns") * self._scale
         return (w[:-1], float(w[-1])) if self._constant else (w, 0.0)
-
-    def _join(self, combination: Array, last: float) -> Array:
-        return self._scale * (np.append(combination, last) if self._constant else combination)
 
     def _check(self, result: Array | float) -> None:
         """Raise if a pass gave something that is not finite, naming the entry of X to blame."""
-        if math.isfinite(np.add.reduce(result, axis=None)) or np.isfinite(result).all():  # the sum is the quick way
+        if np.isfinite(result).all():
             return
         bad = self._storage.first_not_finite()
         if bad is None:
@@ -165,8 +163,8 @@ def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None
     """
     if isinstance(X, Rows):
         return X
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads}; pass at least 1")
+    if threads is not None:
+        threads = whole_number(threads, "threads")
     storage = stored(X)
     y = np.ones(storage.n, np.int8) if signs is None else np.asarray(signs)
     if y.shape != (storage.n,):

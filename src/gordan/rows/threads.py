@@ -1,16 +1,23 @@
-"""One pool of threads for the kernels, which release the GIL. Chunks are contiguous and merged in order."""
+"""One pool of threads for the kernels, which release the GIL.
+
+The rows are cut into chunks by their size alone, and chunks are merged in order, so a result does not depend on the number of
+threads or on which of them was quicker.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Part = TypeVar("Part")
 
-# Below this many stored entries a pass takes less time than waking a thread.
-WORTH_A_THREAD = 1 << 17
+# A chunk has at least this many stored entries (below, a pass takes less time than waking a thread), and at least this many
+# times d, since merging costs O(d) a chunk. More chunks than threads let a thread that is held up do fewer of them.
+ENTRIES_A_CHUNK = 1 << 17
+TIMES_D = 16
+MOST_CHUNKS = 32
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -20,13 +27,28 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_chunks(work: Callable[[int, int], Part], n: int, entries: int, threads: int) -> list[Part]:
-    """[work(lo, hi) for each chunk of 0..n-1]; as many chunks as threads when that many entries are worth it."""
-    count = max(1, min(threads, n, entries // WORTH_A_THREAD))
-    if count == 1:
-        return [work(0, n)]
-    edges = [n * k // count for k in range(count + 1)]
-    return list(_shared_pool().map(work, edges[:-1], edges[1:]))
+def chunks(n: int, d: int, entries: int) -> list[tuple[int, int]]:
+    """The ranges (lo, hi) of rows, a power of two of them."""
+    most = max(1, min(MOST_CHUNKS, n, entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
+    count = 1 << (most.bit_length() - 1)
+    return [(n * k // count, n * (k + 1) // count) for k in range(count)]
+
+
+def run(work: Callable[[int, int], Part], ranges: list[tuple[int, int]], threads: int) -> list[Part]:
+    """[work(lo, hi) for each range], on at most `threads` threads."""
+    if len(ranges) == 1 or threads == 1:
+        return [work(lo, hi) for lo, hi in ranges]
+    parts: list[Any] = [None] * len(ranges)
+    waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
+
+    def drain() -> None:
+        for k, (lo, hi) in waiting:
+            parts[k] = work(lo, hi)
+
+    tasks = [_shared_pool().submit(drain) for _ in range(min(threads, len(ranges)))]
+    for task in tasks:
+        task.result()
+    return parts
 
 
 def _shared_pool() -> ThreadPoolExecutor:

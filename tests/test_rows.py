@@ -1,0 +1,701 @@
+"""Every operation of `Rows` against a slow twin that forms A, over storages, types, shapes and odd inputs."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.special import logsumexp, softmax
+
+from gordan import InputError, rows
+
+STORAGES = ("dense", "sparse")
+DTYPES = (np.float32, np.float64)
+# one row, one column, fewer and more rows than a block of the kernels (4 to 256 rows), and no multiple of four
+SHAPES = ((1, 1), (1, 7), (6, 1), (5, 3), (8, 4), (131, 3), (259, 6), (1027, 2), (11, 9_000))
+
+
+# ---- the twin -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The operations of `Rows` on a float64 matrix A that is really there."""
+
+    A: np.ndarray
+
+    def weights(self, v, log_p0=None, halves=None):
+        """p of the fused pass."""
+        z = (0.0 if log_p0 is None else log_p0) - self.A @ v
+        if halves is None:
+            return softmax(z)
+        p = np.empty(len(self.A))
+        for half in (0, 1):
+            p[halves == half] = softmax(z[halves == half]) / 2
+        return p
+
+    def softmin(self, v, log_p0=None, halves=None):
+        s = self.A @ v
+        z = (0.0 if log_p0 is None else log_p0) - s
+        groups = [np.full(len(s), True)] if halves is None else [halves == 0, halves == 1]
+        combination = self.A.T @ self.weights(v, log_p0, halves)
+        return combination, s, [logsumexp(z[g]) for g in groups], [s[g].min() for g in groups]
+
+    def lowest(self, w, k):
+        order = np.argsort(self.A @ w, kind="stable")[:k]
+        return order, (self.A @ w)[order]
+
+    def radius(self, p):
+        return np.linalg.norm(self.A, ord=p, axis=1).max()
+
+
+def as_stored(X, storage):
+    return sp.csr_matrix(X) if storage == "sparse" else X
+
+
+def matrix(n, d, dtype, seed=0):
+    """Some zeros, an empty row where there are several."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+    if n > 2:
+        X[n // 2] = 0
+    return X.astype(dtype)
+
+
+def pair_of(X, storage="dense", signs=None, constant=False, scale=1.0, threads=None):
+    """The rows, and their twin."""
+    A = np.asarray(X, dtype=np.float64)
+    A = np.column_stack((A, np.ones(len(A)))) if constant else A
+    A = scale * (A if signs is None else np.asarray(signs)[:, None] * A)
+    made = rows.of(as_stored(X, storage), signs, constant=constant, threads=threads)
+    return made if scale == 1.0 else made.scaled(scale), Twin(A)
+
+
+def close(got, want, scale=1.0, rtol=1e-12):
+    """|got - want| ≤ rtol · scale (elementwise): `scale` is what the terms of a sum add up to in absolute value."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    assert (np.abs(got - want) <= rtol * (np.abs(want) + scale) + 1e-300).all(), np.abs(got - want).max()
+
+
+def same_softmin(made, twin, v, log_p0=None, halves=None, rtol=1e-12):
+    got = made.softmin(v, log_p0, None if halves is None else halves.astype(np.int8))
+    combination, s, log_total, lowest = twin.softmin(v, log_p0, halves)
+    size = np.abs(twin.A) @ np.abs(v)
+    close(got.scores, s, size, rtol)
+    close(got.log_total, log_total, 1 + size.max(), rtol)
+    close(got.lowest, lowest, size.max(), rtol)
+    # an error of the scores is an error of the exponents
+    close(got.combination, combination, np.abs(twin.A).T @ twin.weights(v, log_p0, halves), rtol * (1 + size.max()))
+
+
+def halves_of(n):
+    return np.arange(n) % 3 % 2
+
+
+CASES = list(itertools.product(STORAGES, DTYPES, SHAPES, ("plain", "signs, constant, scale")))
+
+
+@pytest.fixture(params=CASES, ids=lambda c: f"{c[0]}-{c[1].__name__}-{c[2][0]}x{c[2][1]}-{c[3].split(',')[0]}")
+def pair(request):
+    storage, dtype, (n, d), variant = request.param
+    X = matrix(n, d, dtype, seed=n + d)
+    if variant == "plain":
+        return pair_of(X, storage)
+    signs = np.where(np.arange(n) % 3 == 1, -1, 1)
+    return pair_of(X, storage, signs, constant=True, scale=0.37)
+
+
+def vector(length, seed=1):
+    return np.random.default_rng(seed).standard_normal(length)
+
+
+# ---- each operation -------------------------------------------------------------------------------------------------
+
+
+def test_size(pair):
+    made, twin = pair
+    assert (made.n, made.d) == twin.A.shape
+    assert made.passes == 0
+
+
+def test_scores(pair):
+    made, twin = pair
+    w = vector(made.d)
+    got = made.scores(w)
+    assert got.dtype == np.float64
+    close(got, twin.A @ w, np.abs(twin.A) @ np.abs(w))
+
+
+def test_combine(pair):
+    made, twin = pair
+    p = vector(made.n)
+    p[::5] = 0
+    got = made.combine(p)
+    assert got.dtype == np.float64
+    close(got, twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
+
+
+def test_adjoint(pair):
+    """⟨Aw, p⟩ = ⟨w, Aᵀp⟩."""
+    made, twin = pair
+    w, p = vector(made.d), vector(made.n, seed=2)
+    close(made.scores(w) @ p, w @ made.combine(p), np.abs(p) @ np.abs(twin.A) @ np.abs(w))
+
+
+@pytest.mark.parametrize("start", ["uniform", "log_p0"])
+@pytest.mark.parametrize("split", ["whole", "halves"])
+def test_softmin(pair, start, split):
+    made, twin = pair
+    split = split if made.n > 1 else "whole"  # one row has no halves
+    log_p0 = None if start == "uniform" else vector(made.n, seed=3)
+    same_softmin(made, twin, vector(made.d) / np.sqrt(made.d), log_p0, halves_of(made.n) if split == "halves" else None)
+
+
+def test_softmin_is_scores_and_combine(pair):
+    """The fused pass is the two passes."""
+    made, _ = pair
+    v = vector(made.d) / np.sqrt(made.d)
+    soft, s = made.softmin(v), made.scores(v)
+    close(soft.scores, s, 1.0)
+    p = softmax(-s)
+    close(soft.combination, made.combine(p), np.abs(soft.combination).max() + 1)
+    assert soft.lowest[0] == soft.scores.min()
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 10**6])
+def test_lowest(pair, k):
+    made, twin = pair
+    w = vector(made.d)
+    i, s = made.lowest(w, k)
+    order, _ = twin.lowest(w, k)
+    assert len(i) == len(s) == min(k, made.n)
+    assert (np.diff(s) >= 0).all()
+    close(s, (twin.A @ w)[order], np.abs(twin.A).sum(axis=1).max() * 5)
+    close(s, (twin.A @ w)[i], np.abs(twin.A).sum(axis=1).max() * 5)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, 7.5, np.inf])
+def test_radius(pair, p):
+    made, twin = pair
+    close(made.radius(p), twin.radius(p))
+
+
+def test_take(pair):
+    made, twin = pair
+    i = np.array([made.n - 1, 0, made.n // 2, 0])
+    taken = made.take(i)
+    part = Twin(twin.A[i])
+    w, p = vector(made.d), vector(4, seed=4)
+    assert (taken.n, taken.d, taken.dtype) == (4, made.d, made.dtype)
+    close(taken.scores(w), part.A @ w, np.abs(part.A) @ np.abs(w))
+    close(taken.combine(p), part.A.T @ p, np.abs(part.A).T @ np.abs(p))
+    close(taken.radius(3.0), part.radius(3))
+    same_softmin(taken, part, w / np.sqrt(made.d), p, np.array([0, 1, 1, 0]))
+
+
+def test_scaled(pair):
+    made, twin = pair
+    w = vector(made.d)
+    other = made.scaled(3.0)
+    close(other.scores(w), 3.0 * (twin.A @ w), 3 * np.abs(twin.A) @ np.abs(w))
+    close(other.scaled(0.5).radius(2.0), 1.5 * twin.radius(2))
+    close(made.scores(w), twin.A @ w, np.abs(twin.A) @ np.abs(w))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_passes_are_counted(storage):
+    made = rows.of(as_stored(matrix(8, 3, np.float64), storage))
+    w, p = vector(3), vector(8)
+    cost = [
+        (lambda: made.scores(w), 1),
+        (lambda: made.combine(p), 1),
+        (lambda: made.softmin(w), 1),
+        (lambda: made.softmin(w, p, halves_of(8).astype(np.int8)), 1),
+        (lambda: made.lowest(w, 3), 1),
+        (lambda: made.radius(), 1),
+        (lambda: made.take([1, 2, 2]), 3 / 8),
+        (lambda: made.scaled(2.0), 0),
+    ]
+    for operation, passes in cost:
+        before = made.passes
+        operation()
+        assert made.passes == before + passes
+    taken, scaled = made.take([0, 1]), made.scaled(2.0)
+    assert taken.passes == scaled.passes == 0
+    before = made.passes
+    taken.scores(w)
+    scaled.scores(w)
+    assert (taken.passes, scaled.passes, made.passes) == (1, 1, before)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("k", [1, 3, 4, 5, 9])
+def test_ties_go_to_the_earlier_row(storage, k):
+    X = np.array([2.0, 1, 0, 1, 0, 1, 0, 2, 1])[:, None]
+    i, s = rows.of(as_stored(X, storage)).lowest(np.ones(1), k)
+    assert i.tolist() == [2, 4, 6, 1, 3, 5, 8, 0, 7][:k]
+    assert s.tolist() == X[i, 0].tolist()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_signs_and_constant_exactly(storage):
+    made = rows.of(as_stored(np.array([[1.0, 2.0], [3.0, 4.0]]), storage), [1, -1], constant=True)
+    assert made.d == 3
+    assert made.scores(np.array([1.0, 1.0, 10.0])).tolist() == [13.0, -17.0]
+    assert made.combine(np.array([0.5, 0.25])).tolist() == [-0.25, 0.0, 0.25]
+    assert made.radius(np.inf) == 4.0
+    assert made.take([1]).scores(np.array([1.0, 0.0, 10.0])).tolist() == [-13.0]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_radius_neither_overflows_nor_underflows(constant, size):
+    X = size * np.array([[3.0, 4.0], [1.0, 0.0]])
+    expected = np.hypot(5 * size, 1.0) if constant else 5 * size
+    assert rows.of(X, constant=constant).radius(2.0) == pytest.approx(expected, rel=1e-14)
+
+
+# ---- with Hypothesis ------------------------------------------------------------------------------------------------
+
+
+def entries(dtype, size):
+    width = 32 if dtype == np.float32 else 64
+    return st.floats(-size, size, width=width).filter(lambda x: x == 0 or abs(x) > 1e-30)
+
+
+@st.composite
+def problems(draw):
+    dtype = draw(st.sampled_from(DTYPES))
+    n, d = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    X = draw(hnp.arrays(dtype, (n, d), elements=entries(dtype, 64)))
+    signs = draw(st.none() | hnp.arrays(np.int8, n, elements=st.sampled_from([-1, 1])))
+    constant = draw(st.booleans())
+    scale = draw(st.sampled_from([1.0, 0.01, 3.0]))
+    return draw(st.sampled_from(STORAGES)), X, signs, constant, scale
+
+
+@settings(max_examples=150, deadline=None)
+@given(problem=problems(), data=st.data())
+def test_any_rows(problem, data):
+    storage, X, signs, constant, scale = problem
+    before = X.copy()
+    made, twin = pair_of(X, storage, signs, constant, scale)
+    n, d = twin.A.shape
+    w = data.draw(hnp.arrays(np.float64, d, elements=entries(np.float64, 8)))
+    p = data.draw(hnp.arrays(np.float64, n, elements=entries(np.float64, 8)))
+    size = np.abs(twin.A) @ np.abs(w)
+    s = made.scores(w)
+    close(s, twin.A @ w, size)
+    close(made.combine(p), twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
+    close(s @ p, w @ made.combine(p), size @ np.abs(p))
+    same_softmin(made, twin, w)
+    same_softmin(made, twin, w, p)
+    if n > 1:
+        same_softmin(made, twin, w, p, halves_of(n))
+    i, lowest = made.lowest(w, 3)
+    assert i.tolist() == np.argsort(s, kind="stable")[:3].tolist()
+    assert (lowest == s[i]).all()
+    close(made.radius(3.0), twin.radius(3))
+    assert np.array_equal(X, before)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    s=hnp.arrays(np.float64, st.integers(1, 400), elements=st.floats(-1e5, 1e5)),
+    storage=st.sampled_from(STORAGES),
+    constant=st.booleans(),
+)
+def test_any_scores(s, storage, constant):
+    """Scores of any size, through one column."""
+    made, twin = pair_of(s[:, None], storage, constant=constant)
+    v = np.array([1.0, 0.0])[: made.d]
+    got, p = made.softmin(v), softmax(-s)
+    close(got.combination, twin.A.T @ p, np.abs(twin.A).T @ p, 1e-11)
+    close(got.log_total[0], logsumexp(-s), 1.0)
+    assert got.lowest[0] == s.min()
+
+
+# ---- enormous scores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("constant", [False, True], ids=["plain", "constant"])
+@pytest.mark.parametrize("split", ["whole", "halves"])
+@pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
+@pytest.mark.parametrize("step", [0.01, 39.0, 41.0, 1e5])
+def test_enormous_scores(storage, constant, split, order, step):
+    """No overflow and no NaN (warnings are errors) however often the running peak is lifted, within blocks and across."""
+    n = 601
+    s = {"ascending": np.arange(n), "descending": np.arange(n)[::-1], "shuffled": np.random.default_rng(0).permutation(n)}[order]
+    other = np.random.default_rng(1).standard_normal((n, 2))
+    X = np.column_stack((step * (s - n // 2), other))
+    signs = np.where(np.arange(n) % 2, 1, -1)
+    X *= signs[:, None]
+    made, twin = pair_of(X, storage, signs, constant)
+    v = np.array([1.0, 0, 0, 0])[: made.d]
+    halves = (np.arange(n) % 3 == 0).astype(int) if split == "halves" else None
+    got = made.softmin(v, None, None if halves is None else halves.astype(np.int8))
+    combination, scores, log_total, lowest = twin.softmin(v, None, halves)
+    assert np.isfinite(got.combination).all()
+    assert (got.scores == scores).all()
+    assert got.lowest.tolist() == lowest
+    close(got.log_total, log_total, 1.0)
+    close(got.combination, combination, np.abs(twin.A).T @ twin.weights(v, None, halves))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_near_the_end_of_the_floats(storage, sign):
+    s = sign * np.array([1e300, -1e300, 0.0, 1e299])
+    got = rows.of(as_stored(s[:, None], storage)).softmin(np.ones(1))
+    assert got.combination[0] == got.lowest[0] == -1e300
+    assert got.log_total[0] == 1e300
+
+
+def combination_or_refusal(X, v, storage):
+    """Aᵀp of the fused pass in units of the largest entry; None where it was refused because it overflows."""
+    try:
+        return rows.of(as_stored(X, storage)).softmin(v).combination / np.abs(X).max()
+    except InputError as error:
+        if "overflows" not in str(error):
+            raise
+        return None
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("size", [1e280, 1e292, 1e300, 1e306])
+def test_large_rows_below_the_running_peak(storage, size):
+    """The second row has e^38 times the weight of the first: times its entries that may be no float64, where p times them is."""
+    X = size * np.array([[1.0, 1.0], [0.62, -1.0], [0.61, 0.5]])
+    v = np.array([100.0 / size, 0.0])
+    got = combination_or_refusal(X, v, storage)
+    assert got is None or np.allclose(got, (X / size).T @ softmax(-(X @ v)), rtol=1e-12)
+    assert got is not None or size > 1e290
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_many_large_rows(storage):
+    got = combination_or_refusal(np.full((5, 1), 1e308), np.zeros(1), storage)
+    assert got is None or got[0] == pytest.approx(1.0, rel=1e-15)
+
+
+# ---- rows of weight zero --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("split", ["whole", "halves"])
+@pytest.mark.parametrize("zeros", ["first", "every second", "first block", "last", "all but one a half"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_weight_zero(storage, split, zeros, constant):
+    """log p_0 = -inf is the row left out, though its score is the lowest of all."""
+    n = 700
+    X = matrix(n, 3, np.float64)
+    gone = {
+        "first": np.arange(n) < 1,
+        "every second": np.arange(n) % 2 == 0,
+        "first block": np.arange(n) < 300,
+        "last": np.arange(n) == n - 1,
+        "all but one a half": ~np.isin(np.arange(n), (505, 506)),
+    }[zeros]
+    X[gone, 0] -= 1e4
+    halves = (np.arange(n) % 4 > 1).astype(int) if split == "halves" else None
+    log_p0 = np.where(gone, -np.inf, vector(n))
+    v = np.array([1.0, -0.5, 2.0, 0.3])[: 3 + constant]
+    made, _ = pair_of(X, storage, constant=constant)
+    _, left = pair_of(X[~gone], storage, constant=constant)
+    got = made.softmin(v, log_p0, None if halves is None else halves.astype(np.int8))
+    combination, _, log_total, _ = left.softmin(v, log_p0[~gone], None if halves is None else halves[~gone])
+    close(got.combination, combination, np.abs(left.A).max(), 1e-12)
+    close(got.log_total, log_total, 1.0)
+
+
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+
+def large(storage, dtype):
+    """Large enough that several threads are worth it, and not a multiple of anything."""
+    n, d = 40_003, 16
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    if storage == "dense":
+        return X
+    kept = rng.random((n, d)) < 0.7
+    return sp.csr_matrix(X * kept)
+
+
+def everything(made):
+    """The results of every pass."""
+    w, p = vector(made.d), np.abs(vector(made.n, seed=2))
+    halves = (np.arange(made.n) % 2).astype(np.int8)
+    log_p0 = np.where(np.arange(made.n) < made.n // 2, -np.inf, 0.0)  # the first chunks have no weight at all
+    soft = [made.softmin(w), made.softmin(w, np.log(p)), made.softmin(w, np.log(p), halves), made.softmin(w, log_p0)]
+    fused = [part for one in soft for part in (one.combination, one.scores, one.log_total, one.lowest)]
+    return [made.scores(w), made.combine(p), *fused, np.array([made.radius(2.0), made.radius(3.0)]), *made.lowest(w, 5)]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_threads_agree(storage, dtype):
+    X = large(storage, dtype)
+    by_count = {}
+    for count in (1, 2, 3):
+        once, again = everything(rows.of(X, threads=count)), everything(rows.of(X, threads=count))
+        for x, y in zip(once, again, strict=True):
+            assert np.array_equal(x, y)  # bit for bit on repetition
+        by_count[count] = once
+    for count in (2, 3):
+        for x, y in zip(by_count[1], by_count[count], strict=True):
+            assert np.abs(x - y).max() <= 1e-12 * np.abs(x).max()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_number_of_threads_changes_no_bit(storage, dtype):
+    """Rows are cut into chunks by their size alone, and chunks are merged in order."""
+    X = large(storage, dtype)
+    one = everything(rows.of(X, threads=1))
+    for count in (2, 3, 7):
+        assert all(np.array_equal(x, y) for x, y in zip(one, everything(rows.of(X, threads=count)), strict=True))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_threads_match_the_twin(storage):
+    X = large(storage, np.float64)
+    made, twin = rows.of(X, threads=2), Twin(X.toarray() if storage == "sparse" else X)
+    w, p = vector(made.d), vector(made.n)
+    close(made.scores(w), twin.A @ w, 20.0)
+    close(made.combine(p), twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
+    same_softmin(made, twin, w)
+    same_softmin(made, twin, w, p, (np.arange(made.n) % 2))
+    close(made.radius(2.0), twin.radius(2))
+
+
+def test_threads_from_many_callers():
+    """Several threads of the caller may use the same rows at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    X = large("dense", np.float64)
+    made, w = rows.of(X, threads=2), vector(16)
+    want = made.scores(w)
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(lambda _: made.scores(w), range(8)):
+            assert np.array_equal(got, want)
+
+
+# ---- what may be passed, and that it is left alone ------------------------------------------------------------------
+
+
+BASE = np.array([[1.0, 0, -2, 0], [0, 0, 0, 0], [3, 4, 0, 5], [0, -6, 0, 7], [8, 0, 0, 9]])
+
+
+def same_rows(X, A=BASE):
+    """`X` is taken for the matrix `A`, exactly (entries are small integers)."""
+    made, twin = rows.of(X), Twin(np.asarray(A, dtype=np.float64))
+    w, p = np.array([1.0, 2, -3, 4]), np.array([1.0, 2, 3, 4, 5])
+    assert made.scores(w).tolist() == (twin.A @ w).tolist()
+    assert made.combine(p).tolist() == (twin.A.T @ p).tolist()
+    assert made.take([2, 0]).scores(w).tolist() == (twin.A[[2, 0]] @ w).tolist()
+    same_softmin(made, twin, w / 8)
+    for q in (1.0, 2.0, 3.0, np.inf):
+        close(made.radius(q), twin.radius(q))
+
+
+def csr(data, indices, indptr, index=np.int32, dtype=np.float64):
+    """A CSR matrix with exactly these arrays: SciPy tidies nothing."""
+    made = sp.csr_matrix((5, 4))
+    made.data, made.indices, made.indptr = np.array(data, dtype), np.array(indices, index), np.array(indptr, index)
+    return made
+
+
+def excess():
+    """Two entries beyond the last row, as `csr.data` may have after rows were dropped by hand."""
+    made = sp.csr_matrix(BASE)
+    made.data, made.indices = np.r_[made.data, 77.0, 78.0], np.r_[made.indices, np.int32(0), np.int32(1)]
+    return made
+
+
+CANONICAL = ([1, -2, 3, 4, 5, -6, 7, 8, 9], [0, 2, 0, 1, 3, 1, 3, 0, 3], [0, 2, 2, 5, 7, 9])
+SPARSE = {
+    "canonical": lambda: csr(*CANONICAL),
+    "float32": lambda: csr(*CANONICAL, dtype=np.float32),
+    "int64 indices": lambda: csr(*CANONICAL, index=np.int64),
+    "unsorted": lambda: csr([-2, 1, 5, 3, 4, 7, -6, 9, 8], [2, 0, 3, 0, 1, 3, 1, 3, 0], [0, 2, 2, 5, 7, 9]),
+    "duplicates": lambda: csr([4, -2, -3, 3, 4, 5, -6, 7, 8, 9], [0, 2, 0, 0, 1, 3, 1, 3, 0, 3], [0, 3, 3, 6, 8, 10]),
+    "duplicates that add to the largest row": lambda: csr(
+        [1, -2, 3, 4, 5, -6, 7, 4, 4, 3, 3, 3], [0, 2, 0, 1, 3, 1, 3, 0, 0, 3, 3, 3], [0, 2, 2, 5, 7, 12]
+    ),
+    "duplicates that cancel": lambda: csr(
+        [1, -2, 90, -90, 3, 4, 5, -6, 7, 8, 9], [0, 2, 1, 1, 0, 1, 3, 1, 3, 0, 3], [0, 2, 4, 7, 9, 11]
+    ),
+    "explicit zeros": lambda: csr([1, 0, -2, 0, 3, 4, 5, -6, 7, 8, 9], [0, 1, 2, 3, 0, 1, 3, 1, 3, 0, 3], [0, 3, 4, 7, 9, 11]),
+    "excess storage": excess,
+    "byte-swapped data": lambda: csr(*CANONICAL, dtype=">f8"),
+    "int8 data": lambda: csr(*CANONICAL, dtype=np.int8),
+    "int64 data": lambda: csr(*CANONICAL, dtype=np.int64),
+    "csr_array": lambda: sp.csr_array(BASE),
+    "csc_matrix": lambda: sp.csc_matrix(BASE),
+    "csc_array": lambda: sp.csc_array(BASE),
+    "coo_matrix": lambda: sp.coo_matrix(BASE),
+    "coo_array with duplicates": lambda: sp.coo_array(
+        ([1.0, -3, 1, 3, 4, 5, -6, 7, 8, 9], ([0, 0, 0, 2, 2, 2, 3, 3, 4, 4], [0, 2, 2, 0, 1, 3, 1, 3, 0, 3])), shape=(5, 4)
+    ),
+    "lil_matrix": lambda: sp.lil_matrix(BASE),
+    "dok_array": lambda: sp.dok_array(BASE),
+    "bsr_matrix": lambda: sp.bsr_matrix(BASE),
+    "dia_array": lambda: sp.dia_array(BASE),
+}
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_input(kind):
+    same_rows(SPARSE[kind]())
+
+
+@pytest.mark.parametrize("kind", [k for k in SPARSE if k not in ("lil_matrix", "dok_array", "bsr_matrix", "dia_array")])
+def test_sparse_input_is_not_changed(kind):
+    X = SPARSE[kind]()
+    names = ("data", "row", "col") if X.format == "coo" else ("data", "indices", "indptr")
+    before = {name: getattr(X, name).copy() for name in names}
+    everything(rows.of(X))
+    for name, array in before.items():
+        after = getattr(X, name)
+        assert after.dtype == array.dtype, name
+        assert after.tobytes() == array.tobytes(), name
+        assert after.flags.writeable, name
+
+
+def read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+DENSE = {
+    "list": BASE.tolist,
+    "float64": BASE.copy,
+    "float32": lambda: BASE.astype(np.float32),
+    "Fortran": lambda: np.asfortranarray(BASE),
+    "Fortran float32": lambda: np.asfortranarray(BASE.astype(np.float32)),
+    "negative strides": lambda: BASE[::-1, ::-1].copy()[::-1, ::-1],
+    "strided": lambda: np.repeat(np.repeat(BASE, 2, axis=0), 3, axis=1)[::2, ::3],
+    "transposed": lambda: BASE.T.copy().T,
+    "byte-swapped": lambda: BASE.astype(">f8"),
+    "byte-swapped float32": lambda: BASE.astype(">f4"),
+    "byte-swapped int16": lambda: BASE.astype(">i2"),
+    "byte-swapped int64": lambda: BASE.astype(">i8"),
+    "read-only": lambda: read_only(BASE.copy()),
+    "np.matrix": lambda: BASE.view(np.matrix),
+    "float16": lambda: BASE.astype(np.float16),
+    "longdouble": lambda: BASE.astype(np.longdouble),
+    "objects": lambda: BASE.astype(object),
+    "objects of many kinds": lambda: np.array([[int(x) if x > 0 else np.float32(x) for x in row] for row in BASE], dtype=object),
+} | {f"int{bits}": lambda bits=bits: BASE.astype(f"int{bits}") for bits in (8, 16, 32, 64)}
+
+
+@pytest.mark.parametrize("kind", DENSE)
+def test_dense_input(kind):
+    same_rows(DENSE[kind]())
+
+
+@pytest.mark.parametrize("kind", [k for k in DENSE if k != "list"])
+def test_dense_input_is_not_changed(kind):
+    X = DENSE[kind]()
+    before, flags, dtype = X.tobytes(), str(X.flags), X.dtype
+    everything(rows.of(X))
+    assert (X.tobytes(), str(X.flags), X.dtype) == (before, flags, dtype)
+
+
+EXTREMES = {
+    "bool": [0, 1],
+    "int8": [-128, 127],
+    "uint8": [0, 255],
+    "int16": [-(2**15), 2**15 - 1],
+    "uint16": [0, 2**16 - 1],
+    "int32": [-(2**31), 2**31 - 1],
+    "uint32": [0, 2**32 - 1],
+    "int64": [-(2**53), 2**53],
+    "uint64": [0, 2**53],
+    "float16": [-65504.0, 6e-8],
+    "longdouble": [-(2.0**-1074), 1.5e308],
+    "object": [-(2**53), 2**64],
+}
+
+
+@pytest.mark.parametrize(
+    ("storage", "dtype"), [("dense", t) for t in EXTREMES] + [("sparse", t) for t in EXTREMES if t not in ("float16", "object")]
+)
+def test_extreme_values_are_exact(storage, dtype):
+    """Nothing wraps and nothing is rounded, not even with a minus sign."""
+    values = np.array(EXTREMES[dtype], dtype=dtype)
+    X = as_stored(np.stack((values, values[::-1])), storage)
+    made = rows.of(X, [1, -1])
+    low, high = (float(x) for x in values)
+    assert made.scores(np.array([1.0, 0.0])).tolist() == [low, -high]
+    assert made.scores(np.array([0.0, 1.0])).tolist() == [high, -low]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_native_arrays_are_not_copied(dtype):
+    X = np.ones((20_000, 50), dtype)
+    S = sp.csr_matrix(X)
+    for made in (lambda: rows.of(X), lambda: rows.of(S), lambda: rows.of(X, np.ones(len(X)), constant=True).scaled(0.5)):
+        kept, peak = memory_of(made)
+        assert peak < X.nbytes / 4
+        assert kept.n == len(X)
+
+
+def memory_of(make):
+    """What `make` returns, and the most memory it held in NumPy arrays and Python objects meanwhile."""
+    tracemalloc.start()
+    try:
+        return make(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_memory_map(dtype, tmp_path):
+    """Used in place: no full copy, by the rows or by any pass."""
+    X = np.random.default_rng(0).standard_normal((20_000, 50)).astype(dtype)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    w, p = vector(50), vector(len(X))
+    warm = rows.of(mapped)
+    for _ in range(2):  # the first time compiles
+        _, peak = memory_of(
+            lambda: (lambda A: (A.scores(w), A.combine(p), A.softmin(w), A.radius(), A.lowest(w, 9)))(rows.of(mapped))
+        )
+    assert peak < X.nbytes / 2
+    assert np.shares_memory(warm._storage.arrays[0], mapped)
+    same = rows.of(X)
+    assert np.array_equal(warm.scores(w), same.scores(w))
+    assert np.array_equal(warm.combine(p), same.combine(p))
+    assert np.array_equal(warm.take([3, 1]).scores(w), same.take([3, 1]).scores(w))
+    assert (tmp_path / "X.npy").read_bytes()[-X.nbytes :] == X.tobytes()
+
+
+def test_rows_are_returned_as_they_are():
+    made = rows.of(BASE)
+    assert rows.of(made) is made
+
+
+def test_repr_says_what_is_stored():
+    assert repr(rows.of(sp.csr_matrix(BASE.astype(np.float32)), constant=True)) == "Rows(sparse float32, n=5, d=5, scale=1)"
+
+
+def test_vectors_are_left_alone():
+    made = rows.of(BASE, [1, -1, 1, -1, 1], constant=True).scaled(2.0)
+    w, p, log_p0, halves = vector(5), vector(5, 2), vector(5, 3), np.array([0, 1, 0, 1, 1], np.int8)
+    before = [x.copy() for x in (w, p, log_p0, halves)]
+    made.scores(w)
+    made.combine(p)
+    made.softmin(w, log_p0, halves)
+    made.lowest(w, 2)
+    assert all(np.array_equal(x, y) for x, y in zip((w, p, log_p0, halves), before, strict=True))
