@@ -27,10 +27,12 @@ import gordan
 PUBLISHED = ["smooth_perceptron", "accelerated_perceptron", "nesterov", "mirror_prox_perceptron", "normalized_gradient_descent"]
 
 
-def seconds(function) -> float:
+def seconds(function, calls: int = 5) -> float:
+    """Of one call, in a row of several, as rounds come."""
     begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - begin) / calls
 
 
 def side_by_side(functions: dict, repeats: int) -> dict[str, float]:

@@ -12,6 +12,15 @@ from gordan.errors import InputError
 
 Array: TypeAlias = npt.NDArray[Any]
 
+# From about this length OpenBLAS wakes its threads for a product of vectors, and they go on spinning for some 20 ms on the cores
+# that the next pass over the rows needs.
+LONG = 8192
+
+
+def dot(x: Array, y: Array) -> float:
+    """x·y."""
+    return float(x @ y if len(x) < LONG else np.einsum("i,i->", x, y))
+
 
 def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
     """`values` as a contiguous float64 vector of that length; an InputError that names it otherwise."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, dot
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.learners import Anchor, Hint, Learner
@@ -163,7 +163,7 @@ class Sums(NamedTuple):
             p,
             combination,
             0.0 if round.scores is None else self.scores + alpha * round.scores,
-            self.value + alpha * (float(round.w @ round.combination) - penalty),
+            self.value + alpha * (dot(round.w, round.combination) - penalty),
             self.penalty + alpha * penalty,
         )
 

@@ -85,10 +85,6 @@ class Game:
         """curvature · ½‖w‖_q²."""
         return self.curvature * 0.5 * norm(w, self.q) ** 2 if self.curvature else 0.0
 
-    def value(self, w: Array, combination: Array) -> float:
-        """g(w, p), from Aᵀp."""
-        return float(w @ combination) - self.penalty(w)
-
     def m(self, w: Array, lowest: float) -> float:
         """m(w) = min_p g(w, p), from the lowest p·Aw."""
         return lowest - self.penalty(w)

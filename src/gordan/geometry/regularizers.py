@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, dot
 from gordan.errors import InputError
 from gordan.geometry.sets import Ball, Domain, Simplex, dual_exponent, dual_vector, norm
 
@@ -73,7 +73,7 @@ class SquaredNorm:
         return self.scale * dual_vector(z, self.q)
 
     def divergence(self, z: Array, y: Array) -> float:
-        return self.value(z) - self.value(y) - float(self.gradient(y) @ (z - y))
+        return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
         """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; on a simplex (q = 2) the nearest point to θ/scale."""

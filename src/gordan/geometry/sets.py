@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array, dot, vector, zeros_and_ones
 from gordan.errors import InputError
 
 
@@ -80,7 +80,7 @@ class Simplex:
         """min_{p∈P} p·scores: the minimum, half the sum of two minima, or the tail mean (CVaR) under caps."""
         if self.caps is None:
             return self.mass * float(sum(scores[members].min() for members in self.members))
-        return float(self.vertex(scores) @ scores)
+        return dot(self.vertex(scores), scores)
 
     def vertex(self, scores: Array) -> Array:
         """A p∈P with p·scores lowest: fill the smallest scores up to their caps."""
@@ -190,7 +190,7 @@ def norm(x: Array, p: float) -> float:
     """‖x‖_p, without overflow."""
     if p == 2:
         with np.errstate(over="ignore"):
-            square = float(x @ x)
+            square = dot(x, x)
         if 1e-280 < square < 1e280:
             return math.sqrt(square)
     top = float(np.max(np.abs(x), initial=0.0))

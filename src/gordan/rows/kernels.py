@@ -206,12 +206,20 @@ def dense_norms(X, p, lo, hi, norms):
 
 @compiled_in_order
 def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
-    """scores_i = y_i (x_i·w + b)."""
+    """scores_i = y_i (x_i·w + b). Four sums, so that an addition need not wait for the one before it."""
     for i in range(lo, hi):
-        s = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            s += data[k] * w[indices[k]]
-        scores[i] = signs[i] * (s + b)
+        s0 = s1 = s2 = s3 = 0.0
+        k, end = indptr[i], indptr[i + 1]
+        while k + 4 <= end:
+            s0 += data[k] * w[indices[k]]
+            s1 += data[k + 1] * w[indices[k + 1]]
+            s2 += data[k + 2] * w[indices[k + 2]]
+            s3 += data[k + 3] * w[indices[k + 3]]
+            k += 4
+        while k < end:
+            s0 += data[k] * w[indices[k]]
+            k += 1
+        scores[i] = signs[i] * ((s0 + s1) + (s2 + s3) + b)
 
 
 @compiled_in_order

@@ -136,18 +136,21 @@ class Sparse(_Memory):
     kind = "sparse"
 
     def __init__(self, data: Array, indices: Array, indptr: Array, d: int) -> None:
-        self.arrays = tuple(_read_only(array) for array in (data, indices, indptr))
+        # Unsigned 32-bit indices are read in half the time of 64-bit ones, and need no test for negative ones at every entry.
+        kind = np.uint32 if max(len(data), d) < 2**32 else np.int64
+        self.arrays = (_read_only(data), _read_only(_indices(indices, kind)), _read_only(_indices(indptr, kind)))
         self.n, self.d = len(indptr) - 1, d
         self.entries = max(1, len(data))
         self.dtype = data.dtype
 
     def take(self, i: Array) -> Sparse:
         data, indices, indptr = self.arrays
-        lengths = indptr[i + 1] - indptr[i]
+        starts = indptr[i].astype(np.int64)
+        lengths = indptr[i + 1] - starts
         ends = np.cumsum(lengths)
         # position of every entry taken: the start of its row plus its rank within the row
-        where = np.repeat(indptr[i] - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-        return Sparse(data[where], indices[where], np.concatenate(([0], ends)).astype(indptr.dtype), self.d)
+        where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+        return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays
@@ -156,6 +159,10 @@ class Sparse(_Memory):
             return None
         row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
         return row, int(indices[bad[0]]), math.nan if np.isnan(data[bad[0]]) else float(data[bad[0]])
+
+
+def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:
+    return array.view(kind) if kind is np.uint32 and array.dtype == np.int32 else array.astype(kind, copy=False)
 
 
 def _read_only(array: Array) -> Array:

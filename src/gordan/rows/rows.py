@@ -118,9 +118,9 @@ class Rows:
         self._check(scores)
         self._check(total[0] + total[-1])
         share = 1.0 / (count * total)
-        combination = share @ acc
+        combination = acc[0] * share[0] if count == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self._constant:
-            combination = np.append(combination, share @ signed)
+            combination = np.append(combination, np.sum(share * signed))
         return Softmin(combination, scores, peak + np.log(total), lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
@@ -134,7 +134,10 @@ class Rows:
 
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""
-        i = np.asarray(i, dtype=np.intp)
+        i = np.asarray(i)
+        i = np.flatnonzero(i) if i.dtype == np.bool_ else i.astype(np.intp)
+        if len(i) and not 0 <= i.min() <= i.max() < self.n:
+            raise InputError(f"rows are counted from 0 to {self.n - 1}; asked for {i.min()} to {i.max()}")
         self.passes += len(i) / self.n
         return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
 
@@ -148,7 +151,9 @@ class Rows:
             return
         bad = self._storage.first_not_finite()
         if bad is None:
-            raise InputError("a product with X overflows float64; divide X by a power of two so that entries are near 1")
+            raise InputError(
+                "a product with X overflows float64; divide X by a power of two so that entries are near 1 (and pass finite w, p)"
+            )
         row, column, value = bad
         raise InputError(f"X[{row}, {column}] is {value}; every entry must be finite (drop or impute that row)")
 
@@ -161,10 +166,14 @@ def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None
     >>> A.scores(np.array([1.0, 1.0])).tolist(), A.combine(np.array([0.5, 0.5])).tolist(), A.passes
     ([3.0, -7.0], [-1.0, -1.0], 2.0)
     """
-    if isinstance(X, Rows):
-        return X
     if threads is not None:
         threads = whole_number(threads, "threads")
+    if isinstance(X, Rows):
+        if signs is not None or constant:
+            raise InputError(
+                "X is `Rows` already, with signs and constant column as they are; pass the data itself to choose them"
+            )
+        return X if threads is None else Rows(X._storage, X._signs, constant=X._constant, scale=X._scale, threads=threads)
     storage = stored(X)
     y = np.ones(storage.n, np.int8) if signs is None else np.asarray(signs)
     if y.shape != (storage.n,):
