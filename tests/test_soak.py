@@ -48,7 +48,8 @@ def long_run(label, name, dtype, rounds):
     length = p_norm(trace.w_best, q)
     assert trace.lower[-1] == pytest.approx(max(0.0, lowest(A @ trace.w_best) / length if length else 0.0), abs=tol * R)
     assert trace.upper[-1] == pytest.approx(p_norm(A.T @ trace.p_best, method.norm), abs=tol * R)
-    assert trace.p_best.sum() == pytest.approx(1.0, abs=1e-9)
+    assert trace.p_best.sum() == pytest.approx(1.0, abs=1e-12)
+    assert trace.p_bar.sum() == pytest.approx(1.0, abs=1e-12)
     if trace.bound is not None:
         excess = trace.dual - trace.m - trace.bound
         assert excess.max() <= tol + (0 if dtype == "float64" else 1e-4 * trace.bound[-1])

@@ -111,11 +111,15 @@ class Game:
             log_p = self.p_set.log_softmax(anchor - scores)
             p = np.exp(log_p)
             return Response(p, log_p, self.rows.combine(p), scores, self.p_set.lowest(scores), None)
-        soft = self.rows.softmin(v, anchor, self.p_set.halves)
-        if self.p_set.halves is None:
-            log_p = anchor - soft.scores
-            log_p -= soft.log_total[0]
-            return Response(np.exp(log_p), log_p, soft.combination, soft.scores, float(soft.lowest[0]), float(soft.log_total[0]))
-        log_p = anchor - soft.scores - (soft.log_total + math.log(2))[self.p_set.halves]
-        lowest = 0.5 * float(np.sum(soft.lowest))
-        return Response(np.exp(log_p), log_p, soft.combination, soft.scores, lowest, None)
+        halves = self.p_set.halves
+        soft = self.rows.softmin(v, anchor, halves)
+        log_p = anchor - soft.scores
+        if halves is None:
+            log_p -= soft.peak[0]
+            log_p -= soft.log_rest[0]
+            lowest, log_risk = float(soft.lowest[0]), float(soft.log_total[0])
+        else:
+            log_p -= soft.peak[halves]
+            log_p -= (soft.log_rest + math.log(2))[halves]
+            lowest, log_risk = 0.5 * float(np.sum(soft.lowest)), None
+        return Response(np.exp(log_p), log_p, soft.combination, soft.scores, lowest, log_risk)

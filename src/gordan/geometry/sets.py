@@ -102,10 +102,9 @@ class Simplex:
         """log p for p = argmin_{p∈P} E(p) - θ·p, that is p_i = min(cap_i, κ e^{θ_i}) with κ per half."""
         log_p = np.empty(self.n)
         for members in self.members:
-            z = theta[members]
+            z = theta[members] - np.max(theta[members])  # first of all: entries may be of the order of 10⁹, differences are not
             if self.caps is None:
-                top = np.max(z)
-                log_p[members] = z - (top + math.log(np.sum(np.exp(z - top)) / self.mass))
+                log_p[members] = z - math.log(np.sum(np.exp(z)) / self.mass)
             else:
                 log_p[members] = _capped(z, np.log(self.caps[members]), self.mass)
         return log_p

@@ -19,14 +19,21 @@ UNIFORM = np.zeros(1)
 class Softmin(NamedTuple):
     """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
 
-    `combination` is Aᵀp, `scores` is A v; `log_total` (the log-sum-exp) and `lowest` (the minimum score) have one entry
-    per half, or one in all.
+    `combination` is Aᵀp, `scores` is A v. The rest has one entry per half, or one in all: `lowest` the minimum score; `peak` and
+    `log_rest`, whose sum is the log-sum-exp. They are kept apart because log p_i = (log p_0i - A_i·v - peak) - log_rest is exact
+    to the last digits also where scores are of the order of 10⁹ and their sum would lose seven.
     """
 
     combination: Array
     scores: Array
-    log_total: Array
+    peak: Array
+    log_rest: Array
     lowest: Array
+
+    @property
+    def log_total(self) -> Array:
+        """The log-sum-exp of log p_0 - A v."""
+        return self.peak + self.log_rest
 
 
 class Rows:
@@ -121,7 +128,7 @@ class Rows:
         combination = acc[0] * share[0] if count == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self._constant:
             combination = np.append(combination, np.sum(share * signed))
-        return Softmin(combination, scores, peak + np.log(total), lowest)
+        return Softmin(combination, scores, peak, np.log(total), lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
