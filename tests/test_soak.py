@@ -64,7 +64,7 @@ def test_two_thousand_rounds(label, name, dtype):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("name", ["norms-apart", "one-row", "zero-row", "duplicates"])
 @pytest.mark.parametrize("label", METHODS)
 def test_a_hundred_thousand_rounds(label, name, dtype):
     long_run(label, name, dtype, 100_000)
@@ -74,7 +74,7 @@ def test_a_hundred_thousand_rounds(label, name, dtype):
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("label", [name for name, method in METHODS.items() if not math.isnan(method.passes)])
 def test_two_hundred_problems_against_every_bound(label, part):
-    """20 problems a part, d from 2 to 50, γ from 1e-3 to 0.3, 5,000 rounds; each round is checked up to 200, then 40 a decade."""
+    """20 problems a part, d from 2 to 50, γ from 1e-3 to 0.3, 5,000 rounds: the first 200 checked, then 40 a decade."""
     rng = np.random.default_rng(part)
     checked = {*range(1, 201), *(int(t) for t in np.geomspace(200, 5000, 56))}
     for k in range(20):
