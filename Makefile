@@ -24,7 +24,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/rounds.py --out docs/rounds
 
 soak: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak tests --soak
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak
 
 rates: $(VENV)/.bench
 	$(BIN)/python examples/rates.py --out docs/rates

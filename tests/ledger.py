@@ -67,7 +67,7 @@ class Ledger:
         return 0.5 * p_norm(w, self.q) ** 2 if self.regularized else 0.0
 
     def check(self, rounds, checked=None):
-        """Play and check every round from the moves; or, for long runs, only the rounds in `checked`, trusting the loop's sums."""
+        """Play and check every round from the moves; in long runs only the rounds in `checked`, trusting the sums of the loop."""
         self.every = checked is None
         record = range(1, rounds + 1) if self.every else checked
         sets = {"caps": self.caps, "halves": self.halves}

@@ -100,3 +100,74 @@ def nesterov(A, rounds):
         s = s + v / (2 * (t + 1))
         iterates.append(s)
     return iterates
+
+
+def gradient_descent(A, rounds):
+    """v -= ∇R(v), R(v) = mean e^{-A_i·v}: [v_1, v_2, …]."""
+    v, iterates = np.zeros(A.shape[1]), []
+    for _ in range(rounds):
+        v = v + A.T @ np.exp(-A @ v) / len(A)
+        iterates.append(v)
+    return iterates
+
+
+def normalized_gradient_descent(A, rounds, step):
+    """v -= η_t ∇R(v)/R(v): [v_1, v_2, …]."""
+    v, iterates = np.zeros(A.shape[1]), []
+    for t in range(1, rounds + 1):
+        e = np.exp(-A @ v)
+        v = v + step(t) * (A.T @ e) / e.sum()
+        iterates.append(v)
+    return iterates
+
+
+def p_norm_perceptron(A, p):
+    """Gentile's loop: θ += A_i on a mistake, w = ∇½‖θ‖_p²: (w, number of mistakes)."""
+    theta, mistakes = np.zeros(A.shape[1]), 0
+
+    def link(theta):
+        length = np.linalg.norm(theta, ord=p)
+        return np.sign(theta) * np.abs(theta) ** (p - 1) * length ** (2 - p) if length > 0 else theta
+
+    while (A @ link(theta) <= 0).any():
+        for row in A:
+            if row @ link(theta) <= 0:
+                theta = theta + row
+                mistakes += 1
+    return link(theta), mistakes
+
+
+def accelerated_p_norm(A, rounds, p, ball):
+    """Algorithm 4 with the same η for the guess: [(w_t, p_t)]; w kept in the unit q-ball if `ball`."""
+    n, d = A.shape
+    q = p / (p - 1)
+    eta = 1 / np.sqrt(2 * (q - 1) * np.log(n))
+    c_sum, s_sum, last, iterates = np.zeros(d), np.zeros(n), A.T @ np.full(n, 1 / n), []
+    for _ in range(rounds):
+        theta = eta * (c_sum + last)
+        length = np.linalg.norm(theta, ord=p)
+        w = (q - 1) * np.sign(theta) * np.abs(theta) ** (p - 1) * length ** (2 - p)
+        if ball:
+            w = w / max(1.0, np.linalg.norm(w, ord=q))
+        s_sum = s_sum + A @ w
+        weights = softmax(-s_sum / eta)
+        last = A.T @ weights
+        c_sum = c_sum + last
+        iterates.append((w, weights))
+    return iterates
+
+
+def smooth_p_norm(A, rounds, p):
+    """The regularized p-norm game: w_t = ∇½‖·‖_p² at the optimistic average of Aᵀp, p_t by FTRL⁺, η = (q-1)/4: [(w_t, p_t)]."""
+    n, d = A.shape
+    eta = 1 / (4 * (p - 1))
+    c_sum, s_sum, last, iterates = np.zeros(d), np.zeros(n), A.T @ np.full(n, 1 / n), []
+    for t in range(1, rounds + 1):
+        theta = (c_sum + t * last) / (t * (t + 1) / 2)
+        w = np.sign(theta) * np.abs(theta) ** (p - 1) * np.linalg.norm(theta, ord=p) ** (2 - p)
+        s_sum = s_sum + t * (A @ w)
+        weights = softmax(-eta * s_sum)
+        last = A.T @ weights
+        c_sum = c_sum + t * last
+        iterates.append((w, weights))
+    return iterates

@@ -72,3 +72,29 @@ def inseparable(n=40, d=5, seed=0) -> Problem:
     half = rng.standard_normal((n // 2, d))
     half /= np.linalg.norm(half, axis=1).max()
     return Problem(np.concatenate((half, -half)), 0.0, np.zeros(d), 2.0)
+
+
+def cone(n=20, d=5, gamma=0.1, norm=2.0, seed=0) -> Problem:
+    """All n rows exactly on the margin, of p-norm 1, balanced by multipliers far from uniform: here bounds are nearly used up.
+
+    A_i = γ g + u_i with g, w along (1, …, 1) and u_i·w = 0; the last u balances a random convex combination of the others.
+    """
+    rng = np.random.default_rng(seed)
+    g = np.full(d, d ** (-1 / norm))
+    w = np.full(d, d ** (-1 / dual_exponent(norm)))
+    u = rng.standard_normal((n, d))
+    u -= u.mean(axis=1, keepdims=True)
+    u = np.array([_stretched(gamma * g, row, norm) for row in u[:-1]])
+    weights = rng.exponential(size=n - 1) ** 2 + 1e-3
+    last = -(weights / weights.sum()) @ u
+    u = np.vstack([u, _stretched(gamma * g, last, norm)])
+    return Problem(gamma * g + u, gamma, w, norm)
+
+
+def _stretched(base, direction, norm):
+    """s·direction with ‖base + s·direction‖_p = 1, by bisection."""
+    low, high = 0.0, 4.0 / max(p_norm(direction, norm), 1e-12)
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_norm(base + middle * direction, norm) < 1 else (low, middle)
+    return low * direction

@@ -281,12 +281,12 @@ def test_out_of_bounds(code, message):
 
 
 OF = {
-    "signs too few": (lambda: rows.of(A3, [1, -1]), "3 rows", "2 signs"),
+    "signs too few": (lambda: rows.of(A3, [1, -1]), "3 rows", "(2,)"),
     "signs in a matrix": (lambda: rows.of(A3, [[1], [1], [1]]), "3 rows", "signs"),
     "sign 0": (lambda: rows.of(A3, [1, 0, 1]), "+1 or -1", ""),
     "sign 2": (lambda: rows.of(A3, [1, 2, 1]), "+1 or -1", ""),
     "sign nan": (lambda: rows.of(A3, [1.0, np.nan, 1.0]), "+1 or -1", ""),
-    "signs as strings": (lambda: rows.of(A3, ["1", "-1", "1"]), "+1 or -1", ""),
+    "signs as strings": (lambda: rows.of(A3, ["1", "-1", "1"]), "signs", "numbers"),
     "threads 0": (lambda: rows.of(A3, threads=0), "threads is 0", "at least 1"),
     "threads -2": (lambda: rows.of(A3, threads=-2), "threads is -2", "at least 1"),
     "threads 1.5": (lambda: rows.of(A3, threads=1.5), "threads is 1.5", ""),
@@ -337,7 +337,6 @@ OPTIONS = {
     "method empty": ({"method": ""}, "no method ''", "smooth_perceptron"),
     "method None": ({"method": None}, "method is None", "pass a name"),
     "method not called": ({"method": methods.smooth_perceptron}, "method is <function", "call it"),
-    "method entry": ({"method": methods.get("nesterov")}, "method is Entry", "call it"),
 }
 
 

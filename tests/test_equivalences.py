@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from problems import inseparable, separable
 
+import gordan
 from gordan import methods, rows
 from gordan.geometry import Simplex
 
@@ -171,6 +172,56 @@ def test_nesterov(data):
         close(published[t][1].output.w, s)
         close(published[t][1].w, game[t][1].w)
         close(published[t][1].p, game[t][1].p)
+
+
+@pytest.mark.parametrize("p", [3.0, 6.0])
+@pytest.mark.parametrize("w_set", ["ball", "free"])
+def test_accelerated_p_norm(data, p, w_set):
+    """The learners play Algorithm 4 as transcribed.
+
+    Checks: Algorithm 4
+    """
+    A, X = data
+    A, X = A / 2, X / 2  # p-norms stay below 1 whatever p
+    game = iterates(methods.accelerated_p_norm_perceptron(p=p, w_set=w_set), X)
+    for t, (w, weights) in enumerate(printed.accelerated_p_norm(A, T, p, w_set == "ball")):
+        close(game[t][1].w, w, 1e-9)
+        close(game[t][1].p, weights, 1e-9)
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, 12.0])
+def test_smooth_p_norm(data, p):
+    A, X = data
+    game = iterates(methods.smooth_p_norm_perceptron(p=p), X)
+    for t, (w, weights) in enumerate(printed.smooth_p_norm(A, T, p)):
+        close(game[t][1].w, w, 1e-9)
+        close(game[t][1].p, weights, 1e-9)
+
+
+def test_gradient_descents(data):
+    """The baselines are gradient descent on the risk as it stands, plain and normalized."""
+    A, X = data
+    pairs = [
+        (methods.gradient_descent(), printed.gradient_descent(A, T)),
+        (methods.normalized_gradient_descent(), printed.normalized_gradient_descent(A, T, lambda t: 1.0)),
+        (
+            methods.normalized_gradient_descent(step="1/sqrt(t)"),
+            printed.normalized_gradient_descent(A, T, lambda t: t**-0.5),
+        ),
+    ]
+    for method, reference in pairs:
+        for (_, played), v in zip(iterates(method, X), reference, strict=True):
+            close(played.output.w, v)
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, 6.0])
+def test_p_norm_perceptron_is_gentiles(p):
+    A = separable(30, 5, 0.1, norm=p, seed=5).A
+    w, mistakes = printed.p_norm_perceptron(A, p)
+    trace = gordan.play(A, methods.p_norm_perceptron(p=p), 10**6)
+    assert trace.status == "finished"
+    assert trace.t[-1] - 1 == mistakes
+    close(trace.w, w)
 
 
 WITH_BOTH_FORMS = [name for name in methods.names() if {"game", "published"} <= set(methods.get(name).forms)]

@@ -45,18 +45,23 @@ def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype):
     tol = 1e-9 if dtype == "float64" else 1e-6
     p_set = Simplex(N, **sets)
     q = dual_exponent(method.norm)
-    best_lower, best_upper = 0.0, np.inf
+    floor = ceiling = 0.0  # the best lower bound from the outputs alone, and from the moves too
+    best_upper = np.inf
 
     def look(moment):
-        nonlocal best_lower, best_upper
+        nonlocal floor, ceiling, best_upper
         margin = lowest(A @ moment.w_out, **sets)
         length = p_norm(moment.w_out, q)
         assert abs(moment.margin - margin) <= tol * 10 * max(1.0, length)
-        best_lower = max(best_lower, margin / length if length else 0.0)
+        floor = max(floor, margin / length if length else 0.0)
+        ceiling = max(ceiling, floor)
+        if moment.w is not None and p_norm(moment.w, q) > 0:
+            ceiling = max(ceiling, lowest(A @ moment.w, **sets) / p_norm(moment.w, q))
         for p in (moment.p, moment.p_bar):
             assert p_set.contains(p)
             best_upper = min(best_upper, p_norm(A.T @ p, method.norm))
-        assert abs(moment.lower - best_lower) <= tol * 10
+        assert floor - tol * 10 <= moment.lower <= ceiling + tol * 10
+        assert method.form != "game" or moment.lower >= ceiling - tol * 10
         assert abs(moment.upper - best_upper) <= tol * 10
         assert moment.lower <= moment.upper + tol
 

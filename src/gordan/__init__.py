@@ -4,9 +4,25 @@ Inside, every accelerated Perceptron is two online learners playing the game max
 """
 
 from gordan import methods, rows
+from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
 from gordan.research import play
 from gordan.trace import Moment, Trace
+from gordan.verdicts import Verdict, Witness, separate
 
 __version__ = "0.1.0.dev0"
-__all__ = ["InputError", "MissingExtra", "Moment", "Trace", "methods", "play", "rows"]
+__all__ = [
+    "Certificate",
+    "Check",
+    "InputError",
+    "MissingExtra",
+    "Moment",
+    "Trace",
+    "Verdict",
+    "Witness",
+    "methods",
+    "play",
+    "rows",
+    "separate",
+    "verify",
+]

@@ -42,8 +42,16 @@ def zeros_and_ones(values: Any, name: str, length: int) -> Array:
         except InputError:
             array = np.full(np.shape(values), np.nan)
     if array.shape != (length,) or ((array != 0) & (array != 1)).any():
-        raise InputError(f"{name} must hold 0 or 1 for each of the {length} rows; its shape is {array.shape}")
+        raise InputError(
+            f"{name} must hold 0 or 1 for each of the {length} rows (y < 0, say); its shape is {array.shape}, "
+            f"its values are {str(np.unique(array))[:60]}"
+        )
     return np.ascontiguousarray(array, dtype=np.int8)
+
+
+def is_number(value: Any) -> bool:
+    """Whether value is a real number (and no bool)."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 
 
 def whole_number(value: Any, name: str) -> int:

@@ -7,6 +7,7 @@ from importlib.resources import files
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.errors import InputError
 
 
 def iris(positive: str = "setosa") -> tuple[Array, Array]:
@@ -18,6 +19,8 @@ def iris(positive: str = "setosa") -> tuple[Array, Array]:
     >>> X.shape, int(y.sum())
     ((150, 4), -50)
     """
+    if positive not in ("setosa", "versicolor", "virginica"):
+        raise InputError(f"positive is {positive!r}; choose 'setosa', 'versicolor' or 'virginica'")
     lines = (files("gordan") / "data" / "iris.csv").read_text().splitlines()[1:]
     cells = [line.split(",") for line in lines]
     X = np.array([[float(cell) for cell in row[:4]] for row in cells])

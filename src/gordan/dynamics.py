@@ -6,6 +6,7 @@ loop keeps the weighted sums (memory O(n + d), whatever the number of rounds) an
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -89,6 +90,8 @@ class Protocol1:
     weight: Callable[[int], float]
 
     def __post_init__(self) -> None:
+        if self.first not in ("w", "p"):
+            raise InputError(f"first is {self.first!r}; either 'w' or 'p' moves first")
         if (self.w if self.first == "w" else self.p).hint == "current":
             raise InputError(f"the {self.first}-player moves first, so it cannot know the current loss; use hint 'last'")
 
@@ -101,6 +104,8 @@ class Protocol1:
     def round(self, state: Players, t: int) -> tuple[Players, Round]:
         """Round t."""
         rows, alpha = self.game.rows, self.weight(t)
+        if not 0 < alpha < math.inf:
+            raise InputError(f"the weight of round {t} is {alpha}; weights must be positive and finite")
         # the guesses that need no move of this round
         w_guess = self._guess(self.w.hint, state.w_loss, lambda: -rows.combine(_anchor(state.p).point))
         p_guess = self._guess(self.p.hint, state.p_loss, lambda: rows.scores(_anchor(state.w).point))
@@ -149,21 +154,21 @@ class Sums(NamedTuple):
     value: float = 0.0
     penalty: float = 0.0
 
-    def after(self, game: Game, round: Round) -> Sums:
-        """The sums with one more round."""
-        alpha = round.alpha
-        combination = self.combination + alpha * round.combination
-        p = self.p if round.p_bar is not None else self.p + alpha * round.p
-        if round.w is None:
+    def after(self, game: Game, played: Round) -> Sums:
+        """The sums with one more played."""
+        alpha = played.alpha
+        combination = self.combination + alpha * played.combination
+        p = self.p if played.p_bar is not None else self.p + alpha * played.p
+        if played.w is None:
             return self._replace(weight=self.weight + alpha, p=p, combination=combination)
-        penalty = game.penalty(round.w)
+        penalty = game.penalty(played.w)
         return Sums(
             self.weight + alpha,
-            self.w + alpha * round.w,
+            self.w + alpha * played.w,
             p,
             combination,
-            0.0 if round.scores is None else self.scores + alpha * round.scores,
-            self.value + alpha * (dot(round.w, round.combination) - penalty),
+            0.0 if played.scores is None else self.scores + alpha * played.scores,
+            self.value + alpha * (dot(played.w, played.combination) - penalty),
             self.penalty + alpha * penalty,
         )
 
@@ -201,27 +206,32 @@ def run(
     """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
 
     The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
-    Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone,
-    or on Ctrl-C; always after a complete round.
+    Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone
+    (by the clock on the wall), or on Ctrl-C; always after a complete round.
 
     The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
     R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m.
 
     Implements: Theorem 1
     """
+    if rounds < 1:
+        raise InputError(f"rounds is {rounds}; play at least one")
     game, rows = form.game, form.game.rows
     started, looking, looked = time.perf_counter(), 0.0, 0.0
     passes_before = rows.passes
     moments: list[Moment] = []
     best = Best(0.0, np.inf, np.zeros(rows.d))
     status = "rounds"
-    t, sums, round = 0, Sums(), None
+    t, sums, played = 0, Sums(), None
 
-    def look(t: int, round: Round, sums: Sums) -> Moment:
-        """Measure after round t; what this costs is not charged to the method."""
+    def look(t: int, played: Round, sums: Sums) -> bool:
+        """Measure after round t, show it to the callback, and keep the numbers; True if the callback wants to stop.
+
+        What this costs is not charged to the method, and the vectors are not kept: memory stays O(n + d).
+        """
         nonlocal best, looking, looked
         begin, passes = time.perf_counter(), rows.passes - looked
-        moment, best = _measure(game, round, sums, best, scale, t)
+        moment, best = _measure(game, played, sums, best, scale, t)
         looked = rows.passes - passes
         moment = replace(
             moment,
@@ -229,35 +239,32 @@ def run(
             passes=passes - passes_before,
             seconds=begin - started - looking,
         )
+        moments.append(replace(moment, w=None, p=None, w_out=None, p_bar=None))
+        stop = callback is not None and bool(callback(moment))
         looking += time.perf_counter() - begin
-        return moment
+        return stop
 
     try:
         state = form.start()
         for t_next in range(1, rounds + 1):
-            state, played = form.round(state, t_next)
-            t, sums, round = t_next, sums.after(game, played), played
-            over_time = time_limit is not None and time.perf_counter() - started - looking >= time_limit
-            if t in record or t == rounds or round.finished or over_time:
-                moments.append(look(t, round, sums))
-                if round.finished:
-                    status = "finished"
-                    break
-                if over_time:
-                    status = "time-limit"
-                    break
-                if callback is not None and callback(moments[-1]):
-                    status = "callback"
+            state, played_next = form.round(state, t_next)
+            t, sums, played = t_next, sums.after(game, played_next), played_next
+            over_time = time_limit is not None and time.perf_counter() - started >= time_limit
+            if t in record or t == rounds or played.finished or over_time:
+                stop = look(t, played, sums)
+                if played.finished or over_time or stop:
+                    status = "finished" if played.finished else "time-limit" if over_time else "callback"
                     break
     except KeyboardInterrupt:
-        if round is None:  # not one round was played: there is nothing to keep
+        if played is None:  # not one round was played: there is nothing to keep
             raise
         status = "interrupted"
+        callback = None
         if not moments or moments[-1].t != t:
-            moments.append(look(t, round, sums))
+            look(t, played, sums)
 
-    assert round is not None
-    output = round.output
+    assert played is not None
+    output = played.output
     return Trace.of(
         moments,
         method=name,
@@ -268,37 +275,40 @@ def run(
         scale=scale,
         status=status,
         w=sums.w / sums.weight if output is None else output.w,
-        p=round.p,
-        w_bar=None if round.w is None else sums.w / sums.weight,
-        p_bar=_p_bar(round, sums),
+        p=played.p,
+        w_bar=None if played.w is None else sums.w / sums.weight,
+        p_bar=_p_bar(played, sums),
         w_best=best.w,
         p_best=best.p,
     )
 
 
-def _p_bar(round: Round, sums: Sums) -> Array:
-    return np.asarray(sums.p / sums.weight) if round.p_bar is None else round.p_bar
+def _p_bar(played: Round, sums: Sums) -> Array:
+    return np.asarray(sums.p / sums.weight) if played.p_bar is None else played.p_bar
 
 
-def _measure(game: Game, round: Round, sums: Sums, best: Best, scale: float, t: int) -> tuple[Moment, Best]:
+def _measure(game: Game, played: Round, sums: Sums, best: Best, scale: float, t: int) -> tuple[Moment, Best]:
     """Everything a moment holds but bound, passes and seconds; and the bracket with this round in it."""
     combination = np.asarray(sums.combination / sums.weight)
-    p_bar = _p_bar(round, sums)
-    w_bar = None if round.w is None else np.asarray(sums.w / sums.weight)
-    if round.output is None:
+    p_bar = _p_bar(played, sums)
+    w_bar = None if played.w is None else np.asarray(sums.w / sums.weight)
+    if played.output is None:
         assert w_bar is not None
         output = Output(w_bar, None, 1.0)
     else:
-        output = round.output
-    w, lowest = output.w, output.lowest
-    if lowest is None and round.scores is not None and output.factor is not None:
+        output = played.output
+    lowest = output.lowest
+    if lowest is None and played.scores is not None and output.factor is not None:
         lowest = output.factor * game.p_set.lowest(np.asarray(sums.scores / sums.weight))
     elif lowest is None:
-        lowest = game.p_set.lowest(game.rows.scores(w))
-    normalized = scale * game.lower(w, lowest)
-    best = best.with_lower(normalized, w)
+        lowest = game.p_set.lowest(game.rows.scores(output.w))
+    normalized = scale * game.lower(output.w, lowest)
+    # any w and any p bound the margin: the averages, and this round's moves where their products are known
+    best = best.with_lower(normalized, output.w)
+    if played.w is not None and played.scores is not None:
+        best = best.with_lower(scale * game.lower(played.w, game.p_set.lowest(played.scores)), played.w)
     best = best.with_upper(scale * game.upper(combination), p_bar)
-    best = best.with_upper(scale * game.upper(round.combination), round.p)
+    best = best.with_upper(scale * game.upper(played.combination), played.p)
 
     m = dual = regret_w = regret_p = None
     if w_bar is not None and output.factor is not None:
@@ -307,7 +317,22 @@ def _measure(game: Game, round: Round, sums: Sums, best: Best, scale: float, t: 
         regret_w = sums.weight * dual - sums.value
         regret_p = sums.value - (sums.weight * lowest_bar - sums.penalty)
     moment = Moment(
-        t, scale * lowest, normalized, best.lower, best.upper, m, dual, regret_w, regret_p, sums.weight,
-        None, 0.0, 0.0, round.w, round.p, w, p_bar,
-    )  # fmt: skip
+        t=t,
+        margin=scale * lowest,
+        normalized_margin=normalized,
+        lower=best.lower,
+        upper=best.upper,
+        m=m,
+        dual=dual,
+        regret_w=regret_w,
+        regret_p=regret_p,
+        weight=sums.weight,
+        bound=None,
+        passes=0.0,
+        seconds=0.0,
+        w=played.w,
+        p=played.p,
+        w_out=output.w,
+        p_bar=p_bar,
+    )
     return moment, best

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.errors import InputError
 from gordan.geometry import Ball, Simplex, SquaredNorm, dual_exponent, norm
 from gordan.rows import Rows
 
@@ -55,6 +56,13 @@ class Game:
     norm: float = 2.0
     curvature: float = 1.0
     radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not (self.norm >= 2 and self.curvature >= 0 and self.radius > 0):
+            raise InputError("a game needs norm >= 2, curvature >= 0 and radius > 0")
+        fits = self.p_set.n == len(self.p0) == self.rows.n
+        if not fits or not self.p_set.contains(self.p0) or not (self.p0 > 0).all():
+            raise InputError("p0 must be a positive point of the p-player's set, one entry per row")
 
     @property
     def q(self) -> float:

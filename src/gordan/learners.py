@@ -12,9 +12,10 @@ is known by its vector c_t. What a learner may guess of the coming loss is its *
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -53,6 +54,13 @@ class Losses(NamedTuple):
     weight: float
 
 
+def _check_options(eta: float, hint: str) -> None:
+    if not 0 < eta < math.inf:
+        raise InputError(f"eta is {eta}; a step size must be positive and finite")
+    if hint not in get_args(Hint):
+        raise InputError(f"hint is {hint!r}; choose one of {', '.join(map(repr, get_args(Hint)))}")
+
+
 @dataclass(frozen=True, eq=False)
 class Leader:
     """z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R the same sum, neither η nor z_0.
@@ -77,8 +85,7 @@ class Leader:
     curvature: SquaredNorm | None = None
 
     def __post_init__(self) -> None:
-        if not self.eta > 0:
-            raise InputError(f"eta is {self.eta}; a step size must be positive")
+        _check_options(self.eta, self.hint)
 
     @cached_property
     def _gradient0(self) -> Array:
@@ -139,8 +146,7 @@ class Mirror:
     curvature: SquaredNorm | None = None
 
     def __post_init__(self) -> None:
-        if not self.eta > 0:
-            raise InputError(f"eta is {self.eta}; a step size must be positive")
+        _check_options(self.eta, self.hint)
 
     def start(self) -> Anchor:
         """ẑ_0 = z_0."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gordan import dynamics, methods, rows
-from gordan.arrays import Array, vector, whole_number
+from gordan.arrays import Array, is_number, vector, whole_number
 from gordan.errors import InputError
 from gordan.geometry import Simplex
-from gordan.methods import Method
+from gordan.methods import Entry, Method
 from gordan.trace import Moment, Trace
 
 # Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
@@ -21,7 +21,7 @@ SMALLEST_RADIUS = 1e-280
 
 def play(
     A: Any,
-    method: str | Method = "smooth_perceptron",
+    method: str | Entry | Method = "smooth_perceptron",
     rounds: int = 1000,
     *,
     caps: Any = None,
@@ -62,11 +62,13 @@ def play(
     1.6977 1.6977
     """
     if isinstance(method, str):
-        method = methods.get(method)()
-    elif not isinstance(method, Method):
+        method = methods.get(method)
+    if isinstance(method, Entry):
+        method = method()
+    if not isinstance(method, Method):
         raise InputError(f"method is {method!r}; pass a name such as 'smooth_perceptron', or call it with its options")
     rounds = whole_number(rounds, "rounds")
-    if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
+    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
         raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
@@ -77,13 +79,14 @@ def play(
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
     raw = rows.of(A, threads=threads)
+    p_set = Simplex(raw.n, caps=caps, halves=halves)
+    start = _start(p_set, p0)
     R = raw.radius(method.norm)
     if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
         raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} A by a power of two")
     scaled = raw.scaled(1 / R) if R > 0 else raw
-    p_set = Simplex(raw.n, caps=caps, halves=halves)
-    form = method.build(scaled, p_set, _start(p_set, p0))
+    form = method.build(scaled, p_set, start)
     return dynamics.run(
         form,
         rounds,

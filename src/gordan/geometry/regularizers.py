@@ -66,6 +66,10 @@ class SquaredNorm:
     q: float = 2.0
     scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not (self.q >= 1 and self.scale > 0):
+            raise InputError(f"a squared norm needs q >= 1 and a positive scale; got q = {self.q}, scale = {self.scale}")
+
     def value(self, z: Array) -> float:
         return self.scale * 0.5 * norm(z, self.q) ** 2
 

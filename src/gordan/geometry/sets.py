@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array, dot, vector, zeros_and_ones
+from gordan.arrays import Array, dot, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 
 
@@ -32,6 +32,7 @@ class Simplex:
     halves: Array | None = None
 
     def __post_init__(self) -> None:
+        whole_number(self.n, "n")
         if self.halves is not None:
             halves = zeros_and_ones(self.halves, "halves", self.n)
             if halves.all() or not halves.any():
@@ -46,7 +47,7 @@ class Simplex:
             for members in self.members:
                 total = float(np.sum(self.caps[members]))
                 if total < self.mass * (1 - 1e-12):
-                    raise InputError(f"the caps add up to {total:.6g} but must hold mass {self.mass:g}; lower nu")
+                    raise InputError(f"the caps add up to {total:.6g} but must hold mass {self.mass:g}; raise them (lower nu)")
 
     @property
     def mass(self) -> float:
@@ -159,6 +160,10 @@ class Ball:
     d: int
     q: float = 2.0
     radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not (self.q >= 1 and self.radius > 0):
+            raise InputError(f"a ball needs q >= 1 and a positive radius; got q = {self.q}, radius = {self.radius}")
 
     def clip(self, w: Array) -> Array:
         """w scaled back to the sphere where it is outside: the argmin for any regularizer that is a function of ‖·‖_q."""

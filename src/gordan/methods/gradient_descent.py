@@ -34,10 +34,16 @@ def gradient_descent(*, form: str = "published") -> Method:
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         if p_set.caps is not None or p_set.halves is not None:
             raise InputError("gradient_descent is about the plain exponential loss; it knows neither caps nor halves")
-        return _Descent(Game(rows, p_set, p0), lambda t, log_risk: math.exp(log_risk or 0.0))
+        return _Descent(Game(rows, p_set, p0), _risk)
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")
     return Method("gradient_descent", form, 2.0, build, guarantee, 1)
+
+
+def _risk(t: int, log_risk: float | None) -> float:
+    """The step that makes normalized gradient descent the plain one."""
+    assert log_risk is not None
+    return math.exp(log_risk)
 
 
 @register(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_number
 from gordan.dynamics import Form, Protocol1
 from gordan.errors import InputError
 from gordan.game import Game
@@ -75,7 +75,7 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
     p = check_norm(p)
     q = dual_exponent(p)
     step = (q - 1) / 4 if eta is None else eta
-    if not isinstance(step, (int, float)) or not 0 < step <= (q - 1) / 4:
+    if not is_number(step) or not 0 < step <= (q - 1) / 4:
         raise InputError(f"eta is {eta}; the guarantee needs 0 < eta <= (q-1)/4 = {(q - 1) / 4:.6g} for p = {p:g}")
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:

@@ -27,7 +27,8 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
 
     A round is one mistake: w += A_i for the next row with A_i·w ≤ 0. It has finished when a whole cycle finds none.
 
-    Guarantee: at most 1/γ² rounds. `output` is "last" or "average" (of w over the rounds). The mistakes, counted per row, are a
+    Guarantee: at most 1/γ² mistakes, so it has finished in round 1/γ² + 1. p_0 plays no part. `output` is "last" or "average"
+    (of w over the rounds). The mistakes, counted per row, are a
     distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above.
     """
     choose("form", form, ("published",))
@@ -42,7 +43,7 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
 def p_norm_perceptron(*, form: str = "published", p: float = 3.0, output: str = "last") -> Method:
     """Gentile's p-norm Perceptron: θ += A_i on a mistake, w = ∇½‖θ‖_p².
 
-    Guarantee: at most (p-1)/γ² rounds, for rows with ‖A_i‖_p ≤ 1 and γ the largest margin over ‖w‖_q ≤ 1.
+    Guarantee: at most (p-1)/γ² mistakes, for rows with ‖A_i‖_p ≤ 1 and γ the largest margin over ‖w‖_q ≤ 1.
     """
     choose("form", form, ("published",))
     return _baseline("p_norm_perceptron", check_norm(p), output)
@@ -56,7 +57,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
             raise InputError(f"{name} knows neither caps nor halves; use an accelerated method, or append a constant column")
         return _Cyclic(Game(rows, p_set, p0, norm=p), output == "average")
 
-    guarantee = Guarantee(f"finished after at most {p - 1:g}/gamma^2 rounds", rounds=lambda D, gamma: (p - 1) / gamma**2)
+    guarantee = Guarantee(f"at most {p - 1:g}/gamma^2 mistakes", rounds=lambda D, gamma: (p - 1) / gamma**2 + 1)
     return Method(name, "published", p, build, guarantee, math.nan)
 
 

@@ -83,14 +83,14 @@ def names() -> list[str]:
 
 def get(name: str) -> Entry:
     """The entry of that name."""
-    if name not in _entries:
+    if not isinstance(name, str) or name not in _entries:
         raise InputError(f"there is no method {name!r}; choose one of {', '.join(_entries)}")
     return _entries[name]
 
 
 def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a value that is not among those allowed."""
-    if value not in allowed:
+    if not any(isinstance(value, type(item)) and value == item for item in allowed):
         raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 

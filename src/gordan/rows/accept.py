@@ -31,6 +31,9 @@ def stored(X: Any) -> Dense | Sparse:
 
 
 def _dense(X: Any) -> Dense:
+    if np.ma.is_masked(X):
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(X))[0])
+        raise InputError(f"{_name(where)} is masked; fill or drop masked entries first")
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:

@@ -123,10 +123,10 @@ class Dense(_Memory):
         """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
         X = self.arrays[0]
         for start in range(0, self.n, 4096):
-            bad = np.argwhere(~np.isfinite(X[start : start + 4096]))
-            if len(bad):
-                row, column = int(bad[0, 0]) + start, int(bad[0, 1])
-                return row, column, float(X[row, column])
+            finite = np.isfinite(X[start : start + 4096])
+            if not finite.all():
+                row, column = (int(i) for i in np.argwhere(~finite)[0])
+                return row + start, column, float(X[row + start, column])
         return None
 
 

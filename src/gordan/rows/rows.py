@@ -84,6 +84,8 @@ class Rows:
 
     def radius(self, p: float = 2.0) -> float:
         """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
+        if not p >= 1:
+            raise InputError(f"p is {p}; a norm needs p >= 1")
         self.passes += 1
         norms = self._storage.norms(p, self.threads)
         self._check(np.max(norms))
@@ -132,8 +134,8 @@ class Rows:
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
+        k = min(whole_number(k, "k"), self.n)
         s = self.scores(w)
-        k = min(k, self.n)
         # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
         chosen = np.flatnonzero(s <= np.partition(s, k - 1)[k - 1])
         chosen = chosen[np.argsort(s[chosen], kind="stable")][:k]
@@ -142,9 +144,11 @@ class Rows:
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""
         i = np.asarray(i)
-        i = np.flatnonzero(i) if i.dtype == np.bool_ else i.astype(np.intp)
-        if len(i) and not 0 <= i.min() <= i.max() < self.n:
-            raise InputError(f"rows are counted from 0 to {self.n - 1}; asked for {i.min()} to {i.max()}")
+        if i.dtype == np.bool_ and i.shape == (self.n,):
+            i = np.flatnonzero(i)
+        if i.ndim != 1 or not len(i) or i.dtype.kind not in "iu" or not 0 <= i.min() <= i.max() < self.n:
+            raise InputError(f"take needs a list of rows between 0 and {self.n - 1}, or a mask of {self.n}; got {i!r:.60}")
+        i = i.astype(np.intp)
         self.passes += len(i) / self.n
         return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
 
@@ -182,9 +186,7 @@ def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None
             )
         return X if threads is None else Rows(X._storage, X._signs, constant=X._constant, scale=X._scale, threads=threads)
     storage = stored(X)
-    y = np.ones(storage.n, np.int8) if signs is None else np.asarray(signs)
-    if y.shape != (storage.n,):
-        raise InputError(f"X has {storage.n} rows but there are {y.size} signs")
+    y = np.ones(storage.n) if signs is None else vector(signs, "signs", storage.n)
     if not np.isin(y, (-1, 1)).all():
         raise InputError("signs must be +1 or -1, one per row")
     return Rows(storage, y.astype(np.int8), constant=constant, threads=threads)

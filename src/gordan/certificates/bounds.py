@@ -1,0 +1,219 @@
+"""Rigorous bounds in floating point, and exact integers for what they cannot decide.
+
+Every function here states an inequality that holds for the stored values as real numbers, whatever the order of summation,
+with or without fused multiply-add, and with subnormals flushed or not. NumPy only: nothing compiled, nothing reassociated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+
+U = 2.0**-53
+# An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
+TINY = 2.0**-1021
+BLOCK_ENTRIES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The user's X as stored, read by blocks of rows; dense array or CSR arrays. Values are float32 or float64, used exactly."""
+
+    n: int
+    d: int
+    arrays: tuple[Array, ...]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arrays are (data, indices, indptr)."""
+        return len(self.arrays) == 3
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about BLOCK_ENTRIES stored entries, so that a block stays in the cache."""
+        per_row = max(1, (len(self.arrays[0]) // max(1, self.n)) if self.sparse else self.d)
+        step = max(1, BLOCK_ENTRIES // per_row)
+        for lo in range(0, self.n, step):
+            yield lo, min(lo + step, self.n)
+
+    def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero."""
+        if self.sparse:
+            data, indices, indptr = self.arrays
+            part = slice(int(indptr[i]), int(indptr[i + 1]))
+            columns, values = indices[part].astype(np.int64), data[part].astype(np.float64)
+        else:
+            columns, values = np.arange(self.d), self.arrays[0][i].astype(np.float64)
+        stored = values != 0
+        return columns[stored], values[stored]
+
+    def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array, Array]:
+        """For rows lo..hi-1: X w, |X||w| and the number of terms, in float64."""
+        if self.sparse:
+            data, indices, indptr = self.arrays
+            begin, end = int(indptr[lo]), int(indptr[hi])
+            terms = data[begin:end].astype(np.float64) * w[indices[begin:end]]
+            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
+            return _row_sums(terms, lengths), _row_sums(np.abs(terms), lengths), lengths
+        block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
+        return block @ w, np.abs(block) @ np.abs(w), np.full(hi - lo, self.d)
+
+    def combination(self, q: Array, lo: int, hi: int) -> tuple[Array, Array]:
+        """For rows lo..hi-1: Xᵀq and |X|ᵀ|q|, in float64."""
+        if self.sparse:
+            data, indices, indptr = self.arrays
+            begin, end = int(indptr[lo]), int(indptr[hi])
+            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
+            terms = data[begin:end].astype(np.float64) * np.repeat(q, lengths)
+            columns = indices[begin:end].astype(np.int64)
+            sums = np.bincount(columns, weights=terms, minlength=self.d)
+            return sums, np.bincount(columns, weights=np.abs(terms), minlength=self.d)
+        block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
+        return q @ block, np.abs(q) @ np.abs(block)
+
+
+def _row_sums(terms: Array, lengths: Array) -> Array:
+    """Sums over consecutive groups of terms of these lengths."""
+    sums = np.zeros(len(lengths))
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        starts = np.cumsum(lengths) - lengths
+        sums[filled] = np.add.reduceat(terms, starts[filled])
+    return sums
+
+
+def error(absolute: Array, terms: Any) -> Array:
+    """A bound on |computed - exact| for a sum of so many products whose absolute values add up to `absolute` (as computed).
+
+    γ_k Σ|a||w| ≤ 2(k+4)u·fl(Σ|a||w|) for k < 2⁴⁰, and TINY a term for underflow.
+    """
+    return np.asarray((2.0 * U) * (terms + 4.0) * absolute + (terms + 4.0) * TINY)
+
+
+def enclose_scores(X: Matrix, w: Array, b: float, signs: Array) -> tuple[Array, Array]:
+    """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows."""
+    lo, hi = np.empty(X.n), np.empty(X.n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for begin, end in X.blocks():
+            s, absolute, terms = X.products(w, begin, end)
+            radius = error(absolute + abs(b), terms + 1.0)
+            centre = signs[begin:end] * (s + b)
+            lo[begin:end] = np.nextafter(centre - radius, -np.inf)
+            hi[begin:end] = np.nextafter(centre + radius, np.inf)
+    lo[~np.isfinite(lo)] = -np.inf
+    hi[~np.isfinite(hi)] = np.inf
+    return lo, hi
+
+
+def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:
+    """y_i(x_i·w + b) exactly, as m·2^e."""
+    columns, values = X.row(i)
+    terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
+    m, e = add([*terms, dyadic(float(b))])
+    return sign * m, e
+
+
+def dyadic(x: float) -> tuple[int, int]:
+    """x = m·2^e with integers."""
+    m, denominator = x.as_integer_ratio()
+    return m, 1 - denominator.bit_length()
+
+
+def multiply(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
+    """The product."""
+    return x[0] * y[0], x[1] + y[1]
+
+
+def add(terms: list[tuple[int, int]]) -> tuple[int, int]:
+    """The sum."""
+    terms = [term for term in terms if term[0]]
+    if not terms:
+        return 0, 0
+    e = min(exponent for _, exponent in terms)
+    return sum(m << (exponent - e) for m, exponent in terms), e
+
+
+def round_down(m: int, e: int) -> float:
+    """The largest float not above m·2^e (−∞ below all of them)."""
+    return -round_up(-m, e)
+
+
+def round_up(m: int, e: int) -> float:
+    """The smallest float not below m·2^e (+∞ above all of them)."""
+    if m == 0:
+        return 0.0
+    keep = max(m.bit_length() - 53, -1074 - e, 0)
+    top = -((-m) >> keep)  # rounded up
+    try:
+        return math.ldexp(top, e + keep)
+    except OverflowError:
+        return math.inf if m > 0 else -math.nextafter(math.inf, 0.0)
+
+
+def up(x: float) -> float:
+    """The next float above x."""
+    return math.nextafter(x, math.inf)
+
+
+def down(x: float) -> float:
+    """The next float below x."""
+    return math.nextafter(x, -math.inf)
+
+
+def sum_bounds(values: Array) -> tuple[float, float]:
+    """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
+    total = math.fsum(values)
+    return down(total), up(total)
+
+
+def norm_bounds(lo: Array, hi: Array, p: float, dual: bool) -> tuple[float, float]:
+    """Bounds for ‖x‖_p, or for the dual exponent q = p/(p-1) if `dual`, over all x with lo ≤ |x| ≤ hi (entrywise, lo ≥ 0).
+
+    q is never rounded: for p other than 2 and ∞ powers are enclosed by ball arithmetic with the rational p/(p-1).
+    """
+    if not len(hi) or not np.any(hi):
+        return 0.0, 0.0
+    largest = float(np.max(hi))
+    if not math.isfinite(largest):
+        return 0.0, math.inf
+    if math.isinf(p):
+        if dual:
+            return down(math.fsum(lo)), up(math.fsum(hi))
+        return float(np.max(lo)), largest
+    exponent = math.frexp(largest)[1]
+    lo, hi = (np.ldexp(part, -exponent) for part in (lo, hi))  # exact, but for what underflows: below TINY a term
+    if p == 2:
+        low = math.sqrt(max(0.0, math.fsum(lo * lo) * (1 - 8 * U) - len(lo) * TINY)) * (1 - 4 * U)
+        high = math.sqrt(math.fsum(hi * hi) * (1 + 8 * U) + len(hi) * TINY) * (1 + 4 * U)
+    else:
+        low, high = _power_norm(lo, p, dual)[0], _power_norm(hi, p, dual)[1]
+    return max(0.0, down(_ldexp(low, exponent))), up(_ldexp(high, exponent))
+
+
+def _ldexp(x: float, exponent: int) -> float:
+    """x·2^exponent, infinite where that is beyond the floats."""
+    try:
+        return math.ldexp(x, exponent)
+    except OverflowError:
+        return math.inf
+
+
+def _power_norm(x: Array, p: float, dual: bool) -> tuple[float, float]:
+    """Bounds for the norm of one vector with entries in [0, 1], by ball arithmetic."""
+    from flint import arb, ctx, fmpq
+
+    numerator, denominator = float(p).as_integer_ratio()
+    exact = fmpq(numerator, numerator - denominator) if dual else fmpq(numerator, denominator)
+    with ctx.workprec(128):
+        power, root = arb(exact), arb(1 / exact)
+        total = arb(0)
+        for value in x:
+            if value > 0:
+                total += arb(float(value)) ** power
+        length = total**root if total > 0 else arb(0)
+        return max(0.0, down(float(length.lower()))), up(up(float(length.upper())) + len(x) * TINY)

@@ -1,0 +1,168 @@
+"""What a certificate is: plain data, with JSON both ways. Nothing here is believed; `verify` decides.
+
+    separator         y_i(x_i·w + b) > 0 for every row (and lower ≤ γ* ≤ upper): w, b; for the bracket rows and weights of p
+    witness           no w, b does that, since Σ p_i y_i (x_i, 1) = 0 with p ≥ 0, p ≠ 0: rows, positive integer weights
+    bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p
+    quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
+    overlap           A w ≥ 0 only where A w = 0: rows, integer weights
+
+Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
+and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from gordan.errors import InputError
+
+FORMAT = "gordan-certificate-1"
+KINDS = ("separator", "witness", "bracket", "quasi-separation", "overlap")
+INTERCEPTS = ("free", "penalized", "none")
+Label = str | int | float | bool
+Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim about data X, y and what is needed to check it.
+
+    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
+    (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
+    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `data_hash`.
+    """
+
+    kind: Kind
+    intercept: Literal["free", "penalized", "none"]
+    classes: tuple[Label, Label]
+    shape: tuple[int, int]
+    w: tuple[float, ...] | tuple[int, ...] | None = None
+    b: float | int | None = None
+    rows: tuple[int, ...] = ()
+    weights: tuple[float, ...] | tuple[int, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+    norm: float = 2.0
+    nu: float | None = None
+    sample_weight: tuple[float, ...] | None = None
+    data_hash: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether weights (and w) are integers."""
+        return self.kind not in ("separator", "bracket")
+
+    def to_json(self) -> str:
+        """The certificate as one JSON object."""
+        number = _hex_int if self.exact else _hex_float
+        content: dict[str, Any] = {"format": FORMAT}
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if value is None:
+                content[part.name] = None
+            elif part.name in ("w", "weights"):
+                content[part.name] = [number(item) for item in value]
+            elif part.name == "b":
+                content[part.name] = number(value)
+            elif part.name == "sample_weight":
+                content[part.name] = [_hex_float(item) for item in value]
+            elif part.name in ("lower", "upper", "norm", "nu"):
+                content[part.name] = _hex_float(value)
+            elif part.name == "classes":
+                content[part.name] = [label.hex() if isinstance(label, float) else label for label in value]
+                content["class_type"] = type(value[0]).__name__
+            else:
+                content[part.name] = list(value) if isinstance(value, tuple) else value
+        return json.dumps(content, allow_nan=False)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Certificate:
+        """Read what `to_json` wrote; anything else is an InputError that says what is wrong with it."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"this is not a certificate: {error}") from None
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+            raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")
+        try:
+            return _from_plain(content)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the certificate is malformed: {error}") from None
+
+
+def _hex_float(value: float) -> str:
+    return float(value).hex()
+
+
+def _hex_int(value: int | float) -> str:
+    return hex(int(value))
+
+
+def _from_plain(content: dict[str, Any]) -> Certificate:
+    names = {part.name for part in fields(Certificate)}
+    if set(content) != names | {"class_type"}:
+        raise ValueError(f"its fields are {sorted(content)}")
+    kind, intercept = content["kind"], content["intercept"]
+    if kind not in KINDS or intercept not in INTERCEPTS:
+        raise ValueError(f"kind {kind!r}, intercept {intercept!r}")
+    number: Callable[[Any], Any] = _read_float if kind in ("separator", "bracket") else _read_int
+    shape = tuple(_count(size) for size in _list(content["shape"], 2))
+    return Certificate(
+        kind=kind,
+        intercept=intercept,
+        classes=_labels(content["classes"], content["class_type"]),
+        shape=(shape[0], shape[1]),
+        w=None if content["w"] is None else tuple(number(item) for item in _list(content["w"], shape[1])),
+        b=None if content["b"] is None else number(content["b"]),
+        rows=tuple(_count(row) for row in _list(content["rows"])),
+        weights=tuple(number(item) for item in _list(content["weights"], len(content["rows"]))),
+        lower=None if content["lower"] is None else _read_float(content["lower"]),
+        upper=None if content["upper"] is None else _read_float(content["upper"], infinite=True),
+        norm=_read_float(content["norm"], infinite=True),
+        nu=None if content["nu"] is None else _read_float(content["nu"]),
+        sample_weight=None
+        if content["sample_weight"] is None
+        else tuple(_read_float(item) for item in _list(content["sample_weight"], shape[0])),
+        data_hash=None if content["data_hash"] is None else _text(content["data_hash"]),
+    )
+
+
+def _list(value: Any, length: int | None = None) -> list[Any]:
+    if type(value) is not list or length not in (None, len(value)):
+        raise ValueError(f"a list{'' if length is None else f' of {length}'} is expected in place of {str(value)[:40]!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"text is expected in place of {str(value)[:40]!r}")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"a count is expected in place of {str(value)[:40]!r}")
+    return value
+
+
+def _read_float(value: Any, *, infinite: bool = False) -> float:
+    number = float.fromhex(_text(value))
+    if math.isnan(number) or (math.isinf(number) and not infinite):
+        raise ValueError(f"{value} is not finite")
+    return number
+
+
+def _read_int(value: Any) -> int:
+    return int(_text(value), 16)
+
+
+def _labels(values: Any, kind: Any) -> tuple[Label, Label]:
+    types: dict[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
+    pair: list[Any] = [float.fromhex(_text(v)) if kind == "float" else v for v in _list(values, 2)]
+    if kind not in types or any(type(label) is not types[kind] for label in pair) or pair[0] == pair[1]:
+        raise ValueError(f"classes {values!r} of type {kind!r}")
+    return pair[0], pair[1]

@@ -1,0 +1,122 @@
+"""The data as it is given: X with exact values, y as signs, and the hash that names them whatever their storage."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, vector
+from gordan.certificates.bounds import Matrix
+from gordan.certificates.data import INTERCEPTS, Label
+from gordan.errors import InputError
+from gordan.rows import stored
+
+CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """X, y read exactly: `signs` is +1 for classes[1] and -1 for classes[0]."""
+
+    X: Matrix
+    signs: Array
+    classes: tuple[Label, Label]
+    storage: Any
+
+    @staticmethod
+    def of(X: Any, y: Any) -> Problem:
+        """Read X and y, or refuse them with an InputError that says where and why.
+
+        That X is finite is left to whoever passes over it (`require_finite`).
+        """
+        storage = stored(X)
+        found, which = read_labels(y, storage.n)
+        if len(found) != 2:
+            if len(found) == 1:
+                raise InputError(f"y has one class only, {found[0]!r}; two are needed")
+            raise InputError(f"y has {len(found)} classes; two are needed: pass y == one of them for that class against the rest")
+        signs = (2 * which - 1).astype(np.int8)
+        classes = (found[0], found[1])
+        return Problem(Matrix(storage.n, storage.d, storage.arrays), signs, classes, storage)
+
+    def require_finite(self) -> None:
+        """Refuse NaN and infinity, naming the entry."""
+        bad = self.storage.first_not_finite()
+        if bad is not None:
+            raise InputError(f"X[{bad[0]}, {bad[1]}] is {bad[2]}; every entry must be finite (drop or impute that row)")
+
+    def hash(self, intercept: str) -> str:
+        """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.
+
+        A row is its nonzeros in column order, each as int64 column and float64 value, little-endian, -0 taken as 0; so neither
+        storage nor dtype matters.
+        """
+        whole = hashlib.sha256()
+        for start in range(0, self.X.n, CHUNK):
+            chunk = hashlib.sha256()
+            for i in range(start, min(start + CHUNK, self.X.n)):
+                columns, values = self.X.row(i)
+                order = np.argsort(columns, kind="stable")
+                pairs = np.empty(len(columns), dtype=[("column", "<i8"), ("value", "<f8")])
+                pairs["column"], pairs["value"] = columns[order], values[order]
+                chunk.update(len(columns).to_bytes(8, "little") + pairs.tobytes())
+            whole.update(chunk.digest())
+        whole.update(f"{self.X.n},{self.X.d};{self.classes!r};{intercept};".encode())
+        whole.update(self.signs.astype("<i1").tobytes())
+        return whole.hexdigest()
+
+
+def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
+    """The distinct labels of y in order (str, int, float or bool), and which one each row has; NaN, None and NA are refused."""
+    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise InputError(f"y must be one label per row, but its shape is {array.shape}")
+    if len(array) != n:
+        raise InputError(f"X has {n} rows but y has {len(array)} labels")
+    if array.dtype.kind in "biufU":
+        missing = np.flatnonzero(array != array)
+        if len(missing):
+            raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
+        distinct, which = np.unique(array, return_inverse=True)
+        return distinct.tolist(), which
+    plain = [_label(value, i) for i, value in enumerate(array)]
+    try:
+        ordered: list[Label] = sorted({*plain})
+    except TypeError:
+        raise InputError("y mixes text and numbers; use labels of one kind") from None
+    place = {label: k for k, label in enumerate(ordered)}
+    return ordered, np.array([place[label] for label in plain])
+
+
+def _label(value: Any, i: int) -> Label:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
+        raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
+    if not isinstance(value, (str, int, float, bool)):
+        raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
+    return value
+
+
+def read_weights(sample_weight: Any, n: int) -> Array | None:
+    """Sample weights as float64: finite and not negative, not all zero."""
+    if sample_weight is None:
+        return None
+    c = vector(sample_weight, "sample_weight", n)
+    bad = ~((c >= 0) & np.isfinite(c))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
+    return c
+
+
+def check_intercept(intercept: Any) -> None:
+    """Refuse an intercept that is none of the three."""
+    if intercept not in INTERCEPTS:
+        raise InputError(f"intercept is {intercept!r}; choose one of {', '.join(map(repr, INTERCEPTS))}")

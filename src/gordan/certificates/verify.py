@@ -1,0 +1,268 @@
+"""The checker. It re-derives every claim from X and y; of gordan it uses the reading of data and the rigorous bounds, no solver.
+
+Signs are decided by a floating-point enclosure, and by exact integers for the rows where that is not enough.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import bounds
+from gordan.certificates.data import Certificate
+from gordan.certificates.problem import Problem
+from gordan.errors import InputError
+
+# Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
+MOST_EXACT_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a certificate was accepted, what it claims, and why it was rejected. True when accepted."""
+
+    accepted: bool
+    claim: str
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+
+def verify(certificate: Certificate, X: Any, y: Any) -> Check:
+    """Check a certificate against data. Raises only on malformed input; a false claim is a rejected one.
+
+    >>> import gordan
+    >>> X, y = [[0.0], [1.0]], [0, 1]
+    >>> c = gordan.Certificate("separator", "free", (0, 1), (2, 1), w=(1.0,), b=-0.5)
+    >>> bool(gordan.verify(c, X, y)), bool(gordan.verify(c, X, [1, 0]))
+    (True, False)
+    """
+    if not isinstance(certificate, Certificate):
+        raise InputError(f"certificate is {type(certificate).__name__}; read one with Certificate.from_json")
+    problem = Problem.of(X, y)
+    try:
+        return check(certificate, problem)
+    except (ValueError, OverflowError):  # NaN and infinity have no exact value
+        problem.require_finite()
+        raise
+
+
+def check(certificate: Certificate, problem: Problem) -> Check:
+    """`verify` on data that has been read."""
+    reason = _refusal(certificate, problem)
+    return Check(not reason, _claim(certificate), reason)
+
+
+def _claim(c: Certificate) -> str:
+    if c.kind == "separator":
+        return "the data is separable"
+    if c.kind == "witness":
+        return f"the data is not separable: {len(c.rows)} rows suffice to show it"
+    if c.kind == "bracket":
+        return f"the largest margin is at least {c.lower!r} and at most {c.upper!r}"
+    if c.kind == "quasi-separation":
+        return "the data is quasi-completely separated"
+    return "the data overlaps: no direction separates even weakly"
+
+
+def _refusal(c: Certificate, problem: Problem) -> str:
+    """Why the certificate is not accepted; empty if it is."""
+    if c.shape != (problem.X.n, problem.X.d):
+        return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
+    if {*c.classes} != {*problem.classes}:
+        return f"its classes are {c.classes}, those of y are {problem.classes}"
+    if not floats_are_ieee():
+        return "this process flushes subnormals or rounds differently; nothing can be proved in it"
+    signs = problem.signs if c.classes == problem.classes else -problem.signs
+    if len({*c.rows}) != len(c.rows) or any(not 0 <= row < problem.X.n for row in c.rows):
+        return "its rows are not distinct rows of X"
+    if any(weight <= 0 for weight in c.weights) or len(c.weights) != len(c.rows):
+        return "its weights are not positive, one for each row"
+    if c.kind == "separator":
+        return _separator(c, problem, signs)
+    if c.kind == "bracket":
+        return _bracket(c, problem, signs)
+    if c.kind == "witness":
+        return _witness(c, problem, signs)
+    return "this kind of certificate cannot be checked by this version"
+
+
+def _separator(c: Certificate, problem: Problem, signs: Array) -> str:
+    if c.w is None:
+        return "it has no w"
+    w, b = np.array(c.w, dtype=np.float64), float(c.b or 0.0)
+    if c.intercept == "none" and b != 0:
+        return "it has b although there is no intercept"
+    row = first_not_positive(problem, w, b, signs)
+    if row is not None:
+        return f"row {row} is not on the right side"
+    return _bracket(c, problem, signs) if c.lower is not None or c.upper is not None else ""
+
+
+def first_not_positive(problem: Problem, w: Array, b: float, signs: Array) -> int | None:
+    """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
+    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+    for i in np.flatnonzero(lo <= 0):
+        if hi[i] < 0 or bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))[0] <= 0:
+            return int(i)
+    return None
+
+
+def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
+    if not c.rows:
+        return "it has no rows"
+    sums: dict[int, list[tuple[int, int]]] = {}
+    balance = 0
+    for row, weight in zip(c.rows, c.weights, strict=True):
+        p = int(weight) * int(signs[row])
+        balance += p
+        for column, value in zip(*problem.X.row(row), strict=True):
+            m, e = bounds.dyadic(float(value))
+            sums.setdefault(int(column), []).append((p * m, e))
+    for column, terms in sorted(sums.items()):
+        if bounds.add(terms)[0] != 0:
+            return f"the weighted rows do not cancel in column {column}"
+    if c.intercept != "none" and balance != 0:
+        return "the weights of the two classes differ, and there is an intercept"
+    return ""
+
+
+def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
+    weights = None if c.sample_weight is None else np.array(c.sample_weight)
+    if (c.norm < 2) or math.isnan(c.norm):
+        return f"its norm is {c.norm}, below 2"
+    if c.lower is not None and c.lower > 0:
+        if c.w is None:
+            return "it has no w for its lower bound"
+        best = lower_bound(problem, signs, np.array(c.w, dtype=np.float64), float(c.b or 0.0), c.norm, c.nu, weights, c.intercept)
+        if not c.lower <= best:
+            return f"its lower bound {c.lower!r} is above {best!r}, which is what w proves"
+    if c.upper is not None and c.upper < math.inf:
+        p = np.zeros(problem.X.n)
+        p[list(c.rows)] = c.weights
+        proved = upper_bound(problem, signs, p, c.norm, c.nu, weights, c.intercept)
+        if not c.upper >= proved:
+            return f"its upper bound {c.upper!r} is below {proved!r}, which is what p proves"
+    return ""
+
+
+def lower_bound(
+    problem: Problem, signs: Array, w: Array, b: float, norm: float, nu: float | None, weights: Array | None, intercept: str
+) -> float:
+    """A float that γ* is at least, from w: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
+
+    Without intercept the scores are y_i x_i·w; with a penalized one y_i(x_i·w + b), divided by ‖(w, b)‖; with a free one b does
+    not matter: half the sum of the two classes' lowest.
+    """
+    b = b if intercept == "penalized" else 0.0
+    size = np.abs(np.append(w, b)) if intercept == "penalized" else np.abs(w)
+    length = bounds.norm_bounds(size, size, norm, dual=True)[1]
+    if not 0 < length < math.inf:
+        return 0.0
+    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+    groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
+    if nu is None:
+        if weights is not None:
+            groups = [group[weights[group] > 0] for group in groups]
+        lows = [_lowest(problem, lo, hi, group, w, b, signs) for group in groups]
+    else:
+        c = np.ones(problem.X.n) if weights is None else weights
+        total = bounds.sum_bounds(c)
+        share = tuple(nu * part / len(groups) for part in total)
+        lows = [_tail(lo[group], c[group], bounds.down(share[0]), bounds.up(share[1])) for group in groups]
+    margin = bounds.down(math.fsum(lows)) / len(groups)
+    return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
+
+
+def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array) -> float:
+    """A lower bound on the smallest score in the group, sharpened by exact scores where the enclosure is wide."""
+    if not len(group):
+        return -math.inf
+    ceiling = float(np.min(hi[group]))
+    close = group[lo[group] < ceiling]
+    if len(close) > MOST_EXACT_ROWS:
+        return float(np.min(lo[group]))
+    exact = [bounds.round_down(*bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))) for i in close]
+    return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
+
+
+def _tail(lo: Array, c: Array, low_mass: float, high_mass: float) -> float:
+    """A lower bound on min Σt_i s_i / K over 0 ≤ t_i ≤ c_i, Σt = K, for s ≥ lo and a K in [low_mass, high_mass].
+
+    By duality (τK - Σc_i(τ - s_i)₊)/K for any τ is one; the best is the score at which the smallest ones reach mass K.
+    """
+    order = np.argsort(lo, kind="stable")
+    reached = np.searchsorted(np.cumsum(c[order]), low_mass)
+    tau = float(lo[order[min(int(reached), len(order) - 1)]])
+    if not math.isfinite(tau) or low_mass <= 0:
+        return -math.inf
+    below = lo < tau
+    terms = c[below] * (tau - lo[below]) * (1 + 8 * bounds.U)
+    if not np.isfinite(terms).all():
+        return -math.inf
+    excess = bounds.up(math.fsum(terms)) + len(terms) * bounds.TINY
+    return bounds.down(tau - bounds.up(excess / low_mass))
+
+
+def upper_bound(
+    problem: Problem, signs: Array, p: Array, norm: float, nu: float | None, weights: Array | None, intercept: str
+) -> float:
+    """A float that γ* is at most, from p ≥ 0 (not normalized): ‖Aᵀp‖_p over its mass; infinite if p is not allowed.
+
+    With a free intercept each class is normalized to ½. With nu, p_i ≤ c_i and a mass of at least νΣc (½ of it in each class) are
+    needed; scaling down to just that mass then keeps p under its caps.
+    """
+    if not ((p >= 0) & np.isfinite(p)).all():
+        return math.inf
+    groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
+    if weights is not None and (p[weights == 0] > 0).any():
+        return math.inf
+    if nu is not None:
+        c = np.ones(problem.X.n) if weights is None else weights
+        needed = bounds.up(nu * bounds.sum_bounds(c)[1] / len(groups))
+        if (p > c).any() or any(bounds.sum_bounds(p[group])[0] < needed for group in groups):
+            return math.inf
+    centre, radius = np.zeros(problem.X.d + 1), np.zeros(problem.X.d + 1)
+    for group in groups:
+        if bounds.sum_bounds(p[group])[0] <= 0:
+            return math.inf
+        c_, r_ = _combination(problem, np.where(np.isin(np.arange(problem.X.n), group), p * signs, 0.0))
+        mass = math.fsum(p[group])
+        share = 1 / (mass * len(groups))
+        centre += c_ * share
+        # the division, the sum of two groups and the mass are each off by a few units in the last place
+        radius += (r_ * (1 + 16 * bounds.U) + np.abs(c_) * (16 * bounds.U)) * share + bounds.TINY
+    if intercept != "penalized":
+        centre, radius = centre[:-1], radius[:-1]
+    size = np.abs(centre)
+    return bounds.norm_bounds(np.maximum(size - radius, 0.0), np.nextafter(size + radius, np.inf), norm, dual=False)[1]
+
+
+def _combination(problem: Problem, q: Array) -> tuple[Array, Array]:
+    """Xᵀq and, as a last entry, Σq, with bounds on their errors."""
+    d = problem.X.d
+    centre, absolute = np.zeros(d + 1), np.zeros(d + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for lo, hi in problem.X.blocks():
+            part = q[lo:hi]
+            if part.any():
+                s, a = problem.X.combination(part, lo, hi)
+                centre[:d] += s
+                absolute[:d] += a
+                centre[d] += np.sum(part)
+                absolute[d] += np.sum(np.abs(part))
+    terms = np.count_nonzero(q)
+    radius = bounds.error(absolute, float(terms + problem.X.n // 64 + 64))
+    return np.where(np.isfinite(centre), centre, 0.0), np.where(np.isfinite(centre) & np.isfinite(radius), radius, np.inf)
+
+
+def floats_are_ieee() -> bool:
+    """Whether subnormals survive and rounding is to nearest: some libraries switch the processor to other modes."""
+    tiny = np.array([2.0**-1074]) * np.array([1.0])
+    third = np.array([1.0]) / np.array([3.0])
+    return bool(tiny[0] > 0) and float(third[0]).hex() == "0x1.5555555555555p-2" and 1.0 + 2.0**-53 == 1.0

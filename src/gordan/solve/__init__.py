@@ -1,0 +1,1 @@
+"""Finding answers: everything here may propose, only `certificates` claims."""
