@@ -158,8 +158,6 @@ def separate(
             for proposal in propose(trial, rounds, deadline, callback):
                 if trial.proves(proposal):
                     return trial.verdict()
-            if time.perf_counter() > deadline:
-                break
     except KeyboardInterrupt:
         pass
     return trial.verdict(tol)
@@ -185,6 +183,8 @@ def _by_game(trial: _Trial, rounds: int, deadline: float, callback: Any) -> Any:
 
 
 def _by_program(trial: _Trial, rounds: int, deadline: float, callback: Any) -> Any:
+    if time.perf_counter() > deadline:
+        return
     proposal, support = separation.from_program(trial.problem, trial.intercept, deadline)
     if proposal is not None:
         yield proposal

@@ -72,6 +72,8 @@ class Problem:
 
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """The distinct labels of y in order (str, int, float or bool), and which one each row has; NaN, None and NA are refused."""
+    if isinstance(y, (list, tuple)):  # labels of different kinds must not become text
+        y = np.fromiter(y, dtype=object, count=len(y))
     array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)

@@ -1,0 +1,298 @@
+"""`separate` and `verify` as a user meets them: answers, input of every kind, and what must not change them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gordan
+from gordan import datasets
+from gordan.verdicts import outward
+
+XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+XOR_Y = np.array([0, 0, 1, 1])
+
+
+def blobs(seed=0, n=30, d=3, gap=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.arange(n) % 2
+    X[:, 0] = np.abs(X[:, 0]) * (2 * y - 1) + gap * (2 * y - 1)
+    return X, y
+
+
+def test_iris():
+    """The margin of setosa is known from LIBSVM (C = 1e10): 0.817557; virginica has no separator."""
+    X, y = datasets.iris("setosa")
+    v = gordan.separate(X, y)
+    assert v.status == "separable"
+    assert v.separable is True
+    assert v.proved
+    assert v.margin[0] <= 0.8175566 <= v.margin[1]
+    assert (y * (X @ v.w + v.b) > 0).all()
+    assert gordan.verify(v.certificate, X, y)
+    X, y = datasets.iris("virginica")
+    v = gordan.separate(X, y)
+    assert v.status == "not-separable"
+    assert v.separable is False
+    assert v.margin == (0.0, 0.0)
+    rows, weights = v.witness.rows, v.witness.weights
+    assert len(rows) <= X.shape[1] + 2
+    for column in (*X.T, np.ones(len(X))):
+        assert sum(Fraction(column[i]) * int(y[i]) * weight for i, weight in zip(rows, weights, strict=True)) == 0
+    assert gordan.verify(v.certificate, X, y)
+
+
+def test_xor_has_a_four_row_witness():
+    v = gordan.separate(XOR, XOR_Y)
+    assert v.witness == gordan.Witness((0, 1, 2, 3), (1, 1, 1, 1))
+    assert "cancel exactly" in repr(v)
+    assert repr(v) in v._repr_html_()
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_equal_points_with_opposite_labels(intercept):
+    X, y = blobs()
+    X[7], y[7], X[20], y[20] = X[12], 1, X[12], 0
+    v = gordan.separate(X, y, intercept=intercept)
+    assert v.status == "not-separable"
+    assert len(v.witness.rows) == 2
+    assert "have the same features and different labels" in repr(v)
+
+
+def test_a_zero_row():
+    X, y = blobs()
+    X[4] = 0
+    assert gordan.separate(X, y, intercept="none").witness == gordan.Witness((4,), (1,))
+    assert gordan.separate(X, y, intercept="free").status == "separable"
+
+
+STORAGES = {
+    "dense": np.asarray,
+    "fortran": np.asfortranarray,
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "list": lambda X: X.tolist(),
+}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("data", [blobs(), (XOR, XOR_Y)], ids=["separable", "not"])
+def test_storage_changes_nothing(storage, data):
+    X, y = data
+    first, second = gordan.separate(X, y), gordan.separate(STORAGES[storage](X), y)
+    assert first.status == second.status
+    assert first.certificate.data_hash == second.certificate.data_hash
+    assert gordan.verify(second.certificate, X, y)
+    assert gordan.verify(first.certificate, STORAGES[storage](X), y)
+
+
+def test_memory_map(tmp_path):
+    X, y = blobs(n=200)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    v = gordan.separate(mapped, y)
+    assert v.status == "separable"
+    assert gordan.verify(v.certificate, mapped, y)
+
+
+LABELS = {
+    "strings": lambda y: np.where(y == 1, "yes", "no"),
+    "objects": lambda y: np.where(y == 1, "yes", "no").astype(object),
+    "booleans": lambda y: y == 1,
+    "floats": lambda y: y.astype(float) * 2 - 1,
+    "int8": lambda y: y.astype(np.int8),
+    "list": lambda y: y.tolist(),
+    "column": lambda y: y.reshape(-1, 1),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_kind(kind):
+    X, y = blobs()
+    labels = LABELS[kind](y)
+    v = gordan.separate(X, labels)
+    assert v.status == "separable"
+    again = gordan.Certificate.from_json(v.certificate.to_json())
+    assert again == v.certificate
+    assert gordan.verify(again, X, labels)
+    assert not gordan.verify(again, X, LABELS[kind](1 - y))
+
+
+def test_frames():
+    pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan[data]'")
+    X, y = blobs()
+    frame = pandas.DataFrame(X, columns=list("abc"))
+    labels = pandas.Series(np.where(y == 1, "yes", "no"), dtype="string")
+    v = gordan.separate(frame, labels)
+    assert v.status == "separable"
+    assert gordan.verify(v.certificate, frame, labels)
+    labels[3] = pandas.NA
+    with pytest.raises(gordan.InputError, match=r"y\[3\] is .*drop that row"):
+        gordan.separate(frame, labels)
+
+
+BAD = {
+    "nan in X": (lambda X, y: (np.where(np.arange(90).reshape(30, 3) == 7, np.nan, X), y), r"X\[2, 1\] is nan"),
+    "inf in sparse X": (
+        lambda X, y: (sp.csr_array(np.where(np.arange(90).reshape(30, 3) == 7, np.inf, X)), y),
+        r"X\[2, 1\] is inf",
+    ),
+    "nan in y": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), r"y\[1\] is nan; every row needs a label"),
+    "None in y": (lambda X, y: (X, [None, *y[1:].tolist()]), r"y\[0\] is None; every row needs a label"),
+    "one class": (lambda X, y: (X, np.zeros(30)), "one class only, 0.0"),
+    "three classes": (lambda X, y: (X, np.arange(30) % 3), "y has 3 classes; two are needed"),
+    "lengths differ": (lambda X, y: (X, y[:-1]), "X has 30 rows but y has 29 labels"),
+    "y a matrix": (lambda X, y: (X, np.ones((30, 2))), r"shape is \(30, 2\)"),
+    "labels mixed": (lambda X, y: (X, ["a", *y[1:].tolist()]), "mixes text and numbers"),
+    "labels odd": (lambda X, y: (X, [(0,)] * 30), "y"),
+    "X a vector": (lambda X, y: (X[:, 0], y), r"shape is \(30,\)"),
+    "no rows": (lambda X, y: (X[:0], y[:0]), "0 rows"),
+    "no columns": (lambda X, y: (X[:, :0], y), "0 columns"),
+    "strings in X": (lambda X, y: (X.astype(str), y), r"X\[0, 0\]"),
+    "complex X": (lambda X, y: (X + 1j, y), r"X\[0, 0\]"),
+    "integers beyond 2**53": (lambda X, y: (np.full((30, 2), 2**53 + 1), y), r"X\[0, 0\].*2\*\*53"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), list(BAD.values()), ids=BAD)
+def test_bad_data_is_refused_with_place_and_reason(make, message):
+    X, y = make(*blobs())
+    good_X, good_y = blobs()
+    certificate = gordan.separate(good_X, good_y).certificate
+    with pytest.raises(gordan.InputError, match=message):
+        gordan.separate(X, y)
+    try:
+        accepted = gordan.verify(certificate, X, y)
+    except gordan.InputError as error:
+        assert re.search(message, str(error))  # noqa: PT017
+    else:
+        assert not accepted  # rejected, for its shape, before an entry was looked at
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"intercept": "some"}, "intercept is 'some'; choose one of"),
+        ({"tol": 0}, "tol is 0; pass a positive number"),
+        ({"tol": float("nan")}, "tol is nan"),
+        ({"max_iter": 0}, "max_iter is 0; pass a whole number"),
+        ({"time_limit": -1}, "time_limit is -1; pass a positive number"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(gordan.InputError, match=message):
+        gordan.separate(*blobs(), **options)
+
+
+def test_verify_wants_a_certificate():
+    with pytest.raises(gordan.InputError, match=r"Certificate\.from_json"):
+        gordan.verify("{}", *blobs())
+
+
+def changes(X, y):
+    """Same data in other words: what the verdict and its margin may not depend on, with the factor on the margin."""
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(X))
+    far = np.vstack([X, 1000 * X[y == 1][:1]]) if (X[y == 1][0, 0] > 0) else X
+    return {
+        "rows permuted": (X[order], y[order], 1.0),
+        "columns permuted": (X[:, ::-1], y, 1.0),
+        "rows duplicated": (np.repeat(X, 2, axis=0), np.repeat(y, 2), 1.0),
+        "scaled by 2**40": (X * 2.0**40, y, 2.0**40),
+        "scaled by 2**-300": (X * 2.0**-300, y, 2.0**-300),
+        "labels and points flipped": (-X, 1 - y, 1.0),
+        "labels flipped": (X, 1 - y, 1.0),
+        "a far correct point": (far, np.append(y, 1) if len(far) > len(X) else y, 1.0),
+        "float32 of float32": (X.astype(np.float32).astype(np.float64), y, 1.0),
+    }
+
+
+@pytest.mark.parametrize("change", changes(*blobs()))
+@pytest.mark.parametrize("data", ["separable", "not"])
+def test_metamorphic(change, data):
+    X, y = blobs() if data == "separable" else blobs(3, gap=-0.5)
+    X = X.astype(np.float32).astype(np.float64)
+    first = gordan.separate(X, y)
+    assert first.status == ("separable" if data == "separable" else "not-separable")
+    X2, y2, factor = changes(X, y)[change]
+    second = gordan.separate(X2, y2)
+    assert second.status == first.status
+    assert second.margin[0] <= factor * first.margin[1]
+    assert factor * first.margin[0] <= second.margin[1]
+    assert gordan.verify(second.certificate, X2, y2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_keeps_what_was_proved():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
+    gordan.separate(*blobs())  # compile first
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    v = gordan.separate(X, y, max_iter=10**9)
+    timer.join()
+    assert v.status == "undecided"
+    assert v.separable is None
+    assert not v.proved
+    assert v.certificate is None
+    assert 0 < v.margin[1] < np.inf
+    assert "undecided: the largest margin is at most" in repr(v)
+
+
+def test_time_limit():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
+    v = gordan.separate(X, y, time_limit=0.2, max_iter=10**9)
+    assert v.status in ("undecided", "not-separable")
+    assert v.seconds < 5
+
+
+def test_margin_below_tol_is_proved_and_says_so():
+    """A loose tol makes a small upper bound the answer where nothing else could be completed in time."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
+    v = gordan.separate(X, y, tol=0.9, max_iter=50, time_limit=1e-6)
+    assert v.status == "margin-below-tol"
+    assert v.proved
+    assert v.separable is None
+    assert gordan.verify(v.certificate, X, y)
+    assert "margin below tolerance" in repr(v)
+
+
+def test_a_larger_problem_is_decided_both_ways():
+    """Beyond what is solved exactly at once: the game finds separators, the linear program the support of a witness."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((800, 20))
+    w = rng.standard_normal(20)
+    y = (X @ w > 0).astype(int)
+    v = gordan.separate(X, y)
+    assert v.status == "separable"
+    assert gordan.verify(v.certificate, X, y)
+    y[rng.integers(0, 800, 60)] ^= 1
+    for storage in (np.asarray, sp.csr_array):
+        v = gordan.separate(storage(X), y)
+        assert v.status == "not-separable"
+        assert 2 <= len(v.witness.rows) <= 22
+        assert gordan.verify(v.certificate, X, y)
+
+
+@pytest.mark.parametrize(
+    ("bracket", "shown"),
+    [
+        ((0.1, 0.3), ("0.1", "0.3")),
+        ((1.23456789e-7, 1.23456712e-7), ("1.23456e-07", "1.23457e-07")),
+        ((0.0, np.inf), ("0", "inf")),
+    ],
+)
+def test_brackets_are_shown_rounded_outward(bracket, shown):
+    assert outward(*bracket) == shown
