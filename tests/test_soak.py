@@ -50,7 +50,7 @@ def long_run(label, name, dtype, rounds):
     assert trace.lower[-1] == pytest.approx(max(0.0, lowest(A @ trace.w_best) / length if length else 0.0), abs=tol * R)
     assert trace.upper[-1] == pytest.approx(p_norm(A.T @ trace.p_best, method.norm), abs=tol * R)
     assert trace.p_best.sum() == pytest.approx(1.0, abs=1e-12)
-    assert trace.p_bar.sum() == pytest.approx(1.0, abs=1e-12)
+    assert trace.p_bar.sum() == pytest.approx(1.0, abs=1e-10)  # a sum over the rounds, each rounded
     if trace.bound is not None:
         excess = trace.dual - trace.m - trace.bound
         assert excess.max() <= tol + (0 if dtype == "float64" else 1e-4 * trace.bound[-1])
@@ -91,7 +91,7 @@ def test_large_scores_do_not_lose_the_bracket(label, rounds, sets):
         assert trace.lower[-1] <= 0.9 + 1e-9
         assert trace.upper[-1] >= 0.9 - 1e-9
     for p in (trace.p, trace.p_bar, trace.p_best):
-        assert abs(p.sum() - 1) <= 1e-11
+        assert abs(p.sum() - 1) <= 1e-10
 
 
 PROBLEMS = {
