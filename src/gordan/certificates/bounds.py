@@ -167,8 +167,16 @@ def down(x: float) -> float:
 
 def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
-    total = math.fsum(values)
+    total = _fsum(values)
     return down(total), up(total)
+
+
+def _fsum(values: Any) -> float:
+    """`math.fsum`, infinite where that is beyond the floats; for values of one sign."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf if values[0] >= 0 else -math.inf
 
 
 def norm_bounds(lo: Array, hi: Array, p: float, dual: bool) -> tuple[float, float]:
@@ -183,7 +191,7 @@ def norm_bounds(lo: Array, hi: Array, p: float, dual: bool) -> tuple[float, floa
         return 0.0, math.inf
     if math.isinf(p):
         if dual:
-            return down(math.fsum(lo)), up(math.fsum(hi))
+            return max(0.0, down(_fsum(lo))), up(_fsum(hi))
         return float(np.max(lo)), largest
     exponent = math.frexp(largest)[1]
     lo, hi = (np.ldexp(part, -exponent) for part in (lo, hi))  # exact, but for what underflows: below TINY a term

@@ -88,6 +88,8 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
     plain = [_label(value, i) for i, value in enumerate(array)]
+    if {type(label) for label in plain} == {int, float}:
+        plain = [float(label) for label in plain]
     try:
         ordered: list[Label] = sorted({*plain})
     except TypeError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,9 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return "its rows are not distinct rows of X"
     if any(weight <= 0 for weight in c.weights) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
+    reason = _out_of_range(c)
+    if reason:
+        return reason
     if c.kind == "separator":
         return _separator(c, problem, signs)
     if c.kind == "bracket":
@@ -90,6 +94,18 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     if c.kind == "witness":
         return _witness(c, problem, signs)
     return "this kind of certificate cannot be checked by this version"
+
+
+def _out_of_range(c: Certificate) -> str:
+    """What no file can hold."""
+    n, d = c.shape
+    if (c.w is not None and len(c.w) != d) or (c.sample_weight is not None and len(c.sample_weight) != n):
+        return "its w or its sample weights are of the wrong length"
+    numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
+    plain = () if c.exact else (*(c.w or ()), *c.weights, c.b or 0.0)  # integers may be beyond the floats
+    if any(math.isnan(x) for x in numbers) or not all(math.isfinite(x) for x in (*plain, c.nu or 0.0)):
+        return "it has numbers that are not finite"
+    return ""
 
 
 def _separator(c: Certificate, problem: Problem, signs: Array) -> str:
@@ -136,6 +152,14 @@ def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
     weights = None if c.sample_weight is None else np.array(c.sample_weight)
     if (c.norm < 2) or math.isnan(c.norm):
         return f"its norm is {c.norm}, below 2"
+    c_ = np.ones(problem.X.n) if c.sample_weight is None else np.array(c.sample_weight)
+    if not ((c_ >= 0) & np.isfinite(c_)).all():
+        return "a sample weight is negative or not finite"
+    if c.nu is not None:
+        groups = [c_] if c.intercept != "free" else [c_[signs > 0], c_[signs < 0]]
+        needed = c.nu * bounds.sum_bounds(c_)[1] / len(groups)
+        if not 0 < c.nu <= 1 or any(bounds.sum_bounds(group)[1] < needed for group in groups):
+            return f"nu is {c.nu}, which leaves no p"
     if c.lower is not None and c.lower > 0:
         if c.w is None:
             return "it has no w for its lower bound"
@@ -146,9 +170,31 @@ def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
         p = np.zeros(problem.X.n)
         p[list(c.rows)] = c.weights
         proved = upper_bound(problem, signs, p, c.norm, c.nu, weights, c.intercept)
-        if not c.upper >= proved:
+        if not (c.upper >= proved or _upper_exactly(c, problem, signs, p, weights)):
             return f"its upper bound {c.upper!r} is below {proved!r}, which is what p proves"
     return ""
+
+
+def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, weights: Array | None) -> bool:
+    """Whether p proves the upper bound, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
+    if c.norm != 2 or c.nu is not None or c.upper is None or c.upper < 0 or len(c.rows) > MOST_EXACT_ROWS:
+        return False
+    if weights is not None and (p[weights == 0] > 0).any():
+        return False
+    sides = [1, -1] if c.intercept == "free" else [0]
+    total: dict[int, Fraction] = {}
+    for side in sides:
+        rows = [row for row in c.rows if side in (0, int(signs[row]))]
+        mass = sum((Fraction(float(p[row])) for row in rows), Fraction(0)) * len(sides)
+        if mass == 0:
+            return False
+        for row in rows:
+            share = Fraction(float(p[row])) * int(signs[row]) / mass
+            if c.intercept == "penalized":
+                total[-1] = total.get(-1, Fraction(0)) + share
+            for column, value in zip(*problem.X.row(row), strict=True):
+                total[int(column)] = total.get(int(column), Fraction(0)) + share * Fraction(float(value))
+    return Fraction(c.upper) ** 2 >= sum(value**2 for value in total.values())
 
 
 def lower_bound(
@@ -175,7 +221,7 @@ def lower_bound(
         total = bounds.sum_bounds(c)
         share = tuple(nu * part / len(groups) for part in total)
         lows = [_tail(lo[group], c[group], bounds.down(share[0]), bounds.up(share[1])) for group in groups]
-    margin = bounds.down(math.fsum(lows)) / len(groups)
+    margin = bounds.down(math.fsum(bounds.down(low / len(groups)) for low in lows))
     return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
 
 
@@ -219,6 +265,7 @@ def upper_bound(
     """
     if not ((p >= 0) & np.isfinite(p)).all():
         return math.inf
+    p = p.copy()
     groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
     if weights is not None and (p[weights == 0] > 0).any():
         return math.inf
@@ -229,8 +276,12 @@ def upper_bound(
             return math.inf
     centre, radius = np.zeros(problem.X.d + 1), np.zeros(problem.X.d + 1)
     for group in groups:
-        if bounds.sum_bounds(p[group])[0] <= 0:
+        top = float(np.max(p[group], initial=0.0))
+        if top == 0:
             return math.inf
+        # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
+        p[group] = np.ldexp(p[group], -math.frexp(top)[1])
+        p[group[p[group] < bounds.TINY]] = 0.0
         c_, r_ = _combination(problem, np.where(np.isin(np.arange(problem.X.n), group), p * signs, 0.0))
         mass = math.fsum(p[group])
         share = 1 / (mass * len(groups))

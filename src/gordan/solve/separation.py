@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from flint import fmpq, fmpz
 
 from gordan import dynamics, methods
 from gordan.arrays import Array
@@ -161,6 +162,9 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
                 yield Proposal(witness=_unscaled(answer.weights, chosen, exponents))
                 return
             w = _as_floats(answer.w)
+            for rounded in _rescaled(M):  # only asked for if w, once rounded, does not separate
+                yield Proposal(*((w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))))
+                w = rounded
         else:
             w = np.zeros(problem.X.d + (intercept != "none"))
         body, b = (w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))
@@ -169,6 +173,29 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
         if not len(failed):
             return
         chosen.extend(int(i) for i in failed)
+
+
+def _rescaled(M: list[list[Any]], times: int = 6) -> Iterator[Array]:
+    """Other separators of M, which survive rounding better: rows and columns scaled by powers of two so that the terms of each
+    score, at the last separator, are at most about 1."""
+    columns = [_power(fmpq(1))] * len(M[0])
+    sizes = [_power(max(abs(x) for x in row)) for row in M]
+    for _ in range(times):
+        answer = alternative([[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)])
+        if isinstance(answer, Balance):
+            return
+        w = [x * c for x, c in zip(answer.w, columns, strict=True)]
+        yield _as_floats(w)
+        columns = [_power(x) if x != 0 else c for x, c in zip(w, columns, strict=True)]
+        sizes = [_power(max(abs(x * v) for x, v in zip(row, w, strict=True))) for row in M]
+    for k in range(1, 60):  # a thin cone: other multiples of w round to other directions
+        yield _as_floats([x * fmpq(60 + k, 60) for x in w])
+
+
+def _power(x: Any) -> Any:
+    """The power of two near |x|; 1 for 0."""
+    e = int(x.p.bit_length()) - int(x.q.bit_length()) if x != 0 else 0
+    return fmpq(fmpz(1) << e) if e >= 0 else fmpq(fmpz(1), fmpz(1) << -e)
 
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:

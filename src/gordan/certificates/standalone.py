@@ -1,0 +1,391 @@
+"""Check a certificate of gordan with nothing but the Python standard library and exact arithmetic.
+
+    python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy]
+
+This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
+is the last column, or the one named by --label), svmlight (the label comes first), or X.npy (with --labels y.npy).
+Exit codes: 0 accepted, 1 rejected, 2 bad input, 3 this kind cannot be checked here.
+
+Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
+rational number, so all claims but those for a norm other than 2 and infinity are decided without any rounding.
+
+separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
+witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
+            For if w, b separated, then 0 < sum_i t_i y_i (x_i.w + b) = 0.
+bracket     lower <= g <= upper for the largest margin g (a separator may state one, too), where with 1/norm + 1/q = 1
+
+                g = max over w != 0 of  min over p in P of  sum_i p_i a_i.w / |w|_q     (or 0, if that is negative)
+
+    intercept none        a_i = y_i x_i,      P = {p >= 0, sum p = 1}
+    intercept penalized   a_i = y_i (x_i, 1), P as before, and (w, b) in place of w
+    intercept free        a_i = y_i x_i,      P = {p >= 0, the p of each class sum to 1/2}: b is chosen best
+    nu                    in addition p_i <= c_i / (nu sum c), where c is `sample_weight`, or all ones
+    sample_weight         without nu: p_i = 0 where c_i = 0
+
+    lower   Every w != 0 gives the lower bound  min over P of sum_i p_i a_i.w / |w|_q.  The minimum puts the mass of a class (of
+            all rows, unless the intercept is free) on its lowest scores: the lowest alone, or with nu as many as the caps need.
+    upper   Every p in P gives the upper bound  |sum_i p_i a_i|_norm, by Hoelder's inequality. The certificate has t_i > 0 for
+            its rows and p = t / sum t, within each class if the intercept is free. With nu, t_i <= c_i and sum t >= nu sum c
+            (half of it in each class): then p is under its caps.
+
+Square roots are not taken: L |w|_2 <= N is L^2 w.w <= N^2 for L, N >= 0. For other norms the powers are computed to 60 decimal
+digits, and the result is moved by one part in 10^40 to the side on which a mistake rejects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import csv
+import decimal
+import json
+import math
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+FORMAT = "gordan-certificate-1"
+FIELDS = {"format", "kind", "intercept", "classes", "class_type", "shape", "w", "b", "rows", "weights", "lower", "upper"}
+FIELDS |= {"norm", "nu", "sample_weight", "data_hash"}
+Row = Mapping[int, Fraction]  # column: value, for the entries that are not zero
+
+
+class BadInput(ValueError):
+    """The certificate or the data cannot be read."""
+
+
+class CannotCheck(Exception):
+    """The certificate is of a kind that is not checked here."""
+
+
+class Rejected(Exception):
+    """The certificate does not prove its claim."""
+
+
+def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any]) -> tuple[bool, str]:
+    """Whether the certificate (the JSON object) proves its claim for rows X (sequences, or {column: value}) and labels y.
+
+    Raises BadInput for what is malformed and CannotCheck for kinds that this checker does not know.
+    """
+    claim = Claim(certificate)
+    rows, labels = [_row(row, claim.shape[1]) for row in X], list(y)
+    try:
+        claim.holds_for(rows, labels)
+    except Rejected as reason:
+        return False, str(reason)
+    return True, "accepted"
+
+
+class Claim:
+    """A certificate, read strictly; `holds_for` checks it."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        if not isinstance(content, dict) or content.get("format") != FORMAT or set(content) != FIELDS:
+            raise BadInput(f"this is not a certificate of format {FORMAT}")
+        try:
+            self._read(content)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"the certificate is malformed: {error}") from None
+
+    def _read(self, content: dict[str, Any]) -> None:
+        self.kind, self.intercept = content["kind"], content["intercept"]
+        if self.kind not in ("separator", "witness", "bracket", "quasi-separation", "overlap"):
+            raise ValueError(f"kind {self.kind!r}")
+        if self.intercept not in ("free", "penalized", "none"):
+            raise ValueError(f"intercept {self.intercept!r}")
+        number = _float if self.kind in ("separator", "bracket") else _integer
+        n, d = (_count(size) for size in _list(content["shape"], 2))
+        self.shape = n, d
+        self.class_type: str = content["class_type"]
+        kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
+        pair = [float.fromhex(v) if kind is float else v for v in _list(content["classes"], 2)]
+        if any(type(label) is not kind for label in pair) or pair[0] == pair[1]:
+            raise ValueError(f"classes {pair}")
+        self.classes = pair
+        self.w = None if content["w"] is None else [number(v) for v in _list(content["w"], d)]
+        self.b = Fraction(0) if content["b"] is None else number(content["b"])
+        self.rows = [_count(row) for row in _list(content["rows"])]
+        self.t = [number(v) for v in _list(content["weights"], len(self.rows))]
+        self.lower = None if content["lower"] is None else _float(content["lower"])
+        self.states_bracket = content["lower"] is not None or content["upper"] is not None
+        self.upper = None if content["upper"] in (None, "inf") else _float(content["upper"])
+        self.norm = None if content["norm"] == "inf" else _float(content["norm"])  # None is infinity
+        self.nu = None if content["nu"] is None else _float(content["nu"])
+        weights = content["sample_weight"]
+        self.c = None if weights is None else [_float(v) for v in _list(weights, n)]
+        if content["data_hash"] is not None:
+            _text(content["data_hash"])
+
+    def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
+        """Return if the claim is proved; else raise Rejected."""
+        if self.kind in ("quasi-separation", "overlap"):
+            raise CannotCheck(f"certificates of kind {self.kind} are not checked here")
+        if len(X) != len(y):
+            raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
+        n = self.shape[0]
+        _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}")
+        _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
+        y = [1 if label == self.classes[1] else -1 for label in y]
+        distinct = len(set(self.rows)) == len(self.rows)
+        _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
+        _demand(all(t > 0 for t in self.t), "its weights are not positive")
+        if self.kind == "witness":
+            self._witness(X, y)
+        if self.kind == "separator":
+            self._separator(X, y)
+        if self.kind == "bracket" or (self.kind == "separator" and self.states_bracket):
+            self._bracket(X, y)
+
+    def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        _demand(self.w is not None, "it has no w")
+        _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
+        for i, score in enumerate(self._scores(X, y, self.b)):
+            _demand(score > 0, f"row {i} is not on the right side")
+
+    def _witness(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        _demand(len(self.rows) > 0, "it has no rows")
+        signed = {i: t * y[i] for i, t in zip(self.rows, self.t, strict=True)}
+        for column, value in _combination(X, signed).items():
+            _demand(value == 0, f"the weighted rows do not cancel in column {column}")
+        _demand(self.intercept == "none" or sum(signed.values()) == 0, "the weights of the two classes differ")
+
+    def _bracket(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        _demand(self.norm is None or self.norm >= 2, "its norm is below 2")
+        c = [Fraction(1)] * len(y) if self.c is None else self.c
+        _demand(all(weight >= 0 for weight in c), "a sample weight is negative")
+        classes = [[i for i, sign in enumerate(y) if sign == s] for s in (1, -1)]
+        groups = classes if self.intercept == "free" else [list(range(len(y)))]
+        needed = None  # the mass of each group, in units in which the caps are c
+        if self.nu is not None:
+            _demand(0 < self.nu <= 1, "nu is not between 0 and 1")
+            needed = self.nu * sum(c) / len(groups)
+            _demand(all(sum(c[i] for i in group) >= needed for group in groups), "nu is too large: no p is allowed")
+        if self.lower is not None and self.lower > 0:
+            self._lower(X, y, c, groups, needed)
+        if self.upper is not None:
+            self._upper(X, y, c, groups, needed)
+
+    def _lower(self, X: Any, y: Any, c: list[Fraction], groups: list[list[int]], needed: Fraction | None) -> None:
+        if self.w is None or self.lower is None:
+            raise Rejected("it has no w for its lower bound")
+        b = self.b if self.intercept == "penalized" else Fraction(0)
+        scores = self._scores(X, y, b)
+        lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
+        least = sum(lowest, Fraction(0)) / len(groups)
+        proved = least > 0 and _at_least(least / self.lower, [*self.w, b], self.norm, dual=True)
+        _demand(proved, f"w does not prove its lower bound {float(self.lower)!r}")
+
+    def _upper(self, X: Any, y: Any, c: list[Fraction], groups: list[list[int]], needed: Fraction | None) -> None:
+        t = dict(zip(self.rows, self.t, strict=True))
+        _demand(all(c[i] > 0 for i in t), "it has weight on a row whose sample weight is zero")
+        p: dict[int, Fraction] = {}
+        for group in groups:
+            inside = [i for i in group if i in t]
+            mass = sum((t[i] for i in inside), Fraction(0))
+            _demand(mass > 0, "its weights leave out a class")
+            if needed is not None:
+                _demand(mass >= needed and all(t[i] <= c[i] for i in inside), "its weights are not within the caps of nu")
+            p.update({i: t[i] / mass / len(groups) * y[i] for i in inside})
+        u = [*_combination(X, p).values()]
+        if self.intercept == "penalized":
+            u.append(sum(p.values(), Fraction(0)))
+        upper = self.upper or Fraction(0)
+        _demand(_at_least(upper, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
+
+    def _scores(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> list[Fraction]:
+        w = self.w or []
+        return [sign * sum((value * w[j] for j, value in row.items()), b) for row, sign in zip(X, y, strict=True)]
+
+
+def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    """sum_i p_i x_i, by column."""
+    total: dict[int, Fraction] = {}
+    for i, weight in p.items():
+        for column, value in X[i].items():
+            total[column] = total.get(column, Fraction(0)) + weight * value
+    return total
+
+
+def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> Fraction:
+    """The least mean of (score, cap) pairs: the lowest score, or the mean of the lowest ones filled up to the mass."""
+    if not scores:
+        raise Rejected("no row of a class has weight")
+    if mass is None:
+        return min(score for score, _ in scores)
+    total, left = Fraction(0), mass
+    for score, cap in sorted(scores):
+        part = min(cap, left)
+        total, left = total + part * score, left - part
+    return total / mass
+
+
+def _at_least(bound: Fraction, x: list[Fraction], norm: Fraction | None, dual: bool) -> bool:
+    """Whether bound >= |x|_norm, or bound >= |x|_q with 1/norm + 1/q = 1 if `dual`; never true when it is not so."""
+    sizes = [abs(value) for value in x if value != 0]
+    if not sizes or bound < 0:
+        return bound >= 0
+    if norm is None:
+        return bound >= (sum(sizes) if dual else max(sizes))
+    if norm == 2:
+        return bound * bound >= sum(size * size for size in sizes)
+    power = norm / (norm - 1) if dual else norm
+    largest = max(sizes)
+    with decimal.localcontext(decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        total = sum(_decimal(size / largest) ** _decimal(power) for size in sizes)
+        length = decimal.Decimal(total) ** _decimal(1 / power)
+        length *= 1 + decimal.Decimal(10) ** -40
+    return bound >= Fraction(length) * largest
+
+
+def _decimal(value: Fraction) -> decimal.Decimal:
+    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
+
+
+def _demand(truth: bool, reason: str) -> None:
+    if not truth:
+        raise Rejected(reason)
+
+
+def _list(value: Any, length: int | None = None) -> list[Any]:
+    if type(value) is not list or length not in (None, len(value)):
+        raise ValueError("a list is missing or of the wrong length")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError("text is expected where there is something else")
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError("a count is expected where there is something else")
+    return value
+
+
+def _float(value: Any) -> Fraction:
+    return Fraction(float.fromhex(_text(value)))  # which refuses what is not finite
+
+
+def _integer(value: Any) -> Fraction:
+    return Fraction(int(_text(value), 16))
+
+
+def _row(row: Any, d: int) -> dict[int, Fraction]:
+    if not isinstance(row, Mapping):
+        if len(row) != d:
+            raise BadInput(f"a row has {len(row)} entries; the certificate is about {d} columns")
+        row = dict(enumerate(row))
+    try:
+        exact = {j: Fraction(v if isinstance(v, (int, Fraction)) else float(v)) for j, v in row.items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadInput(f"an entry is not a finite number: {error}") from None
+    if any(not 0 <= j < d for j in exact):
+        raise BadInput(f"a row has an entry outside the {d} columns the certificate is about")
+    return {j: v for j, v in exact.items() if v}
+
+
+def read_table(path: Path, label: str | None) -> tuple[list[Any], list[str]]:
+    """Rows and labels (as text) of a CSV or TSV file with a header."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [line for line in csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",") if line]
+    if not lines:
+        raise BadInput(f"{path} is empty")
+    header, *body = lines
+    if any(len(line) != len(header) for line in body):
+        raise BadInput("a line has more or fewer fields than the header")
+    at = header.index(label) if label in header else int(-1 if label is None else label)
+    if not -len(header) <= at < len(header):
+        raise BadInput(f"there is no column {label}")
+    at %= len(header)
+    return [[float(cell) for cell in line[:at] + line[at + 1 :]] for line in body], [line[at] for line in body]
+
+
+def read_svmlight(path: Path) -> tuple[list[Any], list[str]]:
+    """Rows as {column: value} and labels; indices start at 1, unless some index is 0."""
+    rows, labels = [], []
+    for line in path.read_text(encoding="utf-8-sig").splitlines():
+        label, *entries = line.split("#")[0].split() or [""]
+        if label:
+            pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
+            row = {int(column): float(value) for column, value in pairs}
+            if len(row) != len(pairs):
+                raise BadInput("a line has the same index twice")
+            rows.append(row)
+            labels.append(label)
+    if not rows:
+        raise BadInput(f"{path} is empty")
+    first = 0 if any(0 in row for row in rows) else 1
+    return [{column - first: value for column, value in row.items()} for row in rows], labels
+
+
+def read_npy(path: Path) -> list[Any]:
+    """A .npy array of little-endian numbers, booleans or text: a list, or a list of rows."""
+    content = path.read_bytes()
+    if content[:6] != b"\x93NUMPY" or len(content) < 12:
+        raise BadInput(f"{path} is not a .npy file")
+    start, size = (10, "<H") if content[6] == 1 else (12, "<I")
+    end = start + struct.unpack_from(size, content, 8)[0]
+    header = ast.literal_eval(content[start:end].decode("latin-1").strip())
+    kind, shape = header["descr"], header["shape"]
+    if kind[:2] == "<U":
+        width = 4 * int(kind[2:])
+        values: list[Any] = [content[i : i + width].decode("utf-32-le").rstrip("\0") for i in range(end, len(content), width)]
+    else:
+        codes = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
+        codes |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+        if kind[0] not in "<|" or kind[1:] not in codes:
+            raise BadInput(f"arrays of type {kind} are not read here")
+        values = list(struct.unpack_from(f"<{math.prod(shape)}{codes[kind[1:]]}", content, end))
+    if len(values) != math.prod(shape) or len(shape) not in (1, 2):
+        raise BadInput(f"{path} does not hold an array of shape {shape}")
+    if len(shape) == 1:
+        return values
+    n, d = shape
+    return [values[i::n] if header["fortran_order"] else values[i * d : (i + 1) * d] for i in range(n)]
+
+
+def as_label(text: Any, kind: str) -> Any:
+    """A label as read from a file, as the type that the certificate says labels have."""
+    if not isinstance(text, str) or kind == "str":
+        return text
+    if kind == "bool":
+        return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
+    return float(text)  # equal to the integer, where it is one
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
+    parser.add_argument("certificate", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--label", help="name or position (from 0) of the label column of a table; the last one if not given")
+    parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy")
+    options = parser.parse_args(arguments)
+    suffix = options.data.suffix.lower()
+    try:
+        certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
+        kind = Claim(certificate).class_type
+        if suffix == ".npy":
+            if options.labels is None:
+                raise BadInput("labels are missing: add --labels y.npy")
+            X, y = read_npy(options.data), read_npy(options.labels)
+        else:
+            X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
+        accepted, reason = check(certificate, X, [as_label(label, kind) for label in y])
+    except CannotCheck as why:
+        print(f"cannot check: {why}")
+        return 3
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError, struct.error) as error:
+        print(f"bad input: {error}", file=sys.stderr)
+        return 2
+    print("accepted" if accepted else f"rejected: {reason}")
+    return 0 if accepted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

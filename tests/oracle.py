@@ -1,0 +1,96 @@
+"""What is true, for problems of a dozen rows: separability and the largest margin in exact rational arithmetic.
+
+Written for the tests with integers and fractions only; nothing of gordan is used. `rows` are the A_i = y_i x_i, or y_i (x_i, 1).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+
+def whole(rows):
+    """The rows times a common denominator, as integers, and that denominator."""
+    rows = [[Fraction(x) for x in row] for row in rows]
+    scale = math.lcm(*(x.denominator for row in rows for x in row))
+    return [[x.numerator * (scale // x.denominator) for x in row] for row in rows], scale
+
+
+def separable(rows):
+    """Whether some w has A w > 0: the simplex method with Bland's rule on max t, A w ≥ t, t ≤ 1.
+
+    Dictionary form, w = w⁺ - w⁻; w needs no bounds, since they only scale it. All entries are integers over one denominator.
+    """
+    # a positive factor does not change the sign of a row's score
+    rows = [[x // (math.gcd(*row) or 1) for x in row] for row in (whole([row])[0][0] for row in rows)]
+    n, k = len(rows), len(rows[0])
+    table = [[*(-x for x in row), *row, 1, 0] for row in rows]  # t - A_i w⁺ + A_i w⁻ + slack = 0
+    table += [[0] * (2 * k) + [1, 1], [0] * (2 * k) + [-1, 0]]  # t + slack = 1; the objective
+    outside, inside = list(range(2 * k + 1)), list(range(2 * k + 1, 2 * k + 2 + n))
+    denominator = 1
+    while table[-1][-1] <= 0:
+        entering = min((j for j in range(2 * k + 1) if table[-1][j] < 0), key=outside.__getitem__, default=None)
+        if entering is None:
+            return False
+        candidates = [i for i in range(n + 1) if table[i][entering] > 0]
+        leaving = min(candidates, key=lambda i: (Fraction(table[i][-1], table[i][entering]), inside[i]))
+        pivot, pivot_row = table[leaving][entering], table[leaving]
+        for i, row in enumerate(table):
+            if i != leaving:
+                factor = row[entering]
+                table[i] = [(x * pivot - factor * y) // denominator for x, y in zip(row, pivot_row, strict=True)]
+                table[i][entering] = -factor
+        pivot_row[entering] = denominator
+        denominator = pivot
+        outside[entering], inside[leaving] = inside[leaving], outside[entering]
+    return True
+
+
+def squared_margin(rows):
+    """min ‖Σ p_i A_i‖² over p ≥ 0, Σp = 1: Wolfe's minimum-norm point, exactly. It is γ*², and 0 where nothing separates."""
+    points, scale = whole(rows)
+    gram = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in points] for a in points]
+    corral = [min(range(len(points)), key=lambda i: gram[i][i])]
+    p = [Fraction(1)]
+    while True:
+        products = [sum(weight * gram[i][j] for i, weight in zip(corral, p, strict=True)) for j in range(len(points))]
+        length = sum(weight * products[i] for i, weight in zip(corral, p, strict=True))
+        nearest = min(range(len(points)), key=products.__getitem__)
+        if products[nearest] >= length:
+            return length / scale**2
+        corral, p = [*corral, nearest], [*p, Fraction(0)]
+        while True:
+            target = _affine_minimizer([[gram[i][j] for j in corral] for i in corral])
+            step = min((a / (a - b) for a, b in zip(p, target, strict=True) if b <= 0), default=Fraction(1))
+            p = [a + step * (b - a) for a, b in zip(p, target, strict=True)]
+            kept = [j for j, weight in enumerate(p) if weight > 0]
+            done = all(weight > 0 for weight in target)
+            corral, p = [corral[j] for j in kept], [p[j] for j in kept]
+            if done:
+                break
+
+
+def squared_margin_free(points, labels):
+    """The square of half the distance between the hulls of the points labelled 1 and of the others."""
+    sides = [
+        [[Fraction(x) / 2 for x in point] for point, label in zip(points, labels, strict=True) if (label == 1) == s]
+        for s in (1, 0)
+    ]
+    return squared_margin([[x - y for x, y in zip(a, b, strict=True)] for a in sides[0] for b in sides[1]])
+
+
+def _affine_minimizer(gram):
+    """The λ with Σλ = 1 that minimizes λ·Gλ, for affinely independent points: Bareiss elimination on the optimality system."""
+    size = len(gram) + 1
+    table = [[0, *[1] * (size - 1), 1]] + [[1, *row, 0] for row in gram]
+    previous = 1
+    for k in range(size):
+        chosen = next(i for i in range(k, size) if table[i][k])
+        table[k], table[chosen] = table[chosen], table[k]
+        pivot, pivot_row = table[k][k], table[k]
+        for i in range(size):
+            if i != k:
+                factor = table[i][k]
+                table[i] = [(x * pivot - factor * y) // previous for x, y in zip(table[i], pivot_row, strict=True)]
+        previous = pivot
+    return [Fraction(table[i][-1], table[i][i]) for i in range(1, size)]

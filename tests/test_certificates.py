@@ -1,0 +1,440 @@
+"""Certificates: false ones are rejected by both checkers, malformed ones are refused, and the bounds are bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gordan
+from gordan.certificates import bounds, standalone
+from gordan.certificates.problem import Problem
+from gordan.certificates.verify import lower_bound, upper_bound
+
+INTERCEPTS = ("free", "none", "penalized")
+SEPARABLE = [[1.0, 0.5], [2.0, 3.0], [0.75, -0.25], [-1.0, -2.0], [-2.0, 0.125], [-0.5, -1.0]]
+INSEPARABLE = [[1.0, 1.0], [3.0, -1.0], [-2.0, 0.5], [1.0, 0.0], [-1.5, 0.25], [2.0, 0.25]]
+Y = [1, 1, 1, 0, 0, 0]
+
+
+def both(certificate, X, y):
+    """What `verify` and the standalone checker say; refusing to read counts as rejecting."""
+    text = certificate.to_json()
+    try:
+        first = bool(gordan.verify(gordan.Certificate.from_json(text), X, y))
+    except gordan.InputError:
+        first = False
+    try:
+        second = standalone.check(json.loads(text), X, y)[0]
+    except standalone.BadInput:
+        second = False
+    return first, second
+
+
+def relaxed(certificate):
+    """The same claim with a bracket wider by one part in 10⁹."""
+    lower, upper = certificate.lower, certificate.upper
+    wider = {"lower": lower and lower * (1 - 1e-9), "upper": upper and upper * (1 + 1e-9)}
+    return replace(certificate, **wider)
+
+
+def made(kind, intercept):
+    """A certificate of that kind from `separate`, and its data."""
+    X = INSEPARABLE if kind == "witness" else SEPARABLE
+    certificate = gordan.separate(X, Y, intercept=intercept).certificate
+    assert certificate.kind == ("witness" if kind == "witness" else "separator")
+    return replace(certificate, kind=kind), X
+
+
+def one_changed(values, changes):
+    """Every tuple with one entry replaced by one of its changes."""
+    return [(*values[:i], new, *values[i + 1 :]) for i, old in enumerate(values) for new in changes(old) if new != old]
+
+
+def mutations(c):
+    """Certificates that differ from c in one field."""
+    n, d = c.shape
+    if c.w is not None:
+        around = lambda x: (-x, 0.0, 3 * x, math.nextafter(x, 9.0), x + 1e3, 1e300 * x)  # noqa: E731
+        yield from (replace(c, w=w) for w in one_changed(c.w, around))
+        yield from (replace(c, b=b) for b in around(c.b))
+        yield replace(c, b=1.0)
+    yield from (replace(c, weights=t) for t in one_changed(c.weights, lambda t: (2 * t, 7 * t, -t, 0 * t)))
+    yield from (replace(c, rows=rows) for rows in one_changed(c.rows, lambda _: range(n + 1)))
+    yield replace(c, rows=c.rows[1:], weights=c.weights[1:])
+    if c.lower is not None:
+        yield from (replace(c, lower=c.lower * f) for f in (1 + 1e-15, 1 + 1e-9, 1.5, 1e6, 1e300))
+        yield from (replace(c, upper=c.upper * f) for f in (1 - 1e-15, 1 - 1e-9, 0.5, 1e-6, 0.0, -1.0))
+    yield replace(c, classes=c.classes[::-1])
+    yield replace(c, classes=(0, 2))
+    yield from (replace(c, intercept=other) for other in INTERCEPTS)
+    yield from (replace(c, norm=norm) for norm in (math.inf, 3.0, 2.5, 1.5, 0.0))
+    yield from (replace(c, nu=nu) for nu in (-1.0, 0.0, 1e-3, 0.5, 1.0, 1.5))
+    yield from (replace(c, sample_weight=(*[1.0] * (n - 1), last)) for last in (1.0, 0.0, -1.0))
+    yield from (replace(c, shape=shape) for shape in ((n + 1, d), (n, d + 1), (d, n)))
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("kind", ["separator", "witness", "bracket"])
+def test_mutated_certificates(kind, intercept):
+    """`verify` accepts nothing that the exact checker rejects, and beyond that rejects only brackets too tight for floats."""
+    certificate, X = made(kind, intercept)
+    assert both(certificate, X, Y) == (True, True)
+    rejected = 0
+    for mutated in mutations(certificate):
+        first, second = both(mutated, X, Y)
+        rejected += not second
+        assert second or not first, mutated
+        assert first or not second or both(relaxed(mutated), X, Y) == (True, True), mutated
+    assert rejected > 20
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_false_by_construction(intercept):
+    """Claims that cannot be true, whatever their proof: a separator of inseparable data, a witness against a separable set."""
+    separator, separable = made("separator", intercept)
+    witness, inseparable = made("witness", intercept)
+    for false, X in ((separator, inseparable), (witness, separable)):
+        assert both(false, X, Y) == (False, False)
+    for weights in one_changed(witness.weights, lambda t: (t + 1, 2 * t, 3 * t)):  # a minimal balance is unique up to scale
+        assert both(replace(witness, weights=weights), inseparable, Y) == (False, False)
+    flipped = replace(separator, classes=(1, 0))
+    assert both(flipped, separable, Y) == (False, False)
+    if intercept != "penalized":  # with both labels and classes swapped the claim is the same
+        assert both(flipped, separable, [1 - label for label in Y]) == (True, True)
+    for upper in (0.0, separator.lower * (1 - 1e-6)):
+        assert both(replace(separator, upper=upper), separable, Y) == (False, False)
+    for lower in (separator.upper * (1 + 1e-6), 1e300):
+        assert both(replace(separator, lower=lower), separable, Y) == (False, False)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nu", [None, 0.25, 0.6])
+@pytest.mark.parametrize("norm", [2.0, 3.0, 2.75, math.inf])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_what_verify_computes_is_exact_to_rounding(intercept, norm, nu, weighted):
+    """The bounds that `verify` derives are accepted by the exact checker, and one part in 10⁶ more by neither."""
+    r = np.random.default_rng(0)
+    lowers = 0
+    for _ in range(6):
+        signs = np.array([1, -1] * 5)
+        X = r.normal(size=(10, 3)) * 2.0 ** r.integers(-8, 8) + 0.75 * signs[:, None]
+        y = (signs > 0).astype(int).tolist()
+        c = np.round(r.uniform(0.5, 2.0, 10), 2) if weighted else np.ones(10)
+        if weighted:
+            c[:2] = 0.0, 3.0
+        problem, weights = Problem.of(X, y), c if weighted else None
+        w, b, p = r.uniform(0.5, 1, 3) / 3, float(r.normal() / 8), c * (1.0 if nu else r.uniform(0.0, 1.0, 10))
+        lower = lower_bound(problem, signs, w, b, norm, nu, weights, intercept)
+        upper = upper_bound(problem, signs, p, norm, nu, weights, intercept)
+        rows = tuple(np.flatnonzero(p).tolist())
+        certificate = gordan.Certificate(
+            "bracket", intercept, (0, 1), (10, 3), tuple(w.tolist()), b, rows, tuple(p[list(rows)].tolist())
+        )
+        certificate = replace(certificate, norm=norm, nu=nu, sample_weight=None if weights is None else tuple(c.tolist()))
+        assert both(replace(certificate, lower=lower, upper=upper), X.tolist(), y) == (True, True)
+        assert upper > lower
+        assert both(replace(certificate, upper=upper * (1 - 1e-6)), X.tolist(), y) == (False, False)
+        assert lower == 0 or both(replace(certificate, lower=lower * (1 + 1e-6)), X.tolist(), y) == (False, False)
+        lowers += lower > 0
+    assert lowers
+
+
+OPPOSITE = [[1.0], [-1.0]]
+FALSE = {
+    "weights whose sum overflows": {"rows": (0, 1), "weights": (1e308, 1e308), "upper": 1e-300},
+    "weights whose sum underflows": {"rows": (0, 1), "weights": (5e-324, 5e-324), "upper": 1e-300},
+    "w whose norm overflows": {"w": (1.7e308,), "b": 1.7e308, "lower": 1.5},
+    "nu below zero": {"rows": (0, 1), "weights": (1.0, 1.0), "upper": 1.5, "nu": -1.0},
+    "nu zero": {"rows": (0, 1), "weights": (1.0, 1.0), "upper": 1.5, "nu": 0.0},
+    "nu above one": {"w": (1.0,), "b": 0.0, "lower": 0.5, "nu": 1.5},
+    "a negative sample weight": {"w": (1.0,), "b": 0.0, "lower": 0.5, "sample_weight": (1.0, -1.0)},
+    "a negative sample weight under nu": {"w": (1.0,), "b": 0.0, "lower": 1.5, "nu": 0.5, "sample_weight": (4.0, -1.0)},
+}
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("claim", FALSE)
+def test_extreme_and_meaningless_claims(claim, intercept):
+    """Overflow, underflow and parameters out of range reject; they do not accept, and do not raise."""
+    certificate = gordan.Certificate("bracket", intercept, (0, 1), (2, 1), **FALSE[claim])
+    assert both(certificate, OPPOSITE, [1, 0]) == (False, False)
+
+
+def test_infeasible_nu():
+    """Where nu leaves no p at all there is no margin to bound."""
+    certificate = gordan.Certificate("bracket", "free", (0, 1), (3, 1), w=(1.0,), lower=0.5, nu=0.9)
+    assert both(certificate, [[1.0], [-1.0], [-2.0]], [1, 0, 0]) == (False, False)
+
+
+@pytest.mark.parametrize("scale", [1.7e308, 1e300, 1e-300, 5e-324])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_extreme_data_does_not_raise(scale, intercept):
+    """Brackets at the ends of the float range are accepted or rejected, never a crash; and what is accepted is true."""
+    X = [[scale] * 4, [-scale] * 4]
+    for norm in (2.0, 3.0, math.inf):
+        for w, t in ((1.0, 1.0), (1.7e308, 1.7e308), (5e-324, 5e-324)):
+            base = gordan.Certificate("bracket", intercept, (0, 1), (2, 4), (w,) * 4, 0.0, (0, 1), (t, t), norm=norm)
+            for claim in ({"lower": scale}, {"lower": 1e-3 * scale}, {"upper": scale}, {"upper": 2.5 * scale}):
+                if math.isfinite(*claim.values()):
+                    first, second = both(replace(base, **claim), X, [1, 0])
+                    assert second or not first
+
+
+@pytest.mark.parametrize(
+    "change", [{"w": (1.0, 1.0)}, {"w": (math.nan,)}, {"w": (math.inf,)}, {"lower": math.nan}, {"upper": math.nan}]
+)
+def test_handmade_certificates_that_no_file_can_hold(change):
+    """A Certificate made in memory with a wrong length or NaN is rejected or refused by InputError, not accepted."""
+    certificate = gordan.Certificate("separator", "none", (0, 1), (2, 1), w=(1.0,), rows=(0,), weights=(1.0,))
+    try:
+        accepted = bool(gordan.verify(replace(certificate, **change), OPPOSITE, [1, 0]))
+    except gordan.InputError:
+        accepted = False
+    assert not accepted
+
+
+VALID = json.loads(gordan.separate(SEPARABLE, Y).certificate.to_json())
+MALFORMED = {
+    **{f"no {name}": {k: v for k, v in VALID.items() if k != name} for name in VALID},
+    **{f"{name} of another type": {**VALID, name: {"a": [1]}} for name in VALID},
+    **{f"{name} a number": {**VALID, name: 1.5} for name in VALID},
+    **{f"{name} NaN": {**VALID, name: "nan"} for name in ("b", "lower", "upper", "norm", "nu")},
+    "w with NaN": {**VALID, "w": ["nan", "0x1p+0"]},
+    "w infinite": {**VALID, "w": ["inf", "0x1p+0"]},
+    "w too short": {**VALID, "w": ["0x1p+0"]},
+    "lower infinite": {**VALID, "lower": "inf"},
+    "weights too short": {**VALID, "weights": VALID["weights"][1:]},
+    "a row below zero": {**VALID, "rows": [-1, *VALID["rows"][1:]]},
+    "a row that is true": {**VALID, "rows": [True, *VALID["rows"][1:]]},
+    "sample_weight too short": {**VALID, "sample_weight": ["0x1p+0"]},
+    "one class twice": {**VALID, "classes": [1, 1]},
+    "classes of another type": {**VALID, "classes": ["0", "1"]},
+    "an unknown kind": {**VALID, "kind": "guess"},
+    "an unknown intercept": {**VALID, "intercept": "some"},
+    "another format": {**VALID, "format": "gordan-certificate-2"},
+    "an extra field": {**VALID, "note": ""},
+    "a list": [VALID],
+    "a number": 3,
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_json(name):
+    """What is not exactly a certificate is an InputError here and BadInput there."""
+    with pytest.raises(gordan.InputError):
+        gordan.Certificate.from_json(json.dumps(MALFORMED[name]))
+    with pytest.raises(standalone.BadInput):
+        standalone.check(MALFORMED[name], SEPARABLE, Y)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[" * 100_000, b"\xff\xfe", "NaN", json.dumps(VALID)[:-9], json.dumps(VALID)[:40], "9" * 5000]
+)
+def test_text_that_is_no_json(text):
+    """Truncated, nested beyond reason, not UTF-8: an InputError."""
+    with pytest.raises(gordan.InputError):
+        gordan.Certificate.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "y", [["no", "yes"], [0, 1], [-1, 1], [0.5, 2.5], [False, True], [0, 1.5], [-math.inf, math.inf], ["é", "\n"]]
+)
+def test_labels_survive(y):
+    """Certificates keep labels of every kind through JSON."""
+    certificate = gordan.separate([[0.0], [1.0]], y).certificate
+    assert gordan.Certificate.from_json(certificate.to_json()) == certificate
+    assert both(certificate, [[0.0], [1.0]], y) == (True, True)
+
+
+# The bounds, against fractions.
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+MODERATE = st.floats(-1e150, 1e150)
+MANTISSAS = st.integers(-(2**70), 2**70)
+
+
+def value(m, e):
+    """m·2^e as a fraction."""
+    return Fraction(m) * Fraction(2) ** e
+
+
+@given(MANTISSAS, st.integers(-1300, 1100))
+def test_directed_rounding(m, e):
+    """round_up is the least float not below, round_down the greatest not above."""
+    exact = value(m, e)
+    for rounded, side in ((bounds.round_up(m, e), 1), (bounds.round_down(m, e), -1)):
+        if math.isfinite(rounded):
+            assert side * Fraction(rounded) >= side * exact
+        else:
+            assert rounded == side * math.inf
+        inner = math.nextafter(rounded, -side * math.inf)
+        assert math.isinf(inner) or side * Fraction(inner) < side * exact
+
+
+@given(FINITE, FINITE, st.lists(st.tuples(MANTISSAS, st.integers(-1200, 1200)), max_size=5))
+def test_dyadics_are_exact(x, y, terms):
+    """dyadic, multiply and add make no error."""
+    assert value(*bounds.dyadic(x)) == Fraction(x)
+    assert value(*bounds.multiply(bounds.dyadic(x), bounds.dyadic(y))) == Fraction(x) * Fraction(y)
+    assert value(*bounds.add(terms)) == sum((value(m, e) for m, e in terms), Fraction(0))
+
+
+@st.composite
+def matrices(draw):
+    """X dense or CSR, float32 or float64, w and b; rows may cancel, be subnormal or reach 1e300."""
+    d = draw(st.integers(1, 5))
+    entry = draw(st.sampled_from([FINITE, MODERATE, st.floats(-1e-300, 1e-300), st.integers(-3, 3).map(float)]))
+    rows = draw(st.lists(st.lists(entry, min_size=d, max_size=d), min_size=2, max_size=6))
+    w = draw(st.lists(entry, min_size=d, max_size=d))
+    if d > 1 and draw(st.booleans()):  # x·w is small against its terms
+        w = [1.0, -1.0, *[0.0] * (d - 2)]
+        rows = [[row[0], math.nextafter(row[0], row[1]), *row[2:]] for row in rows]
+    X = np.array(rows)
+    if draw(st.booleans()):
+        with np.errstate(over="ignore", under="ignore"):
+            X = np.nan_to_num(X.astype(np.float32))
+    return X, draw(st.booleans()), np.array(w), draw(entry)
+
+
+@given(matrices())
+def test_scores_are_enclosed(case):
+    """lo ≤ y_i(x_i·w + b) ≤ hi, and exact_score is that score."""
+    X, sparse, w, b = case
+    signs = np.array([1, -1] * 3)[: len(X)].astype(np.int8)
+    problem = Problem.of(sp.csr_array(X) if sparse else X, signs)
+    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+    for i, row in enumerate(X.tolist()):
+        exact = int(signs[i]) * (sum((Fraction(x) * Fraction(v) for x, v in zip(row, w.tolist(), strict=True)), Fraction(b)))
+        assert math.isinf(lo[i]) or Fraction(lo[i]) <= exact
+        assert math.isinf(hi[i]) or exact <= Fraction(hi[i])
+        assert lo[i] < hi[i]
+        assert value(*bounds.exact_score(problem.X, i, w, b, int(signs[i]))) == exact
+
+
+@given(st.lists(FINITE.map(abs) | st.floats(0, 1e-320) | st.integers(0, 3).map(float), min_size=1, max_size=6))
+def test_norms_are_enclosed(x):
+    """Norms 2, ∞, its dual 1, and 3 by their powers; wide by no more than 10⁻¹² of themselves."""
+    exact = [Fraction(v) for v in x]
+    powers = {
+        (2.0, False): (2, sum(v**2 for v in exact)),
+        (2.0, True): (2, sum(v**2 for v in exact)),
+        (math.inf, False): (1, max(exact)),
+        (math.inf, True): (1, sum(exact)),
+        (3.0, False): (3, sum(v**3 for v in exact)),
+    }
+    for (p, dual), (power, total) in powers.items():
+        low, high = bounds.norm_bounds(np.array(x), np.array(x), p, dual)
+        assert Fraction(low) ** power <= total
+        assert math.isinf(high) or total <= Fraction(high) ** power
+        if 1e-290 < max(x) < 1e290:
+            assert high - low <= 1e-12 * high
+
+
+@given(st.lists(st.floats(0, 1e308), min_size=1, max_size=6), st.sampled_from([2.5, 3.0, 7.0, 1.5e3]))
+def test_dual_norm_with_standalone(x, p):
+    """The dual norm of other exponents, against the decimals of the standalone checker."""
+    low, high = bounds.norm_bounds(np.array(x), np.array(x), p, True)
+    exact = [Fraction(v) for v in x]
+    assert math.isinf(high) or standalone._at_least(Fraction(high), exact, Fraction(p), dual=True)
+    assert low == 0 or not standalone._at_least(Fraction(math.nextafter(low, 0.0)), exact, Fraction(p), dual=True)
+
+
+@given(st.lists(st.floats(-1e307, 1e307), min_size=1, max_size=9))
+def test_sums_are_enclosed(values):
+    """sum_bounds holds Σ values."""
+    low, high = bounds.sum_bounds(np.array(values))
+    assert Fraction(low) <= sum(map(Fraction, values)) <= Fraction(high)
+
+
+# The hash, and the standalone checker as a program.
+
+
+def test_hash_is_of_the_values():
+    """Dense and CSR, float32 and int, -0.0 and 0.0, explicit zeros: one hash; another value, order or label: another."""
+    X = np.array([[0.0, 2.0, -3.0], [1.0, 0.0, 0.5]])
+    stored = sp.csr_array((np.array([-0.0, 2.0, -3.0, 1.0, 0.5]), [0, 1, 2, 0, 2], [0, 3, 5]), shape=(2, 3))
+    unsorted = sp.csr_array((np.array([-3.0, 2.0, 0.5, 1.0]), [2, 1, 2, 0], [0, 2, 4]), shape=(2, 3))
+    negative = np.where(X == 0, -0.0, X)
+    same = [
+        X,
+        X.astype(np.float32),
+        np.asfortranarray(X),
+        negative,
+        sp.csr_array(X),
+        sp.csc_array(X),
+        sp.coo_array(X),
+        stored,
+        unsorted,
+    ]
+    expected = Problem.of(X, [0, 1]).hash("free")
+    assert {Problem.of(matrix, [0, 1]).hash("free") for matrix in same} == {expected}
+    others = [Problem.of(X[::-1], [0, 1]), Problem.of(X, [1, 0]), Problem.of(X, ["0", "1"]), Problem.of(X * 2, [0, 1])]
+    assert len({expected, *(other.hash("free") for other in others)}) == 5
+
+
+def write(folder, kind, X, y):
+    """The data in a file of that kind, and the arguments for it."""
+    X = np.array(X)
+    path = folder / f"data.{kind.split()[0]}"
+    if kind in ("csv", "tsv"):
+        mark = "," if kind == "csv" else "\t"
+        path.write_text(
+            "\n".join([f"a{mark}b{mark}label", *(mark.join(map(repr, [*row, v])) for row, v in zip(X.tolist(), y, strict=True))])
+        )
+        return [path, "--label", "label"]
+    if kind == "svm":
+        lines = (
+            f"{v} " + " ".join(f"{j + 1}:{x!r}" for j, x in enumerate(row) if x) for row, v in zip(X.tolist(), y, strict=True)
+        )
+        path.write_text("# data\n" + "\n".join(lines))
+        return [path]
+    dtype, order = kind.split()[1:]
+    np.save(path, np.asarray(X, dtype=dtype, order=order))
+    np.save(folder / "y.npy", np.array(y))
+    return [path, "--labels", folder / "y.npy"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "svm", "npy f8 C", "npy f4 F", "npy f2 C"])
+def test_standalone_reads_files(kind, tmp_path, capsys):
+    """Every kind of file, with true and false certificates, and the exit codes."""
+    arguments = [str(part) for part in write(tmp_path, kind, SEPARABLE, Y)]
+    certificate = gordan.separate(SEPARABLE, Y).certificate
+    other = replace(certificate, kind="overlap", w=None, b=None, weights=(), rows=())
+    for content, code in (
+        (certificate, 0),
+        (replace(certificate, classes=(1, 0)), 1),
+        (replace(certificate, shape=(6, 2), b=9.0), 1),
+        (other, 3),
+    ):
+        path = tmp_path / "certificate.json"
+        path.write_text(content.to_json())
+        assert standalone.main([str(path), *arguments]) == code
+    path.write_text("{")
+    assert standalone.main([str(path), *arguments]) == 2
+    path.write_text(certificate.to_json())
+    for bad in (b"", b"\0\xff", b"a,b\n1\n", b"1 1:\n"):
+        (tmp_path / arguments[0]).write_bytes(bad)
+        assert standalone.main([str(path), *arguments]) == 2
+    assert standalone.main([str(path), str(tmp_path / "missing.csv")]) == 2
+
+
+def test_standalone_stands_alone(tmp_path):
+    """It runs as one file, without site-packages."""
+    path = tmp_path / "certificate.json"
+    path.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    data = write(tmp_path, "csv", SEPARABLE, Y)[0]
+    copy = tmp_path / "checker.py"
+    with open(standalone.__file__, encoding="utf-8") as source:
+        copy.write_text(source.read(), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-I", "-S", copy, path, data], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "accepted\n")
