@@ -37,6 +37,8 @@ def test_iris():
     assert v.proved
     assert v.margin[0] <= 0.8175566 <= v.margin[1]
     assert (y * (X @ v.w + v.b) > 0).all()
+    assert np.linalg.norm(v.w) == pytest.approx(1.0, abs=1e-12)
+    assert (y * (X @ v.w + v.b)).min() >= v.margin[0] - 1e-12
     assert gordan.verify(v.certificate, X, y)
     X, y = datasets.iris("virginica")
     v = gordan.separate(X, y)

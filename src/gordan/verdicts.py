@@ -18,6 +18,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, first_not_positive, lower_bound, upper_bound
 from gordan.errors import InputError
+from gordan.geometry import norm
 from gordan.solve import separation
 from gordan.solve.quick import quick_witness
 from gordan.trace import Moment
@@ -49,7 +50,8 @@ class Witness:
 class Verdict:
     """Whether the data is separable, and the proof. `certificate` is what `gordan.verify` accepts.
 
-    `margin` is a certified interval (in the units of X, 2-norm) for the largest margin; (0, 0) when there is no separator.
+    `margin` is a certified interval (in the units of X, 2-norm) for the largest margin; (0, 0) when there is no separator. `w` has
+    length 1 up to rounding, so that scores x·w + b are signed distances.
     """
 
     status: Status
@@ -215,13 +217,18 @@ class _Trial:
         """Whether the checker accepts the proposal as a separator or a witness."""
         if proposal.witness is not None:
             return self.proves_witness(proposal.witness)
-        w, b = proposal.w, proposal.b
-        if w is None or not np.isfinite(w).all() or not math.isfinite(b):
+        if proposal.w is None or not np.isfinite(proposal.w).all() or not math.isfinite(proposal.b):
             return False
-        if first_not_positive(self.problem, w, b, self.problem.signs) is not None:
-            return False
-        self.lower = lower_bound(self.problem, self.problem.signs, w, b, 2.0, None, None, self.intercept)
-        return self._accepted(self._certificate("separator", w, b))
+        length = norm(np.append(proposal.w, proposal.b) if self.intercept == "penalized" else proposal.w, 2.0)
+        # of length 1, so that scores are distances; but for a thin cone, where the division would round it away, as it is
+        for scale in (length, 1.0):
+            if not 0 < scale < math.inf:
+                continue
+            w, b = proposal.w / scale, proposal.b / scale
+            if math.isfinite(b) and first_not_positive(self.problem, w, b, self.problem.signs) is None:
+                self.lower = lower_bound(self.problem, self.problem.signs, w, b, 2.0, None, None, self.intercept)
+                return self._accepted(self._certificate("separator", w, b))
+        return False
 
     def proves_witness(self, witness: dict[int, int]) -> bool:
         """Whether the checker accepts these rows and weights."""
