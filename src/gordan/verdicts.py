@@ -50,7 +50,7 @@ class Witness:
 class Verdict:
     """Whether the data is separable, and the proof. `certificate` is what `gordan.verify` accepts.
 
-    `margin` is a certified interval (in the units of X, 2-norm) for the largest margin; (0, 0) when there is no separator. `w` has
+    `margin` is a certified interval (in the units of X, 2-norm) for the largest margin; (0, 0) when there is none. `w` has
     length 1 up to rounding, so that scores x·w + b are signed distances.
     """
 
