@@ -7,8 +7,8 @@ author = "The gordan developers"
 copyright = "2026, the gordan developers"
 version = release = gordan.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "numpydoc"]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+myst_enable_extensions = ["colon_fence"]
 exclude_patterns = ["_build", "rates/table.md", "rounds/table.md"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
@@ -17,6 +17,6 @@ numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "gordan"
 html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
-html_sidebars = {"**": ["sidebar-nav-bs"]}
+html_sidebars = {"**": []}
 nitpicky = False
 suppress_warnings = ["myst.xref_missing"]

@@ -40,12 +40,18 @@ class Game:
 
     Parameters
     ----------
-    rows : the rows A, of norm at most 1 for the theorems to hold as stated.
-    p_set : P.
-    p0 : the p-player's starting point, inside P and positive.
-    norm : the norm p of feature space, at least 2.
-    curvature : 1 (regularized) or 0 (bilinear).
-    radius : of W = {‖w‖_q ≤ radius}; infinite for R^d.
+    rows
+        the rows A, of norm at most 1 for the theorems to hold as stated.
+    p_set
+        P.
+    p0
+        the p-player's starting point, inside P and positive.
+    norm
+        the norm p of feature space, at least 2.
+    curvature
+        1 (regularized) or 0 (bilinear).
+    radius
+        of W = {‖w‖_q ≤ radius}; infinite for R^d.
 
     Implements: Assumption 1, Assumption 2
     """

@@ -67,12 +67,18 @@ class Leader:
 
     Parameters
     ----------
-    domain : Z.
-    reference : z_0; also what is played while there is nothing to minimize.
-    regularizer : R, or None (FTL, OFTL).
-    eta : η; the same η multiplies the guess (the paper's Algorithm 4 prints it for the sum alone).
-    hint : see the module.
-    curvature : the strongly convex part that every loss has in common, or None.
+    domain
+        Z.
+    reference
+        z_0; also what is played while there is nothing to minimize.
+    regularizer
+        R, or None (FTL, OFTL).
+    eta
+        η; the same η multiplies the guess (the paper's Algorithm 4 prints it for the sum alone).
+    hint
+        see the module.
+    curvature
+        the strongly convex part that every loss has in common, or None.
 
     Implements: Protocol 2, Lemma 1, Lemma 2, Lemma 3
     """

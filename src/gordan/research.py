@@ -36,17 +36,27 @@ def play(
 
     Parameters
     ----------
-    A : rows A_i = y_i x_i, dense or SciPy-sparse, float or integer, or a `gordan.rows.Rows`.
-    method : a registered name (see `gordan.methods.names()`), or a method with options, such as
+    A
+        rows A_i = y_i x_i, dense or SciPy-sparse, float or integer, or a `gordan.rows.Rows`.
+    method
+        a registered name (see `gordan.methods.names()`), or a method with options, such as
         `gordan.methods.smooth_perceptron(form="game", eta=0.5)`.
-    rounds : how many rounds to play at most.
-    caps : upper bound on each p_i (the soft margin: 1/(νn) for every row), or None.
-    halves : 0 or 1 for each row; p then has mass ½ on each half (the free intercept), or None.
-    p0 : the p-player's starting weights, positive, one per row; normalized here. Uniform (proportional to the caps) if None.
-    record : the rounds to measure at; about 20 per decade if None. The last round is always measured.
-    time_limit : seconds after which to stop, at the end of a round.
-    callback : called with each recorded `Moment`; something true stops the run.
-    threads : how many threads a pass may use; all cores if None.
+    rounds
+        how many rounds to play at most.
+    caps
+        upper bound on each p_i (the soft margin: 1/(νn) for every row), or None.
+    halves
+        0 or 1 for each row; p then has mass ½ on each half (the free intercept), or None.
+    p0
+        the p-player's starting weights, positive, one per row; normalized here. Uniform (proportional to the caps) if None.
+    record
+        the rounds to measure at; about 20 per decade if None. The last round is always measured.
+    time_limit
+        seconds after which to stop, at the end of a round.
+    callback
+        called with each recorded `Moment`; something true stops the run.
+    threads
+        how many threads a pass may use; all cores if None.
 
     Notes
     -----

@@ -57,18 +57,18 @@ COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_ou
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The record of one run. Columns are arrays over the recorded rounds (None where nothing was measured):
+    """The record of one run. Columns are arrays over the recorded rounds (None where nothing was measured)::
 
-    t                  the round
-    margin             γ(w) = min_{p∈P} pᵀAw of the output w, as long as it is (a sum over rounds grows)
-    normalized_margin  γ(w)/‖w‖_q
-    lower, upper       the bracket: the best lower and upper bound on γ* seen at recorded rounds
-    m, dual            m(w̄_t) = min_p g(w̄_t, p) and max_w g(w, p̄_t): the ends of the game's gap
-    regret_w, regret_p the weighted regrets Σα_s h_s(w_s) - min_w Σα_s h_s(w) and the same for p, measured exactly;
-                       in the bilinear games against comparators with ‖w‖_q ≤ 1
-    weight             Σ_{s≤t} α_s
-    bound              what the method's theorem promises for dual - m
-    passes, seconds    spent by the method; the pass for R, looking at it and callbacks are left out
+        t                   the round
+        margin              γ(w) = min_{p∈P} pᵀAw of the output w, as long as it is (a sum over rounds grows)
+        normalized_margin   γ(w)/‖w‖_q
+        lower, upper        the bracket: the best lower and upper bound on γ* seen at recorded rounds
+        m, dual             m(w̄_t) = min_p g(w̄_t, p) and max_w g(w, p̄_t): the ends of the game's gap
+        regret_w, regret_p  the weighted regrets Σα_s h_s(w_s) - min_w Σα_s h_s(w), and the same for p, measured exactly;
+                            in the bilinear games against comparators with ‖w‖_q ≤ 1
+        weight              Σ_{s≤t} α_s
+        bound               what the method's theorem promises for dual - m
+        passes, seconds     spent by the method; the pass for R, looking at it and callbacks are left out
 
     `w` is the method's output (what its theorem is about) and `p` its last distribution; `w_bar`, `p_bar` are the weighted
     averages; `w_best`, `p_best` are the vectors behind `lower` and `upper`. `scale` is R: the game was played on A/R.

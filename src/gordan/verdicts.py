@@ -124,14 +124,21 @@ def separate(
 
     Parameters
     ----------
-    X, y : data; X dense or sparse with exact values, y two labels of any kind.
-    intercept : "free" (x·w + b), "penalized" (separability is the same; the margin is that of (x, 1)) or "none".
-    tol : "margin-below-tol" is answered when the margin is certified to be at most tol times the largest row norm and the exact
+    X, y
+        data; X dense or sparse with exact values, y two labels of any kind.
+    intercept
+        "free" (x·w + b), "penalized" (separability is the same; the margin is that of (x, 1)) or "none".
+    tol
+        "margin-below-tol" is answered when the margin is certified to be at most tol times the largest row norm and the exact
         witness could not be completed.
-    max_iter : rounds of the accelerated game at most.
-    time_limit : seconds after which to stop looking; what was proved by then is returned.
-    random_state : accepted for the day a route is randomized; none is now.
-    callback : called with each recorded `Moment` of the game; something true ends the game.
+    max_iter
+        rounds of the accelerated game at most.
+    time_limit
+        seconds after which to stop looking; what was proved by then is returned.
+    random_state
+        accepted for the day a route is randomized; none is now.
+    callback
+        called with each recorded `Moment` of the game; something true ends the game.
 
     Examples
     --------

@@ -19,9 +19,12 @@ class Simplex:
 
     Parameters
     ----------
-    n : number of rows.
-    caps : upper bound for each p_i, or None. `cap_i = c_i/(ν Σc)` is the ν soft margin.
-    halves : 0 or 1 for each row, or None.
+    n
+        number of rows.
+    caps
+        upper bound for each p_i, or None. `cap_i = c_i/(ν Σc)` is the ν soft margin.
+    halves
+        0 or 1 for each row, or None.
 
     >>> Simplex(4, caps=np.full(4, 0.5)).lowest(np.array([3.0, 1.0, 2.0, 9.0]))
     1.5
