@@ -21,7 +21,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/rounds.py --out docs/rounds
+	$(BIN)/python benchmarks/rounds.py
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak

@@ -162,7 +162,7 @@ def markdown(rows: list[dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--out", type=Path, default=Path("docs/rounds"))
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, a few repetitions")
     options = parser.parse_args()
     shrink, repeats = (10, 5) if options.quick else (1, 15)

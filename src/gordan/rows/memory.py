@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,6 +43,45 @@ class Sums(NamedTuple):
             tally[1:3] += shrink * part.tally[1:3]
             acc += shrink[:, None] * part.acc
         return Sums(tally, acc)
+
+
+class Storage(Protocol):
+    """What `Rows` asks of a storage of X: all that a memory-mapped, GPU or cluster backend has to provide.
+
+    Vectors are float64 on the host. `signs` and `groups` are int8 per row, `b` is a constant added to every x·w.
+    """
+
+    n: int
+    d: int
+    entries: int
+    dtype: np.dtype[Any]
+    kind: str
+
+    def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
+        """y_i (x_i·w + b)."""
+        ...
+
+    def combine(self, q: Array, threads: int) -> Array:
+        """Xᵀq."""
+        ...
+
+    def softmin(
+        self, v: Array, b: float, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+    ) -> tuple[Sums, Array]:
+        """The sums of the fused pass, and the scores."""
+        ...
+
+    def norms(self, p: float, threads: int) -> Array:
+        """‖x_i‖_p; NaN where an entry is not finite."""
+        ...
+
+    def take(self, i: Array) -> Storage:
+        """The rows i."""
+        ...
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is NaN or infinite."""
+        ...
 
 
 class _Memory:

@@ -10,7 +10,7 @@ import numpy as np
 from gordan.arrays import Array, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows.accept import stored
-from gordan.rows.memory import Dense, Sparse
+from gordan.rows.memory import Storage
 from gordan.rows.threads import available
 
 UNIFORM = np.zeros(1)
@@ -45,7 +45,7 @@ class Rows:
 
     def __init__(
         self,
-        storage: Dense | Sparse,
+        storage: Storage,
         signs: Array,
         *,
         constant: bool = False,
