@@ -22,6 +22,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/rounds.py
+	$(BIN)/python benchmarks/verify.py
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak
