@@ -196,8 +196,7 @@ def dual_exponent(q: float) -> float:
 def norm(x: Array, p: float) -> float:
     """‖x‖_p, without overflow."""
     if p == 2:
-        with np.errstate(over="ignore"):
-            square = dot(x, x)
+        square = dot(x, x)
         if 1e-280 < square < 1e280:
             return math.sqrt(square)
     top = float(np.max(np.abs(x), initial=0.0))

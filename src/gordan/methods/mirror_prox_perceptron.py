@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,19 @@ class _MirrorProx:
 
     game: Game
 
+    @cached_property
+    def _constants(self) -> tuple[float, float, float]:
+        """γ_t, α_w and α_p."""
+        root_p, root_w = math.sqrt(self.game.D), math.sqrt(0.5)
+        gamma = 1 / (root_p + root_w)
+        return gamma, root_p * gamma, gamma / root_p
+
     def start(self) -> _State:
         zero = np.zeros(self.game.rows.d)
         return _State(zero, self.game.log_p0, self.game.rows.combine(self.game.p0), zero)
 
     def round(self, state: _State, t: int) -> tuple[_State, Round]:
-        root_p, root_w = math.sqrt(self.game.D), math.sqrt(0.5)
-        gamma = 1 / (root_p + root_w)
-        alpha_w, alpha_p = root_p * gamma, gamma / root_p
+        gamma, alpha_w, alpha_p = self._constants
         clip = self.game.w_set.clip
         # u_t = Prox_{v_t}(γ F(v_t))
         w = clip(state.w + (gamma / alpha_w) * state.combination)

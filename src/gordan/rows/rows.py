@@ -123,14 +123,15 @@ class Rows:
         log_p0 = UNIFORM if log_p0 is None else vector(log_p0, "log_p0", self.n)
         groups, count = (self._groups, 1) if halves is None else (zeros_and_ones(halves, "halves", self.n), 2)
         (tally, acc), scores = self._storage.softmin(x, b, self._signs, self._scale, log_p0, groups, count, self.threads)
-        peak, total, signed, lowest = tally
+        total = tally[1]
+        if not math.isfinite(total[0] + total[-1]):
+            self._check(total)
         self._check(scores)
-        self._check(total[0] + total[-1])
-        share = 1.0 / (count * total)
+        share = [1.0 / (count * part) for part in total.tolist()]
         combination = acc[0] * share[0] if count == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self._constant:
-            combination = np.append(combination, np.sum(share * signed))
-        return Softmin(combination, scores, peak, np.log(total), lowest)
+            combination = np.append(combination, np.sum(tally[2] * share))
+        return Softmin(combination, scores, tally[0], np.log(total), tally[3])
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
