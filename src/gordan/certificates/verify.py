@@ -281,7 +281,10 @@ def upper_bound(
             return math.inf
         # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
         p[group] = np.ldexp(p[group], -math.frexp(top)[1])
-        p[group[p[group] < bounds.TINY]] = 0.0
+        tiny = group[(p[group] > 0) & (p[group] < bounds.TINY)]
+        if len(tiny) and nu is not None:
+            return math.inf  # without them the others may be above their caps
+        p[tiny] = 0.0
         c_, r_ = _combination(problem, np.where(np.isin(np.arange(problem.X.n), group), p * signs, 0.0))
         mass = math.fsum(p[group])
         share = 1 / (mass * len(groups))
