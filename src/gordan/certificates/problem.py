@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, vector
+from gordan.arrays import Array
 from gordan.certificates.bounds import Matrix
 from gordan.certificates.data import INTERCEPTS, Label
 from gordan.errors import InputError
@@ -106,18 +106,6 @@ def _label(value: Any, i: int) -> Label:
     if not isinstance(value, (str, int, float, bool)):
         raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
     return value
-
-
-def read_weights(sample_weight: Any, n: int) -> Array | None:
-    """Sample weights as float64: finite and not negative, not all zero."""
-    if sample_weight is None:
-        return None
-    c = vector(sample_weight, "sample_weight", n)
-    bad = ~((c >= 0) & np.isfinite(c))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
-    return c
 
 
 def check_intercept(intercept: Any) -> None:

@@ -152,7 +152,7 @@ def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
     weights = None if c.sample_weight is None else np.array(c.sample_weight)
     if (c.norm < 2) or math.isnan(c.norm):
         return f"its norm is {c.norm}, below 2"
-    c_ = np.ones(problem.X.n) if c.sample_weight is None else np.array(c.sample_weight)
+    c_ = np.ones(problem.X.n) if weights is None else weights
     if not ((c_ >= 0) & np.isfinite(c_)).all():
         return "a sample weight is negative or not finite"
     if c.nu is not None:

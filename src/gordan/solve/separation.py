@@ -17,6 +17,7 @@ from gordan.arrays import Array
 from gordan.certificates.bounds import dyadic
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
+from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Rows
 from gordan.solve.alternative import Balance, alternative, balance_of_support
 from gordan.trace import Moment
@@ -52,7 +53,7 @@ def from_game(
     signs = problem.signs
     rows = Rows(problem.storage, signs, constant=intercept == "penalized")
     R = rows.radius()
-    if not 1e-280 <= R <= 1e280:
+    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         return None
     p_set = Simplex(problem.X.n, halves=(signs < 0) if intercept == "free" else None)
     form = methods.smooth_perceptron(eta=0.5).build(rows.scaled(1 / R), p_set, p_set.centre)
@@ -126,8 +127,6 @@ def _scaled_rows(problem: Problem, intercept: str) -> Any:
 
 def exact_rows(problem: Problem, rows: Any, intercept: str) -> tuple[list[list[Any]], list[int]]:
     """These rows of A (with the constant column) as integers, each divided by a power of two 2^e; and the e."""
-    from flint import fmpq, fmpz
-
     k = problem.X.d + (intercept != "none")
     M, exponents = [], []
     for i in rows:
