@@ -1,4 +1,4 @@
-"""The functions people call."""
+"""`separate`: is there a plane between the two classes? With proof, either way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,28 +21,13 @@ from gordan.geometry import norm
 from gordan.solve import separation
 from gordan.solve.quick import quick_witness
 from gordan.trace import Moment
+from gordan.verdicts.telling import Witness, outward
 
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
 
 # Problems with at most this many entries (d squared) are decided exactly at once; larger ones start from what floats suggest.
 SMALL = 20_000
 MOST_EXACT_ROWS = 2000
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Rows and coprime positive integer weights with Σ weight · y_i (x_i, 1) = 0 exactly: no plane gets them all right."""
-
-    rows: tuple[int, ...]
-    weights: tuple[int, ...]
-
-    def __str__(self) -> str:
-        if len(self.rows) == 1:
-            return f"row {self.rows[0]} is zero"
-        if len(self.rows) == 2 and self.weights == (1, 1):
-            return f"rows {self.rows[0]} and {self.rows[1]} have the same features and different labels"
-        shown = ", ".join(map(str, self.rows[:6])) + (", …" if len(self.rows) > 6 else "")
-        return f"the weighted rows {shown} ({len(self.rows)} in all) cancel exactly"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,19 +78,6 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"
-
-
-def outward(lower: float, upper: float) -> tuple[str, str]:
-    """The ends of a bracket with six digits, rounded away from each other: what is shown is still a bracket."""
-    shown = []
-    for value, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING)):
-        exact = Decimal(value)
-        if value == 0 or not math.isfinite(value):
-            shown.append(f"{value:g}")
-            continue
-        digit = Decimal(1).scaleb(exact.adjusted() - 5)
-        shown.append(f"{float(exact.quantize(digit, rounding=rounding)):.6g}")
-    return shown[0], shown[1]
 
 
 def separate(
