@@ -12,6 +12,8 @@ from gordan.arrays import Array
 from gordan.rows.threads import chunks, run
 
 LEAST = -np.finfo(np.float64).max
+# Entries of the copies that a Gram matrix is computed from.
+GRAM_BLOCK = 1 << 21
 
 
 class Sums(NamedTuple):
@@ -83,6 +85,10 @@ class Storage(Protocol):
         """Row, column and value of the first entry that is NaN or infinite."""
         ...
 
+    def gram(self, i: Array, j: Array) -> Array:
+        """The products x_i·x_j, a matrix in memory."""
+        ...
+
 
 class _Memory:
     """The passes, over whichever kernels and arrays a subclass names."""
@@ -140,6 +146,14 @@ class _Memory:
         run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
         return norms
 
+    def ascend(self, signs: Array, scale: float, sides: Array, column: float, offset: float, rows: Array, *state: Any) -> Array:
+        """Epochs of coordinate ascent (see `Rows.ascend`); only rows in memory can be visited one by one. Returns the tally."""
+        from gordan.rows import ascent
+
+        tally = np.zeros(4)
+        ascent.ascend(self.arrays, signs, scale, sides, column, offset, rows, *state, tally)
+        return tally
+
 
 class Dense(_Memory):
     """A C-contiguous float32 or float64 array."""
@@ -157,6 +171,17 @@ class Dense(_Memory):
 
     def take(self, i: Array) -> Dense:
         return Dense(self.arrays[0][i])
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """By blocks of columns, so that the rows are not copied as a whole."""
+        X = self.arrays[0]
+        products = np.zeros((len(i), len(j)))
+        step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
+        for lo in range(0, self.d, step):
+            left = X[i, lo : lo + step].astype(np.float64, copy=False)
+            right = left if i is j else X[j, lo : lo + step].astype(np.float64, copy=False)
+            products += left @ right.T
+        return products
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
@@ -190,6 +215,23 @@ class Sparse(_Memory):
         # position of every entry taken: the start of its row plus its rank within the row
         where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
         return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
+
+    def gram(self, i: Array, j: Array) -> Array:
+        """By blocks of rows j spread out to dense columns."""
+        left = self.take(i).csr()
+        right = left if i is j else self.take(j).csr()
+        products = np.empty((len(i), len(j)))
+        step = max(1, GRAM_BLOCK // max(1, self.d))
+        for lo in range(0, len(j), step):
+            products[:, lo : lo + step] = left @ right[lo : lo + step].toarray().T
+        return products
+
+    def csr(self) -> Any:
+        """X as SciPy's CSR array in float64."""
+        import scipy.sparse as sp
+
+        data, indices, indptr = self.arrays
+        return sp.csr_array((data.astype(np.float64), indices.astype(np.int32), indptr.astype(np.int32)), shape=(self.n, self.d))
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays

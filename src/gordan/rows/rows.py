@@ -14,6 +14,15 @@ from gordan.rows.memory import Storage
 from gordan.rows.threads import available
 
 UNIFORM = np.zeros(1)
+NO_CAPS = np.array([np.inf])
+
+
+class Ascent(NamedTuple):
+    """What the last epoch of an ascent met: the largest violation of optimality, the lowest score; and the epochs done."""
+
+    violation: float
+    lowest: float
+    epochs: int
 
 
 class Softmin(NamedTuple):
@@ -152,6 +161,89 @@ class Rows:
         i = i.astype(np.intp)
         self.passes += len(i) / self.n
         return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
+
+    def gram(self, i: Array, j: Array | None = None) -> Array:
+        """The products A_i·A_j for rows i and j (i again if None), in memory; costs their share of a pass."""
+        self.passes += (len(i) + (0 if j is None else len(j))) / self.n
+        j = i if j is None else j
+        products = self._storage.gram(i, j)
+        if self._constant:
+            products += 1.0
+        products *= np.outer(self._signs[i] * self._scale, self._signs[j] * self._scale)
+        return products
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return self._storage.entries
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only nonzero entries are stored."""
+        return hasattr(self._storage, "csr")
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether single rows can be visited: what `ascend` needs. `take` gives such rows, whatever it takes them from."""
+        return hasattr(self._storage, "ascend")
+
+    def csr(self) -> Any:
+        """A as a SciPy CSR array in float64, or None where the rows are dense."""
+        import scipy.sparse as sp
+
+        if not self.sparse:
+            return None
+        X = self._storage.csr()  # type: ignore[attr-defined]
+        if self._constant:
+            X = sp.hstack([X, np.ones((self.n, 1))], format="csr")
+        X.data *= np.repeat(self._signs * self._scale, np.diff(X.indptr))
+        return X
+
+    def squares(self) -> Array:
+        """‖A_i‖² for every row. One pass."""
+        self.passes += 1
+        norms = self._storage.norms(2.0, self.threads) * self._scale
+        self._check(norms)
+        return np.asarray(norms**2 + (self._scale**2 if self._constant else 0.0))
+
+    def ascend(
+        self,
+        x: Array,
+        w: Array,
+        *,
+        squares: Array,
+        epochs: int,
+        caps: Array | None = None,
+        sides: Array | None = None,
+        column: float = 0.0,
+        offset: float = 0.0,
+        visit: Array | None = None,
+        until_separated: bool = False,
+        seed: int = 1,
+    ) -> Ascent:
+        """Epochs of dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
+
+        Row i is visited in random order and x_i moved to the best value for it; a row at its bound whose gradient is clear of the
+        last epoch's violations rests until the call is over (the shrinking of LIBLINEAR). w has one entry more than A has
+        columns: the weight of a further column, whose entry in row i is `column` times sides_i = ±1, and sides_i · `offset` is
+        added to the score (a free intercept). `visit` names the rows to visit, all if None. `until_separated` ends after an epoch
+        in which every row met had a positive score. An epoch costs the share of the rows it visits.
+        """
+        order = np.arange(self.n) if visit is None else visit.astype(np.int64)
+        bounds = NO_CAPS if caps is None else caps
+        if self._constant:
+            column, sides = self._scale, self._signs
+        elif sides is None:
+            sides = self._signs
+        safe = np.where(squares > 0, squares, 1.0) + (0.0 if self._constant else column * column)
+        v = w[:-1] if self._constant else w  # a constant column of A is the further column of X
+        tally = self._storage.ascend(  # type: ignore[attr-defined]
+            self._signs, self._scale, sides, column, offset, order, bounds, safe, x, v, epochs, until_separated, seed
+        )
+        self.passes += tally[0] / self.n
+        if math.isnan(tally[1] + tally[2]):
+            self._check(math.nan)
+        return Ascent(max(0.0, float(tally[1])), float(tally[2]), int(tally[3]))
 
     def _split(self, w: Array) -> tuple[Array, float]:
         w = vector(w, "w", self.d, "columns") * self._scale

@@ -1,0 +1,128 @@
+"""The compiled loops of dual coordinate ascent over stored rows; see `Rows.ascend`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import overload
+
+from gordan.rows.kernels import compiled_in_order
+
+# Entries of the `tally`: stored entries touched, largest violation in the last epoch, lowest score met in it, epochs done.
+TOUCHED, VIOLATION, LOWEST, EPOCHS = 0, 1, 2, 3
+# Nothing is left to gain below this: scores are near 1 at the end.
+ENOUGH = 1e-12
+
+
+@compiled_in_order
+def _shuffle(rows, count, state):
+    """A random permutation of rows[:count] by a linear congruential generator; returns its next state."""
+    for k in range(count - 1, 0, -1):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        j = np.int64((state >> np.uint64(33)) % np.uint64(k + 1))
+        rows[k], rows[j] = rows[j], rows[k]
+    return state
+
+
+@compiled_in_order
+def _step(g, x, cap, square, floor, ceiling):
+    """The new x of one coordinate, its violation, and whether it may rest: at a bound, and clear of it by more than the
+    largest violations of the epoch before."""
+    if x <= 0.0:
+        if g > ceiling:
+            return x, 0.0, True
+        if g >= 0.0:
+            return x, 0.0, False
+    elif x >= cap:
+        if g < floor:
+            return x, 0.0, True
+        if g <= 0.0:
+            return x, 0.0, False
+    return min(max(x - g / square, 0.0), cap), g, False
+
+
+def _dense_product(arrays, i, w):
+    X = arrays[0]
+    s = 0.0
+    for j in range(X.shape[1]):
+        s += X[i, j] * w[j]
+    return s
+
+
+def _dense_add(arrays, i, q, w):
+    X = arrays[0]
+    for j in range(X.shape[1]):
+        w[j] += q * X[i, j]
+
+
+def _sparse_product(arrays, i, w):
+    data, indices, indptr = arrays
+    s0 = s1 = 0.0
+    k, end = indptr[i], indptr[i + 1]
+    while k + 2 <= end:
+        s0 += data[k] * w[indices[k]]
+        s1 += data[k + 1] * w[indices[k + 1]]
+        k += 2
+    if k < end:
+        s0 += data[k] * w[indices[k]]
+    return s0 + s1
+
+
+def _sparse_add(arrays, i, q, w):
+    data, indices, indptr = arrays
+    for k in range(indptr[i], indptr[i + 1]):
+        w[indices[k]] += q * data[k]
+
+
+def row_product(arrays, i, w):
+    """x_i·w, for dense or CSR arrays; which of the two is known when a kernel is compiled."""
+    return _dense_product(arrays, i, w) if len(arrays) == 1 else _sparse_product(arrays, i, w)
+
+
+def row_add(arrays, i, q, w):
+    """w += q x_i."""
+    return _dense_add(arrays, i, q, w) if len(arrays) == 1 else _sparse_add(arrays, i, q, w)
+
+
+@overload(row_product, jit_options={"fastmath": {"reassoc", "contract", "nsz"}}, strict=False)
+def _row_product(arrays, i, w):
+    return _dense_product if len(arrays) == 1 else _sparse_product
+
+
+@overload(row_add, jit_options={"fastmath": {"reassoc", "contract", "nsz"}}, strict=False)
+def _row_add(arrays, i, q, w):
+    return _dense_add if len(arrays) == 1 else _sparse_add
+
+
+@compiled_in_order
+def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w, epochs, until_separated, seed, tally):
+    """Epochs over the rows in random order, resting rows left out; x and w change in place."""
+    d = w.shape[0] - 1
+    state = np.uint64(seed)
+    active = rows.shape[0]
+    floor, ceiling = -np.inf, np.inf
+    for epoch in range(epochs):
+        state = _shuffle(rows, active, state)
+        most, least, lowest = -np.inf, np.inf, np.inf
+        k = 0
+        while k < active:
+            i = rows[k]
+            score = signs[i] * scale * row_product(arrays, i, w) + sides[i] * (column * w[d] + offset)
+            lowest = min(lowest, score)
+            new, violation, rest = _step(score - 1.0, x[i], caps[i] if caps.shape[0] > 1 else caps[0], square[i], floor, ceiling)
+            if rest:
+                active -= 1
+                rows[k], rows[active] = rows[active], rows[k]
+                continue
+            most, least = max(most, violation), min(least, violation)
+            if new != x[i]:
+                move = new - x[i]
+                x[i] = new
+                row_add(arrays, i, signs[i] * scale * move, w)
+                w[d] += sides[i] * column * move
+            k += 1
+        tally[TOUCHED] += active
+        tally[VIOLATION], tally[LOWEST], tally[EPOCHS] = most - least, lowest, epoch + 1.0
+        if (until_separated and lowest > 0.0) or most - least <= ENOUGH:
+            break
+        ceiling = most if most > 0.0 else np.inf
+        floor = least if least < 0.0 else -np.inf

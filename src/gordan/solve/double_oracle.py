@@ -1,0 +1,273 @@
+"""The double oracle: solve the game exactly on few rows, look at all rows once, bring in those that break the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.dynamics import Form, Output, Round
+from gordan.game import Game
+from gordan.geometry import Simplex
+from gordan.methods.registry import Guarantee, Method, register
+from gordan.rows import Rows
+from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
+
+# Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
+MOST_IN_HAND = 6000
+# Above so many rows, and with more columns still, sparse rows are first solved by products with them. What that may cost is what
+# their Gram matrix and its factors would: so many multiplications for an entry of the one and for the others.
+MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
+# Sparse rows with at most so many entries are all in hand at once.
+SMALL = 1 << 23
+# Epochs of coordinate ascent that guess the support, and in how many parts: the free intercept and caps are adjusted in between.
+EPOCHS, PARTS = 20, 5
+# With more rows than this times d the rows are not visited one by one: few of them matter, and the lowest scores find them.
+TALL = 10
+
+
+@register(
+    "double_oracle",
+    reference="H. B. McMahan, G. Gordon and A. Blum, Planning with cost functions controlled by an adversary, ICML 2003",
+    forms=("published",),
+)
+def double_oracle() -> Method:
+    """Solve the game on a working set of rows, score all rows, add the lowest, drop the idle: exact after few passes.
+
+    Round t: p_t = argmin ½‖Aᵀp‖² over the p∈P that live on the working set (block pivoting and Wolfe's method), w_t = Aᵀp_t, one
+    pass for the scores A w_t; rows whose score is below their group's level come in, rows of weight 0 well above it go.
+
+    Guarantee: ‖Aᵀp_t‖ never rises, and the bracket min_p pᵀAw_t/‖w_t‖ ≤ γ* ≤ ‖Aᵀp_t‖ closes once no row comes in: after finitely
+    many rounds, each costing a pass and a share.
+
+    >>> import gordan
+    >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "double_oracle", 50)
+    >>> trace.status, bool(trace.gap[-1] < 1e-9)
+    ('finished', True)
+    """
+
+    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
+        return DoubleOracle(Game(rows, p_set, p0))
+
+    return Method("double_oracle", "published", 2.0, build, Guarantee("the bracket closes after finitely many rounds"), 1.0)
+
+
+class State(NamedTuple):
+    """The working set (rows in hand), p over all rows, and the Gram matrix of the rows in hand (None where it is not kept)."""
+
+    inside: Array
+    p: Array
+    gram: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class DoubleOracle:
+    """The form. A round's p lives on the rows in hand and on rows held at their caps."""
+
+    game: Game
+    tol: float = 1e-10
+    seed: int = 1
+
+    @cached_property
+    def groups(self) -> Array:
+        """One indicator column per group of rows with a mass of its own."""
+        halves = self.game.p_set.halves
+        return (
+            np.ones((self.game.rows.n, 1)) if halves is None else np.column_stack((halves == 0, halves == 1)).astype(np.float64)
+        )
+
+    @cached_property
+    def caps(self) -> Array:
+        """The caps, infinite where there are none."""
+        caps = self.game.p_set.caps
+        return np.full(self.game.rows.n, np.inf) if caps is None else caps
+
+    def start(self) -> State:
+        """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
+        rows = self.game.rows
+        if rows.in_memory and (rows.n <= TALL * rows.d or self.game.p_set.caps is not None):
+            p, near = ascended(rows, self.game.p_set, self.groups, self.seed)
+            inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
+            if len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
+                inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
+            scores = rows.scores(rows.combine(p)) if self.game.p_set.caps is not None else p
+        else:
+            scores = rows.scores(rows.combine(self.game.p0))
+            p = self.game.p_set.vertex(scores) if self.game.p_set.caps is not None else np.zeros(rows.n)
+            inside = self._lowest(scores - self.groups @ self._levels(scores), max(100, rows.d))
+        return State(self._able(inside, p, scores), p, None)
+
+    def _able(self, inside: Array, p: Array, scores: Array) -> Array:
+        """The working set with what it takes, under caps, to hold the mass that the rows held at their caps leave to it."""
+        if self.game.p_set.caps is None:
+            return inside
+        chosen = np.zeros(len(p), dtype=bool)
+        chosen[inside] = True
+        for g in range(self.groups.shape[1]):
+            members = self.groups[:, g] > 0
+            held = np.flatnonzero(members & ~chosen & (p > 0))
+            held = held[np.argsort(scores[held], kind="stable")]
+            fits = np.cumsum(self.caps[held]) <= 0.9 * self.game.p_set.mass
+            chosen[held[~fits]] = True
+            left = self.game.p_set.mass - float(self.caps[held[fits]].sum())
+            idle = np.flatnonzero(members & ~chosen & (p == 0))
+            idle = idle[np.argsort(scores[idle], kind="stable")]
+            missing = 1.5 * left - float(self.caps[members & chosen].sum())
+            if missing > 0:
+                chosen[idle[: 1 + int(np.searchsorted(np.cumsum(self.caps[idle]), missing))]] = True
+        # the order of `inside` is that of its Gram matrix
+        return np.concatenate((inside, np.setdiff1d(np.flatnonzero(chosen), inside)))
+
+    def round(self, state: State, t: int) -> tuple[State, Round]:
+        """Round t."""
+        rows = self.game.rows
+        answer, gram = self._solve(state)
+        p = state.p.copy()
+        p[state.inside] = answer.p
+        w = rows.combine(p)
+        scores = rows.scores(w)
+        lowest = self.game.p_set.lowest(scores)
+        after, finished = self._next(state, gram, answer, p, scores, float(w @ w))
+        played = Round(1.0, None, p, w, output=Output(w, lowest, None), p_bar=p, finished=finished)
+        return after, played
+
+    def _solve(self, state: State) -> tuple[Equilibrium, Array | None]:
+        """The equilibrium of the rows in hand, given the rows outside that are held at their caps; and the Gram matrix."""
+        rows, inside = self.game.rows, state.inside
+        taken = rows.take(inside)
+        held = state.p.copy()
+        held[inside] = 0.0
+        mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
+        pull, rest = np.zeros(len(inside)), 0.0
+        if held.any():
+            r = rows.combine(held)
+            pull, rest = taken.scores(r), float(r @ r)
+        guess = state.p[inside]
+        if not guess.any():
+            guess, _ = ascended(taken, _part(self.game.p_set, inside), self.groups[inside], self.seed)
+        rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d)
+        A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
+        if A is not None:
+            m = float(len(inside))
+            try:
+                budget = GRAM_ENTRY * m * A.nnz + PIVOTS * m**3 if m <= MOST_IN_HAND else np.inf
+                return Restricted(Products(A, budget), *rest_of_game).solve(guess, self.tol), None
+            except Stalled:
+                pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
+        gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
+        return Restricted(Gram(gram), *rest_of_game).solve(guess, self.tol), gram
+
+    def _next(
+        self, state: State, gram: Array | None, answer: Equilibrium, p: Array, scores: Array, square: float
+    ) -> tuple[State, bool]:
+        """The working set for the next round; finished if nothing outside breaks the answer."""
+        rows, inside = self.game.rows, state.inside
+        slack = scores - self.groups @ answer.levels
+        outside = np.ones(len(p), dtype=bool)
+        outside[inside] = False
+        noise = self.tol * square + 1e-15 * float(np.max(np.abs(scores)))
+        broken = np.flatnonzero(outside & np.where(p > 0, slack > noise, slack < -noise))
+        if not len(broken):
+            return state._replace(p=p, gram=gram), answer.settled
+        count = max(100, int(np.count_nonzero(answer.p)))
+        if len(broken) > count:
+            broken = broken[np.argsort(-np.abs(slack[broken]), kind="stable")[:count]]
+        # rows that are idle and well clear of the level may come back later, at the price of one more round
+        keep = ((answer.p > 0) & (answer.p < self.caps[inside])) | (np.abs(slack[inside]) <= 0.1 * square)
+        where = np.flatnonzero(keep)
+        if len(where) > max(MANY, 4 * rows.d):
+            nearest = np.argsort(np.abs(slack[inside[where]]) * (answer.p[where] == 0), kind="stable")
+            where = np.sort(where[nearest[: max(MANY, 4 * rows.d)]])
+        broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
+        if gram is not None:
+            where = where[: max(0, MOST_IN_HAND - len(broken))]
+            gram = self._grown(gram[np.ix_(where, where)], inside[where], broken)
+        return State(np.concatenate((inside[where], broken)), p, gram), False
+
+    def _grown(self, gram: Array, kept: Array, new: Array) -> Array:
+        """The Gram matrix with these rows added."""
+        cross = self.game.rows.gram(new, kept) if len(kept) else np.empty((len(new), 0))
+        return np.block([[gram, cross.T], [cross, self.game.rows.gram(new)]])
+
+    def _levels(self, scores: Array) -> Array:
+        """For each group the score up to which p fills it: the minimum without caps, a quantile with them."""
+        levels = []
+        for g in range(self.groups.shape[1]):
+            members = np.flatnonzero(self.groups[:, g])
+            order = members[np.argsort(scores[members], kind="stable")]
+            filled = np.searchsorted(np.cumsum(self.caps[order]), self.game.p_set.mass)
+            levels.append(float(scores[order[min(int(filled), len(order) - 1)]]))
+        return np.array(levels)
+
+    def _lowest(self, slack: Array, count: int) -> Array:
+        """The rows of each group nearest to its level (without caps: the lowest)."""
+        chosen = []
+        for g in range(self.groups.shape[1]):
+            members = np.flatnonzero(self.groups[:, g])
+            share = min(len(members), -(-count // self.groups.shape[1]))
+            near = np.argpartition(np.abs(slack[members]), share - 1)[:share]
+            chosen.append(members[near])
+        return np.sort(np.concatenate(chosen))
+
+
+def _part(p_set: Simplex, inside: Array) -> Simplex:
+    """The p-player's set over some of the rows, without caps: what coordinate ascent is asked on them is only a guess."""
+    return Simplex(len(inside), halves=None if p_set.halves is None else p_set.halves[inside])
+
+
+def ascended(rows: Rows, p_set: Simplex, groups: Array, seed: int, epochs: int = EPOCHS) -> tuple[Array, Array]:
+    """A guess of the optimal p by epochs of dual coordinate ascent, and which other rows are near the margin.
+
+    The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
+    method of multipliers: the intercept is the multiplier. Caps are taken relative to the total of x so far.
+    """
+    squares = rows.squares()
+    x, w = np.zeros(rows.n), np.zeros(rows.d + 1)
+    free = groups.shape[1] == 2
+    column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0
+    offset = 0.0
+    sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
+    caps = None
+    capped = p_set.caps is not None
+    parts = 2 * PARTS if capped else PARTS if free else 1
+    total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
+    for part in range(parts):
+        if capped:
+            caps = p_set.caps * total
+            if (x > caps).any():
+                np.minimum(x, caps, out=x)
+                w[:-1] = rows.combine(x)
+                w[-1] = column * float(x @ sides) if sides is not None else 0.0
+        rows.ascend(
+            x,
+            w,
+            squares=squares,
+            epochs=-(-epochs // parts),
+            caps=caps,
+            sides=sides,
+            column=column,
+            offset=offset,
+            seed=seed + part,
+        )
+        if free:
+            offset += column * float(w[-1])
+        if capped:  # x/total is p only if it adds up to 1; its square makes up for the lag of x behind its caps
+            total *= min(16.0, max(0.25, float(x.sum()) / total)) ** 2
+    scores = rows.scores(w[:-1])
+    if sides is not None:
+        scores = scores + offset * sides
+    near = (x == 0) & (scores < 1.0)
+    p = np.zeros(rows.n)
+    for g in range(groups.shape[1]):
+        members = groups[:, g] > 0
+        mass = float(x[members].sum())
+        if mass > 0:
+            p[members] = x[members] * (p_set.mass / mass)
+        else:
+            near |= members & (scores <= np.min(scores[members]))
+    if caps is not None and p_set.caps is not None:
+        p = np.where(x >= caps, p_set.caps, np.minimum(p, 0.999 * p_set.caps))
+    return p, near

@@ -1,0 +1,237 @@
+"""The restricted game, solved essentially exactly: the least ‖Aᵀp‖ that the p-player can reach with the rows in hand.
+
+    min ½‖Aᵀp + r‖²   over 0 ≤ p ≤ caps, Σp = mass_g in each group g
+
+where r is what rows outside add (those held at their caps; 0 for a hard margin). At the optimum the scores A_i·w of w = Aᵀp + r
+are a level λ_g for free rows (0 < p_i < cap_i), at least λ_g where p_i = 0, and at most λ_g where p_i = cap_i. Given which rows
+are free this is a linear system. *Block pivoting* guesses them, solves, moves every row that contradicts the guess to the other
+side, and repeats: a handful of steps where the guess is nearly right, as after some epochs of coordinate ascent. Where it does
+not get nearer, Wolfe's method takes over, whose every step descends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gordan.arrays import Array
+
+# Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
+PATIENCE = 4
+MOST_PIVOTS = 60
+SMALLEST_SHIFT = 1e-7
+# Relative accuracy of the scores on a face, while many rows are on the wrong side and at the end.
+ROUGH, FINAL = 1e-3, 1e-11
+# Scores that are all below this mean that w = 0: the hulls meet (rows have norm at most 1).
+ZERO = 1e-11
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """p on the rows in hand, the scores of w = Aᵀp + r, the level λ_g of each group, and whether all contradictions are gone."""
+
+    p: Array
+    scores: Array
+    levels: Array
+    settled: bool
+
+
+@dataclass(eq=False)
+class Gram:
+    """Rows in hand by their Gram matrix, factorized anew for each face."""
+
+    K: Array
+
+    def scores(self, p: Array) -> Array:
+        """A(Aᵀp)."""
+        used = np.flatnonzero(p)
+        return np.asarray(self.K[:, used] @ p[used] if 4 * len(used) < len(p) else self.K @ p)
+
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, shift: float, accuracy: float) -> Array:
+        """The z on rows F, Σz = mass_g in each group, that makes ½zᵀAAᵀz + pull·z stationary; G has the groups as columns.
+
+        Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
+        rows even if 0 is in their hull.
+        """
+        Q = self.K[np.ix_(F, F)] + shift * (G @ G.T)
+        rhs = np.column_stack((G, -pull))
+        ridge = 1e-15 * float(np.trace(Q))
+        while True:
+            try:
+                factor = scipy.linalg.cho_factor(Q + ridge * np.eye(len(F)), lower=True, check_finite=False, overwrite_a=True)
+                break
+            except np.linalg.LinAlgError:
+                ridge *= 100
+        x = scipy.linalg.cho_solve(factor, rhs, check_finite=False)
+        for _ in range(2 if accuracy < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
+            x += scipy.linalg.cho_solve(factor, rhs - Q @ x, check_finite=False)
+        V, u = x[:, :-1], x[:, -1]
+        return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u)
+
+
+class Stalled(Exception):
+    """Conjugate gradients have used up their budget."""
+
+
+@dataclass(eq=False)
+class Products:
+    """Rows in hand by products with their CSR matrix: conjugate gradients on each face, for thousands of free rows.
+
+    `budget` is the number of multiplications to spend at most; beyond it `Stalled` is raised.
+    """
+
+    A: Any
+    budget: float
+
+    def scores(self, p: Array) -> Array:
+        """A(Aᵀp)."""
+        return np.asarray(self.A @ (p @ self.A))
+
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, shift: float, accuracy: float) -> Array:
+        """As `Gram.stationary`, with scores equal within each group up to that relative accuracy: projected onto Σz = mass_g."""
+        A = self.A[F]
+        At = A.T.tocsr()
+        sizes = G.sum(axis=0)
+
+        def centred(v: Array) -> Array:
+            return v - G @ ((v @ G) / sizes)
+
+        z = guess + G @ ((mass - guess @ G) / sizes)
+        gradient = A @ (At @ z) + pull
+        r = -centred(gradient)
+        p, rr = r.copy(), float(r @ r)
+        for k in range(20 * len(F)):
+            if k % 16 == 0:
+                levels = (gradient @ G) / sizes
+                target = (accuracy * float(np.abs(levels).sum())) ** 2 * len(F)
+            if rr <= max(target, 1e-32 * float(gradient @ gradient)):
+                break
+            self.budget -= 4.0 * A.nnz
+            if self.budget < 0:
+                raise Stalled
+            q = A @ (At @ p)
+            step = rr / float(p @ q) if p @ q > 0 else 0.0
+            z += step * p
+            gradient += step * q
+            r = -centred(gradient)
+            before, rr = rr, float(r @ r)
+            p = r + (rr / before) * p
+        return np.asarray(z)
+
+
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """The game on the rows in hand: one indicator column for each group, `pull` = A r, `rest` = ‖r‖²; caps may be infinite.
+
+    `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent.
+    """
+
+    rows: Gram | Products
+    groups: Array
+    mass: Array
+    caps: Array
+    pull: Array
+    rest: float
+    rank: int
+
+    def solve(self, p: Array, tol: float) -> Equilibrium:
+        """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
+        free, upper = (p > 0) & (p < self.caps), p >= self.caps
+        scores = self.rows.scores(p) + self.pull
+        # of the size of the squared margin, so that levels keep their digits; not below what keeps Q regular where that is 0
+        total = float(p.sum())
+        shrink = float(self.mass.sum()) / total if total > 0 else 0.0
+        square = shrink * float(p @ (shrink * (scores - self.pull) + 2 * self.pull)) + self.rest if shrink else 1.0
+        shift = min(1.0, max(SMALLEST_SHIFT, square))
+        z = shrink * p
+        fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH
+        if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
+            return self.descend(z, tol)
+        for _ in range(MOST_PIVOTS):
+            self._fill(free, upper, scores)
+            z, scores, levels = self._on_face(free, upper, z, shift, accuracy)
+            slack = scores - self.groups @ levels
+            noise = max(tol * float(np.abs(levels).sum()), 1e-15 * float(np.max(np.abs(scores))))
+            low, high = free & (z < 0), free & (z > self.caps)
+            enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
+            wrong = int(np.count_nonzero(low | high | enters | returns))
+            if wrong == 0:
+                if accuracy <= FINAL:
+                    return Equilibrium(np.clip(z, 0.0, self.caps), scores, levels, True)
+                accuracy = FINAL
+                continue
+            fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
+            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO:
+                break
+            share = wrong / np.count_nonzero(free)
+            accuracy = min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8)
+            free = (free & ~low & ~high) | enters | returns
+            upper = (upper & ~returns) | high
+        z = np.clip(z, 0.0, self.caps)
+        return self.descend(z, tol) if isinstance(self.rows, Gram) else Equilibrium(z, scores, levels, False)
+
+    def descend(self, p: Array, tol: float) -> Equilibrium:
+        """From p, made feasible, by Wolfe's method, which also leaves p on affinely independent rows."""
+        from gordan.solve import corral
+
+        assert isinstance(self.rows, Gram)
+        p = p.copy()
+        for g in range(self.groups.shape[1]):
+            members = np.flatnonzero(self.groups[:, g])
+            p[members] = _filled(p[members], self.caps[members], float(self.mass[g]))
+        square = float(p @ (self.rows.scores(p) + 2 * self.pull)) + self.rest
+        shift = min(1.0, max(SMALLEST_SHIFT, square))
+        scores, levels = np.empty(len(p)), np.zeros(self.groups.shape[1])
+        which = np.argmax(self.groups, axis=1).astype(np.int64)
+        settled = corral.descend(
+            self.rows.K,
+            self.pull,
+            which,
+            shift,
+            self.mass,
+            self.caps,
+            np.argsort(-p, kind="stable"),
+            p,
+            tol,
+            ZERO,
+            20 * len(p) + 100,
+            scores,
+            levels,
+        )
+        return Equilibrium(p, scores, levels, bool(settled))
+
+    def _fill(self, free: Array, upper: Array, scores: Array) -> None:
+        """Every group needs a free row, to take up what the others leave: the one of lowest score."""
+        for g in range(self.groups.shape[1]):
+            members = np.flatnonzero(self.groups[:, g])
+            if not free[members].any():
+                first = members[np.argmin(scores[members])]
+                free[first], upper[first] = True, False
+
+    def _on_face(self, free: Array, upper: Array, guess: Array, shift: float, accuracy: float) -> tuple[Array, Array, Array]:
+        """The stationary p for this guess of the free rows and those at their caps, its scores, and the levels."""
+        F = np.flatnonzero(free)
+        G = self.groups[F]
+        z = np.zeros(len(free))
+        z[upper] = self.caps[upper]
+        fixed = self.groups.T @ z
+        pull = (self.rows.scores(z) if upper.any() else 0.0) + self.pull
+        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess[F], shift, accuracy)
+        scores = self.rows.scores(z) + self.pull
+        return z, scores, (scores[F] @ G) / G.sum(axis=0)
+
+
+def _filled(p: Array, caps: Array, mass: float) -> Array:
+    """p scaled to the mass, what exceeds a cap being spread over the others."""
+    if float(caps[p > 0].sum()) < mass or not p.any():
+        return np.asarray(caps * (mass / caps.sum()) if np.isfinite(caps).all() else np.full(len(p), mass / len(p)))
+    p = np.minimum(p, caps)
+    for _ in range(100):
+        total = float(p.sum())
+        if abs(total - mass) <= 1e-15 * mass:
+            break
+        p = np.minimum(p * (mass / total), caps)
+    return p
