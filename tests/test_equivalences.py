@@ -224,6 +224,59 @@ def test_p_norm_perceptron_is_gentiles(p):
     close(trace.w, w)
 
 
+# ---- as printed, misprints included: the corrections matter -----------------------------------------------------------
+
+
+def apart(actual, expected):
+    """Far beyond rounding."""
+    return np.abs(np.asarray(actual) - expected).max() > 1e-3
+
+
+def test_smooth_perceptron_with_A_for_its_transpose():
+    """Where n = d the printed `A q` can be computed; v_{T-1} = w̄_T then fails from the second iterate on."""
+    A = np.random.default_rng(6).standard_normal((8, 8)) / 8
+    n, mu, theta = len(A), 4.0, 2 / 3
+    v = A.T @ np.full(n, 1 / n)
+    q = printed.softmax(-A @ v / mu)
+    w_bar, p_bar, _ = averages(iterates(methods.smooth_perceptron(form="game"), A, 3))
+    close(w_bar[0], v)
+    for t in (1, 2):
+        v = (1 - theta) * (v + theta * A @ q) + theta**2 * A @ printed.softmax(-A @ v / mu)
+        mu = (1 - theta) * mu
+        q = (1 - theta) * q + theta * printed.softmax(-A @ v / mu)
+        theta = 2 / (t + 3)
+        assert apart(w_bar[t], v)
+        assert apart(p_bar[t], q)
+
+
+@pytest.mark.parametrize("name", ["separable", "small-margin"])
+def test_gradient_form_with_the_printed_sign(name):
+    """g_t = β_t(g_{t-1} - ∇R/R): the first step agrees with the primal-dual form (g_0 = 0), and no later one does."""
+    A = PROBLEMS[name].A
+
+    def slope(v):
+        return -A.T @ printed.softmax(-A @ v)
+
+    published = iterates(methods.accelerated_perceptron(form="published"), A)
+    v, g = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    for t in range(T):
+        g = t / (t + 1) * (g - slope(v))
+        v = v - (t + 1) / (2 * (t + 2)) * (g + slope(v))
+        assert apart(published[t][1].output.w, v) == (t > 0)
+
+
+def test_nesterov_with_the_printed_first_step():
+    """u_1 = s_0 + v_0/(2(t-1)) is 0/0: every iterate of the printed recurrence is NaN."""
+    A = PROBLEMS["separable"].A
+    v, s = np.zeros(A.shape[1]), np.zeros(A.shape[1])
+    for t in range(1, 4):
+        with np.errstate(invalid="ignore"):
+            u = s + v / np.float64(2 * (t - 1))
+        v = v + t * A.T @ printed.softmax(-A @ u)
+        s = s + v / (2 * (t + 1))
+        assert np.isnan(s).all()
+
+
 WITH_BOTH_FORMS = [name for name in methods.names() if {"game", "published"} <= set(methods.get(name).forms)]
 
 

@@ -170,6 +170,48 @@ def test_softmin_is_scores_and_combine(pair):
     assert soft.lowest[0] == soft.scores.min()
 
 
+@pytest.mark.parametrize("split", ["whole", "halves"])
+def test_a_stack_shares_the_pass(pair, split):
+    """Every v of a stack gets the bits it gets alone, and together they are one pass."""
+    made, _ = pair
+    stack = np.array([vector(made.d, seed) / np.sqrt(made.d) for seed in range(3)])
+    log_p0 = vector(made.n, seed=3)
+    halves = halves_of(made.n).astype(np.int8) if split == "halves" and made.n > 1 else None
+    before = made.passes
+    together = made.softmins(stack, log_p0, halves)
+    assert made.passes == before + 1
+    assert len(together) == 3
+    for one, v in zip(together, stack, strict=True):
+        for got, want in zip(one, made.softmin(v, log_p0, halves), strict=True):
+            assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [1, 15, 16, 17, 31, 32, 33, 100])
+def test_columns_left_over_by_the_vector_loop(d, dtype):
+    """Whole strips of columns and the rest, for 4, 5 and 300 rows (left over by fours, and more than a block)."""
+    for n in (4, 5, 300):
+        made, twin = pair_of(
+            np.random.default_rng(d).standard_normal((n, d)).astype(dtype), signs=np.where(np.arange(n) % 2, 1, -1)
+        )
+        w = vector(d)
+        close(made.scores(w), twin.A @ w, np.abs(twin.A) @ np.abs(w))
+        same_softmin(made, twin, w / np.sqrt(d), vector(n), halves_of(n))
+
+
+def test_no_row_with_weight():
+    made = rows.of(np.ones((3, 2)))
+    with pytest.raises(InputError, match="log_p0"):
+        made.softmin(np.ones(2), np.full(3, -np.inf))
+    with pytest.raises(InputError, match="halves"):
+        made.softmin(np.ones(2), None, np.zeros(3, np.int8))
+
+
+def test_an_empty_stack():
+    with pytest.raises(InputError, match="one vector or more"):
+        rows.of(np.ones((3, 2))).softmins(np.empty((0, 2)))
+
+
 @pytest.mark.parametrize("k", [1, 2, 7, 10**6])
 def test_lowest(pair, k):
     made, twin = pair
@@ -346,7 +388,7 @@ def test_enormous_scores(storage, constant, split, order, step):
     combination, scores, log_total, lowest = twin.softmin(v, None, halves)
     assert np.isfinite(got.combination).all()
     assert (got.scores == scores).all()
-    assert got.lowest.tolist() == lowest
+    assert got.lowest == list(lowest)
     close(got.log_total, log_total, 1.0)
     close(got.combination, combination, np.abs(twin.A).T @ twin.weights(v, None, halves))
 
@@ -437,7 +479,7 @@ def everything(made):
     halves = (np.arange(made.n) % 2).astype(np.int8)
     log_p0 = np.where(np.arange(made.n) < made.n // 2, -np.inf, 0.0)  # the first chunks have no weight at all
     soft = [made.softmin(w), made.softmin(w, np.log(p)), made.softmin(w, np.log(p), halves), made.softmin(w, log_p0)]
-    fused = [part for one in soft for part in (one.combination, one.scores, one.log_total, one.lowest)]
+    fused = [part for one in soft for part in map(np.asarray, (one.combination, one.scores, one.log_total, one.lowest))]
     return [made.scores(w), made.combine(p), *fused, np.array([made.radius(2.0), made.radius(3.0)]), *made.lowest(w, 5)]
 
 

@@ -32,6 +32,16 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def vectors(values: Any, name: str, length: int, each: str = "rows") -> Array:
+    """`values` as a stack of such vectors, one in each row."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (len(values), length) and len(values):
+        return np.ascontiguousarray(values)
+    stack = [vector(row, name, length, each) for row in values]
+    if not stack:
+        raise InputError(f"{name} is empty; pass one vector or more")
+    return np.array(stack)
+
+
 def zeros_and_ones(values: Any, name: str, length: int) -> Array:
     """`values` as int8, each 0 or 1."""
     if isinstance(values, np.ndarray) and values.dtype == np.int8 and values.flags.c_contiguous and values.flags.owndata:

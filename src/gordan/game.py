@@ -17,7 +17,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.geometry import Ball, Simplex, SquaredNorm, dual_exponent, norm
-from gordan.rows import Rows
+from gordan.rows import Rows, Softmin
 
 
 class Response(NamedTuple):
@@ -119,21 +119,30 @@ class Game:
 
     def respond(self, v: Array, log_p0: Array | None = None) -> Response:
         """argmin_{p∈P} pᵀAv + D_E(p, p_0): one fused pass; two where caps need all scores first."""
+        return self.responses(v[None], log_p0)[0]
+
+    def responses(self, stack: Array, log_p0: Array | None = None) -> list[Response]:
+        """The response to each v of the stack, all in one fused pass; under caps each needs its own two."""
         anchor = self.log_p0 if log_p0 is None else log_p0
         if self.p_set.caps is not None:
-            scores = self.rows.scores(v)
-            log_p = self.p_set.log_softmax(anchor - scores)
-            p = np.exp(log_p)
-            return Response(p, log_p, self.rows.combine(p), scores, self.p_set.lowest(scores), None)
+            return [self._capped(v, anchor) for v in stack]
+        return [self._response(soft, anchor) for soft in self.rows.softmins(stack, anchor, self.p_set.halves)]
+
+    def _response(self, soft: Softmin, anchor: Array) -> Response:
         halves = self.p_set.halves
-        soft = self.rows.softmin(v, anchor, halves)
         log_p = anchor - soft.scores
         if halves is None:
             log_p -= soft.peak[0]
             log_p -= soft.log_rest[0]
-            lowest, log_risk = float(soft.lowest[0]), float(soft.log_total[0])
+            lowest, log_risk = soft.lowest[0], soft.log_total[0]
         else:
-            log_p -= soft.peak[halves]
-            log_p -= (soft.log_rest + math.log(2))[halves]
-            lowest, log_risk = 0.5 * float(np.sum(soft.lowest)), None
+            log_p -= np.take(soft.peak, halves)
+            log_p -= np.take([rest + math.log(2) for rest in soft.log_rest], halves)
+            lowest, log_risk = 0.5 * sum(soft.lowest), None
         return Response(np.exp(log_p), log_p, soft.combination, soft.scores, lowest, log_risk)
+
+    def _capped(self, v: Array, anchor: Array) -> Response:
+        scores = self.rows.scores(v)
+        log_p = self.p_set.log_softmax(anchor - scores)
+        p = np.exp(log_p)
+        return Response(p, log_p, self.rows.combine(p), scores, self.p_set.lowest(scores), None)

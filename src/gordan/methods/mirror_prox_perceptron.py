@@ -58,7 +58,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
         margin=lambda t, D, gamma: once_positive(gamma - 1.5 * math.sqrt(D) / t),
         rounds=lambda D, gamma: 1.5 * math.sqrt(D) / gamma,
     )
-    return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 2 if form == "published" else 4)
+    return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 1 if form == "published" else 4)
 
 
 class _State(NamedTuple):
@@ -72,7 +72,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _MirrorProx:
-    """Published form: the prox map in its two blocks. Two fused passes a round."""
+    """Published form: the prox map in its two blocks. Both moves of p answer a w that is known before the round, from the same
+    anchor, so they share a fused pass."""
 
     game: Game
 
@@ -90,12 +91,10 @@ class _MirrorProx:
     def round(self, state: _State, t: int) -> tuple[_State, Round]:
         gamma, alpha_w, alpha_p = self._constants
         clip = self.game.w_set.clip
-        # u_t = Prox_{v_t}(γ F(v_t))
+        # u_t = (w, p) = Prox_{v_t}(γ F(v_t)) and v_{t+1} = (w_hat, p_hat) = Prox_{v_t}(γ F(u_t))
         w = clip(state.w + (gamma / alpha_w) * state.combination)
-        p = self.game.respond((gamma / alpha_p) * state.w, state.log_p)
-        # v_{t+1} = Prox_{v_t}(γ F(u_t))
+        p, p_hat = self.game.responses((gamma / alpha_p) * np.array((state.w, w)), state.log_p)
         w_hat = clip(state.w + (gamma / alpha_w) * p.combination)
-        p_hat = self.game.respond((gamma / alpha_p) * w, state.log_p)
         total = state.total + w
         played = Round(1.0, w, p.p, p.combination, scores=p_hat.scores * (alpha_p / gamma), output=Output(total / t, None, 1.0))
         return _State(w_hat, p_hat.log_p, p_hat.combination, total), played

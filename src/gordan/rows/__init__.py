@@ -2,7 +2,8 @@
 
     scores(w)      A w
     combine(p)     Aᵀp
-    softmin(v)     one fused pass: Aᵀp, scores, log-sum-exp and minimum for p = softmax(log p_0 - A v)
+    softmin(v)     one fused pass: Aᵀp, scores, log-sum-exp and minimum for p = softmax(log p_0 - A v);
+                   `softmins` for a stack of v, at the same pass
     lowest(w, k)   the k rows of smallest score
     take(i)        those rows, as rows again
 

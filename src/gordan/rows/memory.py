@@ -11,25 +11,17 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.rows.threads import chunks, run
 
-LEAST = -np.finfo(np.float64).max
 # Entries of the copies that a Gram matrix is computed from.
 GRAM_BLOCK = 1 << 21
 
 
 class Sums(NamedTuple):
-    """What one chunk of a softmin pass adds up. `tally` has four rows, per group: the peak, Σ e^{z_i - peak}, the same times y_i
-    and the scale, and the lowest score; `acc` is Σ e^{z_i - peak} A_i per group."""
+    """What one chunk of a softmin pass adds up, for each v of the stack. `tally` has five rows, per group: the peak,
+    Σ e^{z_i - peak}, the same times y_i and the scale, the lowest and the highest score. `acc` is Σ e^{z_i - peak} A_i per group.
+    """
 
     tally: Array
     acc: Array
-
-    @staticmethod
-    def empty(groups: int, d: int) -> Sums:
-        """Nothing added yet. The peak starts at the least float, not -inf: a row of weight zero must not make inf - inf."""
-        tally = np.zeros((4, groups))
-        tally[0] = LEAST
-        tally[3] = math.inf
-        return Sums(tally, np.zeros((groups, d)))
 
     @staticmethod
     def merged(parts: list[Sums]) -> Sums:
@@ -38,12 +30,13 @@ class Sums(NamedTuple):
             return parts[0]
         tally = np.zeros_like(parts[0].tally)
         acc = np.zeros_like(parts[0].acc)
-        tally[0] = np.max([part.tally[0] for part in parts], axis=0)
-        tally[3] = np.min([part.tally[3] for part in parts], axis=0)
+        tally[:, 0] = np.max([part.tally[:, 0] for part in parts], axis=0)
+        tally[:, 3] = np.min([part.tally[:, 3] for part in parts], axis=0)
+        tally[:, 4] = np.max([part.tally[:, 4] for part in parts], axis=0)
         for part in parts:
-            shrink = np.exp(part.tally[0] - tally[0])
-            tally[1:3] += shrink * part.tally[1:3]
-            acc += shrink[:, None] * part.acc
+            shrink = np.exp(part.tally[:, 0] - tally[:, 0])
+            tally[:, 1:3] += shrink[:, None] * part.tally[:, 1:3]
+            acc += shrink[:, :, None] * part.acc
         return Sums(tally, acc)
 
 
@@ -68,9 +61,9 @@ class Storage(Protocol):
         ...
 
     def softmin(
-        self, v: Array, b: float, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
     ) -> tuple[Sums, Array]:
-        """The sums of the fused pass, and the scores."""
+        """The sums of the fused pass and the scores, for each row of the stack v with its b; the rows of X are read once."""
         ...
 
     def norms(self, p: float, threads: int) -> Array:
@@ -128,13 +121,13 @@ class _Memory:
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
 
     def softmin(
-        self, v: Array, b: float, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
     ) -> tuple[Sums, Array]:
-        scores = np.empty(self.n)
+        scores = np.empty((len(v), self.n))
         kernel = self._kernels["softmin"]
 
         def part(lo: int, hi: int) -> Sums:
-            sums = Sums.empty(count, self.d)
+            sums = Sums(np.empty((len(v), 5, count)), np.empty((len(v), count, self.d)))
             kernel(*self.arrays, v, b, signs, scale, log_p0, groups, lo, hi, scores, *sums)
             return sums
 

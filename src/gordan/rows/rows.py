@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, vector, whole_number, zeros_and_ones
+from gordan.arrays import Array, vector, vectors, whole_number, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows.accept import stored
 from gordan.rows.memory import Storage
@@ -35,14 +35,14 @@ class Softmin(NamedTuple):
 
     combination: Array
     scores: Array
-    peak: Array
-    log_rest: Array
-    lowest: Array
+    peak: list[float]
+    log_rest: list[float]
+    lowest: list[float]
 
     @property
-    def log_total(self) -> Array:
+    def log_total(self) -> list[float]:
         """The log-sum-exp of log p_0 - A v."""
-        return self.peak + self.log_rest
+        return [peak + rest for peak, rest in zip(self.peak, self.log_rest, strict=True)]
 
 
 class Rows:
@@ -127,20 +127,31 @@ class Rows:
 
         `log_p0` is uniform unless given (one entry per row); `halves` holds 0 or 1 per row (int8).
         """
+        return self.softmins(vector(v, "v", self.d, "columns")[None], log_p0, halves)[0]
+
+    def softmins(self, stack: Array, log_p0: Array | None = None, halves: Array | None = None) -> list[Softmin]:
+        """`softmin` at each row v of the stack, from the same p_0: together they cost one pass."""
         self.passes += 1
-        x, b = self._split(v)
+        x = vectors(stack, "v", self.d, "columns") * self._scale
+        x, b = (x[:, :-1].copy(), x[:, -1].copy()) if self._constant else (x, np.zeros(len(x)))
         log_p0 = UNIFORM if log_p0 is None else vector(log_p0, "log_p0", self.n)
         groups, count = (self._groups, 1) if halves is None else (zeros_and_ones(halves, "halves", self.n), 2)
         (tally, acc), scores = self._storage.softmin(x, b, self._signs, self._scale, log_p0, groups, count, self.threads)
-        total = tally[1]
-        if not math.isfinite(total[0] + total[-1]):
-            self._check(total)
-        self._check(scores)
-        share = [1.0 / (count * part) for part in total.tolist()]
-        combination = acc[0] * share[0] if count == 1 else acc[0] * share[0] + acc[1] * share[1]
+        return [self._softmin(tally[h].tolist(), acc[h], scores[h]) for h in range(len(x))]
+
+    def _softmin(self, tally: list[list[float]], acc: Array, scores: Array) -> Softmin:
+        """The answer from its sums."""
+        peak, total, signed, lowest, highest = tally
+        for part, high in zip(total, highest, strict=True):
+            if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
+                self._check(math.nan)
+            if part == 0:
+                raise InputError("p has nowhere to go: no row (of one of the halves) has a log_p0 above -inf")
+        share = [1.0 / (len(total) * part) for part in total]
+        combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self._constant:
-            combination = np.append(combination, np.sum(tally[2] * share))
-        return Softmin(combination, scores, tally[0], np.log(total), tally[3])
+            combination = np.append(combination, sum(q * part for q, part in zip(signed, share, strict=True)))
+        return Softmin(combination, scores, peak, [math.log(part) for part in total], lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
