@@ -135,38 +135,50 @@ def _leading(x: int, bits: int) -> tuple[float, int]:
     kept = abs(x) >> extra
     # the last digit stands for all that were cut, so that the one rounding is to the nearest
     kept |= int(bool(extra and abs(x) & ((1 << extra) - 1)))
-    return math.copysign(float(kept), x) if x else 0.0, extra - bits
+    return float(kept if x >= 0 else -kept), extra - bits
 
 
 def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
-    used = [j for j, value in enumerate(w) if value]
-    if not X.sparse and len(rows):
-        block = X.arrays[0][rows][:, used].astype(np.float64)
-        if _adds_exactly(block, [w[j] for j in used], b):
-            return np.sign(block @ np.array([float(w[j]) for j in used]) + float(b)).astype(np.int8)
-    nonzero = {j: w[j] for j in used}
-    return np.array([_exact_sign(X, int(i), nonzero, b) for i in rows], dtype=np.int8)
+    """The signs of x_i·w + b for these rows."""
+    used = np.array([value != 0 for value in w])
+    place, columns, values = _entries(X, rows, used)
+    if _adds_exactly(values, [value for value in w if value], b):
+        weights = np.array([float(value) if value else 0.0 for value in w]) if used.any() else np.zeros(X.d)
+        total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
+        return np.asarray(np.sign(total), dtype=np.int8)
+    terms: list[list[tuple[int, int]]] = [[(b, 0)] for _ in rows]
+    for i, j, x in zip(place.tolist(), columns.tolist(), values.tolist(), strict=True):
+        m, e = bounds.dyadic(x)
+        terms[i].append((m * w[j], e))
+    totals = [bounds.add(parts)[0] for parts in terms]
+    return np.array([(total > 0) - (total < 0) for total in totals], dtype=np.int8)
 
 
-def _adds_exactly(block: Array, w: Sequence[int], b: int) -> bool:
-    """Whether float64 adds up these products and b without rounding, in any order: all are multiples of one 2^s, below 2^(s+53)."""
+def _entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
+    """The stored entries of these rows in the columns used, as (position of the row, column, float64 value)."""
+    if not X.sparse:
+        columns = np.flatnonzero(used)
+        block = X.arrays[0][rows][:, columns].astype(np.float64)
+        return np.repeat(np.arange(len(rows)), len(columns)), np.tile(columns, len(rows)), block.reshape(-1)
+    data, indices, indptr = X.arrays
+    starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
+    lengths = ends - starts
+    where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    place, columns = np.repeat(np.arange(len(rows)), lengths), indices[where].astype(np.int64)
+    kept = used[columns]
+    return place[kept], columns[kept], data[where[kept]].astype(np.float64)
+
+
+def _adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
+    """Whether float64 adds up products of these values and w, and b, without rounding in any order.
+
+    It does if all are multiples of one 2^s and Σ|w| max|x| + |b| stays below 2^(s+53): each column comes once in a row.
+    """
     weight = sum(abs(value) for value in w) + abs(b)
-    if weight.bit_length() > DIGITS or not np.isfinite(block).all():
+    if weight.bit_length() > DIGITS or not np.isfinite(values).all():
         return False
-    values = np.append(block[block != 0], 1.0)
-    fraction, exponent = np.frexp(values)
+    fraction, exponent = np.frexp(np.append(values[values != 0], 1.0))
     whole = np.ldexp(fraction, DIGITS).astype(np.int64)
     last = np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent
     top, low = int(exponent.max()), int(last.min())
     return top + weight.bit_length() - low <= DIGITS and top + weight.bit_length() < 1023
-
-
-def _exact_sign(X: Matrix, i: int, w: dict[int, int], b: int) -> int:
-    terms = [(b, 0)]
-    for j, x in zip(*X.row(i), strict=True):
-        weight = w.get(int(j))
-        if weight:
-            m, e = bounds.dyadic(float(x))
-            terms.append((m * weight, e))
-    total = bounds.add(terms)[0]
-    return (total > 0) - (total < 0)

@@ -150,7 +150,7 @@ def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
 
 
 def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
-    """A w ≥ 0 and A w ≠ 0; and A_i w' = 0 for each w' with A w' ≥ 0 and each row with A_i w = 0, since p says so of its support."""
+    """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
     if c.w is None:
         return "it has no w"
     w, b = [*c.w], 0 if c.b is None else c.b

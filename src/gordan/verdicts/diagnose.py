@@ -16,7 +16,7 @@ from gordan.certificates.exact import split
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check
 from gordan.rows import column_names
-from gordan.solve import recession
+from gordan.solve import coefficients, cone, recession
 from gordan.verdicts.separate import separate
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
@@ -90,9 +90,9 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
 
     With rows A_i = y_i (x_i, 1) the likelihood increases for ever along w if A w ≥ 0 and A w ≠ 0. The separation is complete if
     A w > 0 for some w, else quasi-complete if there is such a w, and the data overlaps if there is none; just then the estimates
-    exist (Albert and Anderson 1984). What is said is about the numbers as stored, without any tolerance: the kind and the rows are
-    what the certificate proves; dependent columns and the signs of coefficients are decided in exact arithmetic, too, but the
-    certificate does not carry their proofs. Ctrl-C ends the search; what was proved by then is returned.
+    exist (Albert and Anderson 1984). What is said is about the numbers as stored, without any tolerance: the kind and the rows
+    are what the certificate proves; dependent columns and the signs of coefficients are decided in exact arithmetic, too, but
+    the certificate does not carry their proofs. Ctrl-C ends the search; what was proved by then is returned.
 
     Parameters
     ----------
@@ -147,32 +147,36 @@ class _Inquiry:
 
     def examine_rank(self) -> None:
         """Which columns are independent."""
-        self.independent = recession.independent_columns(self.problem, self.intercept)
+        self.independent = cone.independent_columns(self.problem, self.intercept)
 
     def examine_kind(self, X: Any, y: Any) -> None:
         """Find the recession cone and prove what it is; where that fails, at least whether the separation is complete."""
-        columns = tuple(range(len(self.names))) if self.independent is None else self.independent
-        found = recession.find(recession.Cone(self.problem, self.intercept, columns))
+        everything = tuple(range(len(self.names)))
+        inside = cone.Cone(self.problem, self.intercept, everything if self.independent is None else self.independent)
+        found = recession.find(inside)
         if found is not None and self._proves(found):
+            if not found.null.ncols():  # the rows of the proof have full rank
+                self.independent = inside.columns
             return
         verdict = separate(X, y, intercept=self.intercept)
         if verdict.separable is not None:
             self.proof = verdict._certificate
-        if found is not None and verdict.separable and found.kind == "complete":
+        if verdict.separable and verdict.w is not None:
+            if found is None and self.independent == everything:
+                found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
             self.found = found
 
     def _proves(self, found: recession.Recession) -> bool:
         whole = found.cone.whole(found.w)
         w, b = split(whole, self.intercept)
-        plain = Certificate("overlap", self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
-        p = {"rows": tuple(found.p), "weights": tuple(found.p.values())}
+        about = (self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
         if found.kind == "overlap":
-            proposal = replace(plain, **p)
+            proposal = Certificate("overlap", *about, rows=tuple(found.p), weights=tuple(found.p.values()))
         elif found.kind == "quasi-complete":
-            proposal = replace(plain, kind="quasi-separation", w=tuple(w), b=b, **p)
+            proposal = Certificate("quasi-separation", *about, tuple(w), b, tuple(found.p), tuple(found.p.values()))
         else:
             floats = _nearest([*w, b])
-            proposal = replace(plain, kind="separator", w=tuple(floats[:-1]), b=floats[-1])
+            proposal = Certificate("separator", *about, tuple(floats[:-1]), floats[-1])
         if not check(proposal, self.problem):
             return False
         self.proof, self.found = proposal, found
@@ -181,7 +185,7 @@ class _Inquiry:
     def examine_columns(self) -> None:
         """The behaviour of each coefficient that is in the model."""
         if self.found is not None and self.independent is not None:
-            for j, sign in recession.coordinate_signs(self.found):
+            for j, sign in coefficients.coordinate_signs(self.found):
                 self.signs[self.independent[j]] = sign
 
     def diagnosis(self, started: float) -> Diagnosis:
@@ -202,9 +206,7 @@ class _Inquiry:
             columns={name: self.signs[j] for j, name in enumerate(self.names) if j in self.signs},
             rows=strict,
             direction=direction,
-            dependent=None
-            if self.independent is None
-            else tuple(name for j, name in enumerate(self.names) if j not in inside),
+            dependent=None if self.independent is None else tuple(name for j, name in enumerate(self.names) if j not in inside),
             open=tuple(name for j, name in enumerate(self.names) if j in inside and j not in self.signs),
             seconds=time.perf_counter() - started,
             _certificate=proof,
@@ -239,11 +241,13 @@ def _kind_told(d: Diagnosis) -> str:
     if d.kind == "quasi-complete":
         return (
             f"Quasi-complete separation (proved): a plane has {len(d.rows)} of {n} rows strictly on the right side and the other "
-            f"{n - len(d.rows)} on it; no plane does better. The maximum-likelihood estimates of a logistic regression do not exist."
+            f"{n - len(d.rows)} on it; no plane does better. "
+            "The maximum-likelihood estimates of a logistic regression do not exist."
         )
     if d.kind == "overlap":
-        unique = " and are unique" if d.dependent is not None else ""
-        return f"Overlap (proved): no plane separates the classes, not even weakly. The maximum-likelihood estimates exist{unique}."
+        unique = "" if d.dependent is None else " and are unique"
+        told = "Overlap (proved): no plane separates the classes, not even weakly. The maximum-likelihood estimates exist"
+        return f"{told}{unique}."
     if d._certificate is not None:
         return "Undecided: the separation is not complete (proved); whether it is quasi-complete is open."
     return "Undecided: nothing was proved about separation."
@@ -264,8 +268,9 @@ def _columns_told(d: Diagnosis) -> str:
 
 
 def _singular(what: str) -> str:
-    first, _, rest = what.partition(" ")
-    return f"{ {'go': 'goes', 'are': 'is', 'stay': 'stays', 'were': 'was'}[first]} {rest}".strip()
+    verb, _, rest = what.partition(" ")
+    one = {"go": "goes", "are": "is", "stay": "stays", "were": "was"}[verb]
+    return f"{one} {rest}"
 
 
 def _advice(d: Diagnosis) -> str:
