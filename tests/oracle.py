@@ -1,4 +1,4 @@
-"""What is true, for problems of a dozen rows: separability and the largest margin in exact rational arithmetic.
+"""What is true, for problems of a dozen rows: separability, weak separation and the largest margin in exact rational arithmetic.
 
 Written for the tests with integers and fractions only; nothing of gordan is used. `rows` are the A_i = y_i x_i, or y_i (x_i, 1).
 """
@@ -23,16 +23,47 @@ def separable(rows):
     """
     # a positive factor does not change the sign of a row's score
     rows = [[x // (math.gcd(*row) or 1) for x in row] for row in (whole([row])[0][0] for row in rows)]
-    n, k = len(rows), len(rows[0])
+    k = len(rows[0])
     table = [[*(-x for x in row), *row, 1, 0] for row in rows]  # t - A_i w⁺ + A_i w⁻ + slack = 0
     table += [[0] * (2 * k) + [1, 1], [0] * (2 * k) + [-1, 0]]  # t + slack = 1; the objective
-    outside, inside = list(range(2 * k + 1)), list(range(2 * k + 1, 2 * k + 2 + n))
+    return _maximize(table, enough=0) > 0
+
+
+def weakly(rows, objective):
+    """max objective·w over the w with A w ≥ 0 and |w_j| ≤ 1."""
+    rows = [[x // (math.gcd(*row) or 1) for x in row] for row in (whole([row])[0][0] for row in rows)]
+    ((objective,), scale) = whole([objective])
+    k = len(objective)
+    table = [[*(-x for x in row), *row, 0] for row in rows]
+    table += [[int(i == j) for i in range(2 * k)] + [1] for j in range(2 * k)]
+    return _maximize([*table, [*(-x for x in objective), *objective, 0]]) / scale
+
+
+def rank(rows):
+    """The rank of rational rows."""
+    rows, found = [[Fraction(x) for x in row] for row in rows], 0
+    for column in range(len(rows[0]) if rows else 0):
+        pivot = next((i for i in range(found, len(rows)) if rows[i][column]), None)
+        if pivot is not None:
+            rows[found], rows[pivot] = rows[pivot], rows[found]
+            for i in range(found + 1, len(rows)):
+                factor = rows[i][column] / rows[found][column]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[found], strict=True)]
+            found += 1
+    return found
+
+
+def _maximize(table, enough=None):
+    """The largest value of the objective in the last row (with its signs changed), or any above `enough`: the simplex method with
+    Bland's rule from a dictionary whose constants, the last column, are not negative."""
+    constraints, variables = len(table) - 1, len(table[0]) - 1
+    outside, inside = list(range(variables)), list(range(variables, variables + constraints))
     denominator = 1
-    while table[-1][-1] <= 0:
-        entering = min((j for j in range(2 * k + 1) if table[-1][j] < 0), key=outside.__getitem__, default=None)
+    while enough is None or table[-1][-1] <= enough * denominator:
+        entering = min((j for j in range(variables) if table[-1][j] < 0), key=outside.__getitem__, default=None)
         if entering is None:
-            return False
-        candidates = [i for i in range(n + 1) if table[i][entering] > 0]
+            break
+        candidates = [i for i in range(constraints) if table[i][entering] > 0]
         leaving = min(candidates, key=lambda i: (Fraction(table[i][-1], table[i][entering]), inside[i]))
         pivot, pivot_row = table[leaving][entering], table[leaving]
         for i, row in enumerate(table):
@@ -43,7 +74,7 @@ def separable(rows):
         pivot_row[entering] = denominator
         denominator = pivot
         outside[entering], inside[leaving] = inside[leaving], outside[entering]
-    return True
+    return Fraction(table[-1][-1], denominator)
 
 
 def squared_margin(rows):

@@ -134,22 +134,8 @@ def check_instance(X, y, intercept, max_iter, storage):
         weights = verdict.witness.weights
         assert all(type(weight) is int and weight > 0 for weight in weights)
         assert math.gcd(*weights) == 1
-        assert len(weights) <= rank(rows) + 1
+        assert len(weights) <= oracle.rank(rows) + 1
     return verdict.status
-
-
-def rank(rows):
-    """The rank of rational rows."""
-    rows, found = [list(row) for row in rows], 0
-    for column in range(len(rows[0])):
-        pivot = next((i for i in range(found, len(rows)) if rows[i][column]), None)
-        if pivot is not None:
-            rows[found], rows[pivot] = rows[pivot], rows[found]
-            for i in range(found + 1, len(rows)):
-                factor = rows[i][column] / rows[found][column]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[found], strict=True)]
-            found += 1
-    return found
 
 
 def check_chunk(family, intercept, seed, size, rounds):

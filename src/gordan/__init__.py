@@ -8,18 +8,20 @@ from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
 from gordan.research import play
 from gordan.trace import Moment, Trace
-from gordan.verdicts import Verdict, Witness, separate
+from gordan.verdicts import Diagnosis, Verdict, Witness, diagnose, separate
 
 __version__ = "0.1.0.dev0"
 __all__ = [
     "Certificate",
     "Check",
+    "Diagnosis",
     "InputError",
     "MissingExtra",
     "Moment",
     "Trace",
     "Verdict",
     "Witness",
+    "diagnose",
     "methods",
     "play",
     "rows",

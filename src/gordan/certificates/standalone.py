@@ -4,7 +4,7 @@
 
 This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
 is the last column, or the one named by --label), svmlight (the label comes first), or X.npy (with --labels y.npy).
-Exit codes: 0 accepted, 1 rejected, 2 bad input, 3 this kind cannot be checked here.
+Exit codes: 0 accepted, 1 rejected, 2 bad input.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
 rational number, so all claims but those for a norm other than 2 and infinity are decided without any rounding.
@@ -12,6 +12,13 @@ rational number, so all claims but those for a norm other than 2 and infinity ar
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
             For if w, b separated, then 0 < sum_i t_i y_i (x_i.w + b) = 0.
+quasi-separation   integers w, b and integers t_i > 0 on some rows prove that some plane separates weakly and none separates
+            strictly more rows than this one.  With a_i = y_i (x_i, 1), or y_i x_i without intercept, and v = (w, b):
+            a_i.v >= 0 for every i, a_i.v > 0 for some i and a_i.v = 0 for some i; sum_i t_i a_i = 0; and every a_i with
+            a_i.v = 0 is a linear combination of those that have a t_i.  For if a_i.u >= 0 for every i, then the sum of
+            t_i a_i.u is 0, so a_i.u = 0 where there is a t_i, and then for every row with a_i.v = 0.
+overlap     integers t_i > 0 on some rows prove that no plane separates even weakly:  sum_i t_i a_i = 0, and every row is a
+            linear combination of those that have a t_i.  So a_i.u >= 0 for every i only if a_i.u = 0 for every i.
 bracket     lower <= g <= upper for the largest margin g (a separator may state one, too), where with 1/norm + 1/q = 1
 
                 g = max over w != 0 of  min over p in P of  sum_i p_i a_i.w / |w|_q     (or 0, if that is negative)
@@ -57,10 +64,6 @@ class BadInput(ValueError):
     """The certificate or the data cannot be read."""
 
 
-class CannotCheck(Exception):
-    """The certificate is of a kind that is not checked here."""
-
-
 class Rejected(Exception):
     """The certificate does not prove its claim."""
 
@@ -68,7 +71,7 @@ class Rejected(Exception):
 def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any]) -> tuple[bool, str]:
     """Whether the certificate (the JSON object) proves its claim for rows X (sequences, or {column: value}) and labels y.
 
-    Raises BadInput for what is malformed and CannotCheck for kinds that this checker does not know.
+    Raises BadInput for what is malformed.
     """
     claim = Claim(certificate)
     rows, labels = [_row(row, claim.shape[1]) for row in X], list(y)
@@ -121,8 +124,6 @@ class Claim:
 
     def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """Return if the claim is proved; else raise Rejected."""
-        if self.kind in ("quasi-separation", "overlap"):
-            raise CannotCheck(f"certificates of kind {self.kind} are not checked here")
         if len(X) != len(y):
             raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
         n = self.shape[0]
@@ -132,8 +133,12 @@ class Claim:
         distinct = len(set(self.rows)) == len(self.rows)
         _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
         _demand(all(t > 0 for t in self.t), "its weights are not positive")
-        if self.kind == "witness":
+        if self.kind in ("witness", "quasi-separation", "overlap"):
             self._witness(X, y)
+        if self.kind == "quasi-separation":
+            self._quasi_separation(X, y)
+        if self.kind == "overlap":
+            _demand(self._spanned(X, range(n)), "its rows do not span all rows")
         if self.kind == "separator":
             self._separator(X, y)
         if self.kind == "bracket" or (self.kind == "separator" and self.states_bracket):
@@ -151,6 +156,29 @@ class Claim:
         for column, value in _combination(X, signed).items():
             _demand(value == 0, f"the weighted rows do not cancel in column {column}")
         _demand(self.intercept == "none" or sum(signed.values()) == 0, "the weights of the two classes differ")
+
+    def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        _demand(self.w is not None, "it has no w")
+        _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
+        scores = self._scores(X, y, self.b)
+        _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
+        _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
+        on_plane = [i for i, score in enumerate(scores) if score == 0]
+        _demand(len(on_plane) > 0, "w leaves no row on its plane: the separation is complete")
+        _demand(self._spanned(X, on_plane), "its rows do not span the rows on the plane of w")
+
+    def _spanned(self, X: Sequence[Row], among: Iterable[int]) -> bool:
+        """Whether the rows of the certificate span these rows, by elimination; labels do not matter here."""
+        echelon: dict[int, Row] = {}  # column: a row whose first entry is a 1 in that column
+        constant = {} if self.intercept == "none" else {self.shape[1]: Fraction(1)}
+        for i in self.rows:
+            rest = _reduced({**X[i], **constant}, echelon)
+            if rest:
+                first = min(rest)
+                echelon[first] = {column: value / rest[first] for column, value in rest.items()}
+        if len(echelon) == self.shape[1] + len(constant):
+            return True
+        return all(not _reduced({**X[i], **constant}, echelon) for i in among)
 
     def _bracket(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.norm is None or self.norm >= 2, "its norm is below 2")
@@ -207,6 +235,22 @@ def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fract
         for column, value in X[i].items():
             total[column] = total.get(column, Fraction(0)) + weight * value
     return total
+
+
+def _reduced(row: Row, echelon: Mapping[int, Row]) -> dict[int, Fraction]:
+    """What is left of the row after subtracting multiples of the echelon rows, whose first columns differ."""
+    rest = dict(row)
+    while True:
+        first = min((column for column in rest if column in echelon), default=None)
+        if first is None:
+            return rest
+        factor = rest[first]
+        for column, value in echelon[first].items():
+            new = rest.get(column, Fraction(0)) - factor * value
+            if new:
+                rest[column] = new
+            else:
+                rest.pop(column, None)
 
 
 def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> Fraction:
@@ -377,9 +421,6 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
         accepted, reason = check(certificate, X, [as_label(label, kind) for label in y])
-    except CannotCheck as why:
-        print(f"cannot check: {why}")
-        return 3
     except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError, struct.error) as error:
         print(f"bad input: {error}", file=sys.stderr)
         return 2

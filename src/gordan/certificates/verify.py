@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import bounds
+from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
@@ -67,8 +67,8 @@ def _claim(c: Certificate) -> str:
     if c.kind == "bracket":
         return f"the largest margin is at least {c.lower!r} and at most {c.upper!r}"
     if c.kind == "quasi-separation":
-        return "the data is quasi-completely separated"
-    return "the data overlaps: no direction separates even weakly"
+        return "the data is quasi-completely separated: w is strict on every row on which a weak separator can be"
+    return f"the data overlaps, no direction separates even weakly: {len(c.rows)} rows suffice to show it"
 
 
 def _refusal(c: Certificate, problem: Problem) -> str:
@@ -93,7 +93,8 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return _bracket(c, problem, signs)
     if c.kind == "witness":
         return _witness(c, problem, signs)
-    return "this kind of certificate cannot be checked by this version"
+    problem.require_finite()  # neither claim needs to look at every entry otherwise
+    return _quasi_separation(c, problem, signs) if c.kind == "quasi-separation" else _overlap(c, problem, signs)
 
 
 def _out_of_range(c: Certificate) -> str:
@@ -146,6 +147,40 @@ def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     if c.intercept != "none" and balance != 0:
         return "the weights of the two classes differ, and there is an intercept"
     return ""
+
+
+def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
+    """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
+    if c.w is None:
+        return "it has no w"
+    w, b = [*c.w], 0 if c.b is None else c.b
+    if not all(isinstance(number, int) for number in (*w, b, *c.weights)):
+        return "its w, b and weights are not all integers"
+    if c.intercept == "none" and b != 0:
+        return "it has b although there is no intercept"
+    found = exact.score_signs(problem.X, [int(x) for x in w], int(b), signs)
+    if (found < 0).any():
+        return f"row {int(np.argmax(found < 0))} is on the wrong side"
+    if not found.any():
+        return "w separates nothing: every row is on its plane"
+    on_plane = np.flatnonzero(found == 0)
+    if not len(on_plane):
+        return "w leaves no row on its plane: the separation is complete"
+    reason = _witness(c, problem, signs)
+    if reason:
+        return reason
+    return "" if exact.spans(problem, c.rows, on_plane, c.intercept) else "its rows do not span the rows on the plane of w"
+
+
+def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
+    """A_i w = 0 for every row i and each w with A w ≥ 0, since p says so of its support, which spans all rows."""
+    if not all(isinstance(number, int) for number in c.weights):
+        return "its weights are not all integers"
+    reason = _witness(c, problem, signs)
+    if reason:
+        return reason
+    everything = np.arange(problem.X.n)
+    return "" if exact.spans(problem, c.rows, everything, c.intercept) else "its rows do not span all rows"
 
 
 def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:

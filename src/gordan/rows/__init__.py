@@ -10,7 +10,7 @@
 and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
 """
 
-from gordan.rows.accept import stored
+from gordan.rows.accept import column_names, stored
 from gordan.rows.rows import Rows, Softmin, of
 
-__all__ = ["Rows", "Softmin", "of", "stored"]
+__all__ = ["Rows", "Softmin", "column_names", "of", "stored"]

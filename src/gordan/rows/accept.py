@@ -39,7 +39,22 @@ def _dense(X: Any) -> Dense:
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
-    return Dense(np.ascontiguousarray(_real(array, lambda where: where)))
+    names = column_names(X, array.shape[1])
+
+    def cell(where: tuple[int, ...]) -> str:
+        return _name(where) if names is None else f"{_name(where)} (column {names[where[1]]!r})"
+
+    return Dense(np.ascontiguousarray(_real(array, cell)))
+
+
+def column_names(X: Any, d: int) -> list[str] | None:
+    """The names of the d columns where X is a data frame (pandas, polars or whatever else has `columns`), else None."""
+    names = getattr(X, "columns", None)
+    try:
+        found = None if names is None else [str(name) for name in names]
+    except TypeError:  # something else by that name
+        return None
+    return found if found is not None and len(found) == d else None
 
 
 def _sparse(X: Any) -> Sparse:
@@ -51,8 +66,8 @@ def _sparse(X: Any) -> Sparse:
         csr.sum_duplicates()
     data, indices, indptr = csr.data, csr.indices, csr.indptr
 
-    def cell(where: tuple[int, ...]) -> tuple[int, ...]:
-        return int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])
+    def cell(where: tuple[int, ...]) -> str:
+        return _name((int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])))
 
     return Sparse(np.ascontiguousarray(_real(data, cell)), indices, indptr, csr.shape[1])
 
@@ -85,13 +100,13 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise InputError(f"X has {shape[0]} rows and {shape[1]} columns; at least one of each is needed")
 
 
-def _real(array: Array, cell: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Array:
-    """`array` as float32 or float64 in native byte order, exactly; `cell` turns a position in it into a row and column of X."""
+def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
+    """`array` as float32 or float64 in native byte order, exactly; `cell` names the entry of X at a position in it."""
 
     def refuse_first(bad: Array, reason: str) -> None:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise InputError(f"{_name(cell(where))} is {array[where]!r}: {reason}")
+            raise InputError(f"{cell(where)} is {array[where]!r}: {reason}")
 
     kind = array.dtype.newbyteorder("=").name
     if kind in ("float32", "float64"):
@@ -115,19 +130,19 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], tuple[int, ...]]) -> A
     return array.astype(np.float64)  # nothing stored: nothing to refuse
 
 
-def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Array:
+def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     exact = np.empty(array.shape, np.float64)
     for where, value in np.ndenumerate(array):
         if isinstance(value, np.generic):
             value = value.item()
         if not isinstance(value, (numbers.Real, Decimal)):
-            raise InputError(f"{_name(cell(where))} is {value!r}; features must be real numbers")
+            raise InputError(f"{cell(where)} is {value!r}; features must be real numbers")
         try:
             exact[where] = float(value)
         except OverflowError:
             exact[where] = np.inf
         if float(exact[where]) != value and value == value:
-            raise InputError(f"{_name(cell(where))} is {value}, which float64 cannot hold exactly; rescale or round the column")
+            raise InputError(f"{cell(where)} is {value}, which float64 cannot hold exactly; rescale or round the column")
     return exact
 
 

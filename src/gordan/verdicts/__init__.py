@@ -1,6 +1,7 @@
 """The functions people call."""
 
+from gordan.verdicts.diagnose import Diagnosis, diagnose
 from gordan.verdicts.separate import Verdict, separate
 from gordan.verdicts.telling import Witness, outward
 
-__all__ = ["Verdict", "Witness", "outward", "separate"]
+__all__ = ["Diagnosis", "Verdict", "Witness", "diagnose", "outward", "separate"]

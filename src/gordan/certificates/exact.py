@@ -1,0 +1,184 @@
+"""Rows of A as integers: the signs of their scores, their spans and null spaces, without rounding.
+
+A = diag(y) [X, 1] (without the last column if there is no intercept). Every stored number is m·2^e, so that each row is an
+integer row times a power of two; neither signs of scores nor spans see that power.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from flint import fmpz_mat, nmod_mat
+
+from gordan.arrays import Array
+from gordan.certificates import bounds
+from gordan.certificates.bounds import Matrix
+from gordan.certificates.problem import Problem
+
+# Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
+PRIME = 2**61 - 1
+# Entries up to which pivots are taken from exact elimination and not modulo the prime.
+FEW = 400
+# Float64 holds sums of multiples of 2^s exactly while they stay below 2^(s+53).
+DIGITS = 53
+# Entries of w this much smaller than the largest one are not trusted to floats.
+SMALLEST = 2.0**-500
+
+
+def integer_row(problem: Problem, i: int, sign: int, intercept: str) -> tuple[list[int], int]:
+    """Row A_i = entries · 2^e."""
+    k = problem.X.d + (intercept != "none")
+    columns, values = problem.X.row(i)
+    pairs = {int(j): bounds.dyadic(float(x)) for j, x in zip(columns, values, strict=True)}
+    if intercept != "none":
+        pairs[k - 1] = (1, 0)
+    low = min((e for _, e in pairs.values()), default=0)
+    row = [0] * k
+    for j, (m, e) in pairs.items():
+        row[j] = (sign * m) << (e - low)
+    return row, low
+
+
+def integer_rows(problem: Problem, rows: Iterable[int], signs: Array, intercept: str) -> list[list[int]]:
+    """These rows of A, each divided by its power of two."""
+    return [integer_row(problem, int(i), int(signs[i]), intercept)[0] for i in rows]
+
+
+def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:
+    """Integer rows of length k as one matrix of flint."""
+    return fmpz_mat(len(rows), k, [x for row in rows for x in row])
+
+
+def pivots(M: Any) -> list[int]:
+    """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
+    if not M.nrows() or not M.ncols():
+        return []
+    echelon, rank = M.rref()[::2] if M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
+    found: list[int] = []
+    for i in range(rank):
+        j = found[-1] + 1 if found else 0
+        while not int(echelon[i, j]):
+            j += 1
+        found.append(j)
+    return found
+
+
+def null_space(M: Any, columns: list[int]) -> Any:
+    """Integer vectors, as columns of a matrix, that span {v : M v = 0}, for independent rows M with these pivot columns."""
+    k = M.ncols()
+    free = [j for j in range(k) if j not in set(columns)]
+    if not columns:
+        return fmpz_mat(k, k, [int(i == j) for i in range(k) for j in range(k)])
+    part = fmpz_mat(len(columns), len(columns), [M[i, j] for i in range(len(columns)) for j in columns])
+    rest = fmpz_mat(len(columns), len(free), [-M[i, j] for i in range(len(columns)) for j in free])
+    solved = part.solve(rest)
+    basis = fmpz_mat(k, len(free))
+    for position, j in enumerate(free):
+        denominator = math.lcm(*(int(solved[i, position].q) for i in range(len(columns))))
+        basis[j, position] = denominator
+        for i, column in enumerate(columns):
+            value = solved[i, position]
+            basis[column, position] = int(value.p) * (denominator // int(value.q))
+    return basis
+
+
+def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str) -> bool:
+    """Whether the rows of A in `support` span all those `among` (True is proved; False may be bad luck with the prime)."""
+    k = problem.X.d + (intercept != "none")
+    M = matrix(integer_rows(problem, support, np.ones_like(problem.signs), intercept), k)
+    basis = pivots(M.transpose())
+    if len(basis) == k:
+        return True
+    M = matrix([[int(M[i, j]) for j in range(k)] for i in basis], k)
+    null = null_space(M, pivots(M))
+    return all(
+        not score_signs(problem.X, *split([int(null[j, column]) for j in range(k)], intercept), problem.signs, among)[among].any()
+        for column in range(null.ncols())
+    )
+
+
+def split(w: Sequence[Any], intercept: str) -> tuple[Sequence[Any], Any]:
+    """(w, b) from the vector with one entry per column of A."""
+    return (w, 0) if intercept == "none" else (w[:-1], w[-1])
+
+
+def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array | None = None) -> Array:
+    """The signs -1, 0, 1 of y_i(x_i·w + b) for integers w, b; where `among` names rows, only theirs are to be relied on."""
+    answer = np.zeros(X.n, dtype=np.int8)
+    asked = np.arange(X.n) if among is None else among
+    rounded = _rounded([*w, b])
+    if rounded is not None:
+        # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
+        lo, hi = bounds.enclose_scores(X, rounded[:-1], float(rounded[-1]), signs)
+        answer[lo > 0], answer[hi < 0] = 1, -1
+        asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
+    for part in np.array_split(asked, max(1, len(asked) // 4096)):
+        answer[part] = _exact_signs(X, part, w, b) * signs[part]
+    return answer
+
+
+def _rounded(w: Sequence[int]) -> Array | None:
+    """w times a power of two, rounded to floats; None where they would be too far apart in size."""
+    bits = max(abs(x).bit_length() for x in w)
+    floats = np.array([math.ldexp(*_leading(x, bits)) for x in w])
+    small = (floats != 0) & (np.abs(floats) < SMALLEST)
+    lost = any(x != 0 and f == 0 for x, f in zip(w, floats, strict=True))
+    return None if small.any() or lost else floats
+
+
+def _leading(x: int, bits: int) -> tuple[float, int]:
+    """x·2^-bits as a float and an exponent: 64 digits are kept and rounded once."""
+    extra = max(0, abs(x).bit_length() - 64)
+    kept = abs(x) >> extra
+    # the last digit stands for all that were cut, so that the one rounding is to the nearest
+    kept |= int(bool(extra and abs(x) & ((1 << extra) - 1)))
+    return float(kept if x >= 0 else -kept), extra - bits
+
+
+def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
+    """The signs of x_i·w + b for these rows."""
+    used = np.array([value != 0 for value in w])
+    place, columns, values = _entries(X, rows, used)
+    if _adds_exactly(values, [value for value in w if value], b):
+        weights = np.array([float(value) if value else 0.0 for value in w]) if used.any() else np.zeros(X.d)
+        total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
+        return np.asarray(np.sign(total), dtype=np.int8)
+    terms: list[list[tuple[int, int]]] = [[(b, 0)] for _ in rows]
+    for i, j, x in zip(place.tolist(), columns.tolist(), values.tolist(), strict=True):
+        m, e = bounds.dyadic(x)
+        terms[i].append((m * w[j], e))
+    totals = [bounds.add(parts)[0] for parts in terms]
+    return np.array([(total > 0) - (total < 0) for total in totals], dtype=np.int8)
+
+
+def _entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
+    """The stored entries of these rows in the columns used, as (position of the row, column, float64 value)."""
+    if not X.sparse:
+        columns = np.flatnonzero(used)
+        block = X.arrays[0][rows][:, columns].astype(np.float64)
+        return np.repeat(np.arange(len(rows)), len(columns)), np.tile(columns, len(rows)), block.reshape(-1)
+    data, indices, indptr = X.arrays
+    starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
+    lengths = ends - starts
+    where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    place, columns = np.repeat(np.arange(len(rows)), lengths), indices[where].astype(np.int64)
+    kept = used[columns]
+    return place[kept], columns[kept], data[where[kept]].astype(np.float64)
+
+
+def _adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
+    """Whether float64 adds up products of these values and w, and b, without rounding in any order.
+
+    It does if all are multiples of one 2^s and Σ|w| max|x| + |b| stays below 2^(s+53): each column comes once in a row.
+    """
+    weight = sum(abs(value) for value in w) + abs(b)
+    if weight.bit_length() > DIGITS or not np.isfinite(values).all():
+        return False
+    fraction, exponent = np.frexp(np.append(values[values != 0], 1.0))
+    whole = np.ldexp(fraction, DIGITS).astype(np.int64)
+    last = np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent
+    top, low = int(exponent.max()), int(last.min())
+    return top + weight.bit_length() - low <= DIGITS and top + weight.bit_length() < 1023

@@ -1,0 +1,198 @@
+"""The recession cone C = {w : A w ≥ 0} of the logistic likelihood in independent coordinates, and exact arithmetic on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from flint import fmpq, fmpz_mat
+
+from gordan.arrays import Array
+from gordan.certificates import exact
+from gordan.certificates.problem import Problem
+
+# Columns beyond which dependence is not examined unless there are as few rows.
+MOST_COLUMNS = 600
+# Binary digits tried when floats are made rational: few first, for directions that people can read.
+DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """C in the coordinates `columns` of A = [X, 1]; the others are left out (taken as 0) because they depend on these."""
+
+    problem: Problem
+    intercept: str
+    columns: tuple[int, ...]
+
+    @property
+    def k(self) -> int:
+        """The number of coordinates."""
+        return len(self.columns)
+
+    def rows(self, chosen: Sequence[int]) -> tuple[Any, list[int]]:
+        """These rows of A as an integer matrix M, and e with A_i = 2^e_i M_i."""
+        found = [exact.integer_row(self.problem, int(i), int(self.problem.signs[i]), self.intercept) for i in chosen]
+        return exact.matrix([[row[j] for j in self.columns] for row, _ in found], self.k), [e for _, e in found]
+
+    def whole(self, w: Sequence[int]) -> list[int]:
+        """w in the coordinates of A."""
+        full = [0] * (self.problem.X.d + (self.intercept != "none"))
+        for j, value in zip(self.columns, w, strict=True):
+            full[j] = value
+        return full
+
+    def signs(self, w: Sequence[int]) -> Array:
+        """The signs of A w, exactly."""
+        return exact.score_signs(self.problem.X, *exact.split(self.whole(w), self.intercept), self.problem.signs)
+
+    @cached_property
+    def floats(self) -> tuple[Any, Array, Array]:
+        """F, e, s with F = 2^-e A s near 1 in size (rows and columns scaled by powers of two), dense or CSR."""
+        X, signs = self.problem.X, self.problem.signs.astype(np.float64)
+        if X.sparse:
+            data, indices, indptr = X.arrays
+            A = sp.csr_array((data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=(X.n, X.d))
+            if self.intercept != "none":
+                A = sp.hstack([A, sp.csr_array(np.ones((X.n, 1)))], format="csr")
+            A = sp.csr_array(sp.diags_array(signs) @ A[:, list(self.columns)])
+            top = abs(A).max(axis=1).toarray().ravel()
+        else:
+            A = X.arrays[0].astype(np.float64)
+            if self.intercept != "none":
+                A = np.column_stack([A, np.ones(X.n)])
+            A = A[:, list(self.columns)] * signs[:, None]
+            top = np.abs(A).max(axis=1)
+        e = np.where(top > 0, np.frexp(top)[1], 0)
+        A = sp.diags_array(np.ldexp(1.0, -e)) @ A if X.sparse else np.ldexp(A, -e[:, None])
+        side = abs(A).max(axis=0).toarray().ravel() if X.sparse else np.abs(A).max(axis=0)
+        s = np.ldexp(1.0, -np.where(side > 0, np.frexp(side)[1], 0))
+        return sp.csr_array(A @ sp.diags_array(s)) if X.sparse else A * s, e, s
+
+
+def independent_columns(problem: Problem, intercept: str) -> tuple[int, ...] | None:
+    """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
+
+    Exact. None where that would take too long.
+    """
+    n, k = problem.X.n, problem.X.d + (intercept != "none")
+    if min(n, k) > MOST_COLUMNS:
+        return None
+    order = list(range(k)) if intercept == "none" else [k - 1, *range(k - 1)]
+    chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
+    while True:
+        M = exact.matrix(exact.integer_rows(problem, chosen, problem.signs, intercept), k)
+        ordered = fmpz_mat(len(chosen), k, [M[i, j] for i in range(len(chosen)) for j in order])
+        columns = tuple(sorted(order[j] for j in exact.pivots(ordered)))
+        if len(columns) in (n, k):
+            return columns
+        if k > MOST_COLUMNS:
+            return None
+        basis = exact.pivots(M.transpose())
+        B = some_rows(M, basis)
+        null = exact.null_space(B, exact.pivots(B))
+        # a random combination finds rows outside the span at once; that there are none, each null vector has to say
+        mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
+        for v in (*columns_of(mixed), *columns_of(null)):
+            missed = exact.score_signs(problem.X, *exact.split(v, intercept), problem.signs) != 0
+            if missed.any():
+                break
+        else:
+            return columns
+        chosen = np.union1d(chosen[basis], np.flatnonzero(missed)[: k + 20])
+
+
+def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[int]], list[int], list[int]]:
+    """The rows times the null space, as distinct primitive integer rows that are not zero; where from, and their divisors."""
+    product = cone.rows(chosen)[0] * null
+    seen: dict[tuple[int, ...], tuple[int, int]] = {}
+    for position, i in enumerate(chosen):
+        row = [int(product[position, j]) for j in range(null.ncols())]
+        divisor = math.gcd(*row)
+        if divisor:
+            seen.setdefault(tuple(x // divisor for x in row), (int(i), divisor))
+    return [[*row] for row in seen], [i for i, _ in seen.values()], [divisor for _, divisor in seen.values()]
+
+
+def in_rows(B: Any, v: Sequence[Any]) -> list[Any] | None:
+    """The c with Σ c_i B_i = v for independent rows B; None if v is outside their span."""
+    r, k = B.nrows(), B.ncols()
+    if not r:
+        return None if any(v) else []
+    columns = exact.pivots(B)
+    if len(columns) < r:
+        return None
+    denominator = math.lcm(*(int(fmpq(x).q) for x in v))
+    target = [int((fmpq(x) * denominator).p) for x in v]
+    part = fmpz_mat(r, r, [B[i, j] for j in columns for i in range(r)])
+    solved = part.solve(fmpz_mat(r, 1, [target[j] for j in columns]))
+    c, common = integers([solved[i, 0] for i in range(r)])
+    product = fmpz_mat(1, r, c) * B
+    if any(product[0, j] != common * target[j] for j in range(k)):
+        return None
+    return [fmpq(x, common * denominator) for x in c]
+
+
+def whole_weights(p: dict[int, Any], exponents: dict[int, int]) -> dict[int, int]:
+    """Coprime integer weights for the rows as they are, from rational ones for the rows divided by 2^e."""
+    numerators, _ = integers([*p.values()])
+    low = min((-exponents[i] for i in p), default=0)
+    scaled = {i: value << (-exponents[i] - low) for i, value in zip(p, numerators, strict=True)}
+    divisor = math.gcd(*scaled.values())
+    return {i: scaled[i] // divisor for i in sorted(scaled)}
+
+
+def integers(values: Sequence[Any]) -> tuple[list[int], int]:
+    """Rationals as integers over one denominator."""
+    denominator = math.lcm(*(int(x.q) for x in values))
+    return [int(x.p) * (denominator // int(x.q)) for x in values], denominator
+
+
+def combined(null: Any, c: Sequence[Any]) -> tuple[int, ...]:
+    """null · c as a primitive integer vector."""
+    numerators, _ = integers(c)
+    product = null * fmpz_mat(len(c), 1, numerators)
+    return primitive([int(product[j, 0]) for j in range(null.nrows())])
+
+
+def primitive(w: Sequence[int]) -> tuple[int, ...]:
+    """w without a common divisor."""
+    divisor = math.gcd(*w) or 1
+    return tuple(x // divisor for x in w)
+
+
+def columns_of(M: Any) -> Iterator[list[int]]:
+    """The columns of an integer matrix."""
+    for column in range(M.ncols()):
+        yield [int(M[j, column]) for j in range(M.nrows())]
+
+
+def some_rows(M: Any, rows: Sequence[int]) -> Any:
+    """These rows of an integer matrix."""
+    return fmpz_mat(len(rows), M.ncols(), [M[i, j] for i in rows for j in range(M.ncols())])
+
+
+def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Integer vectors of the null space near w (for scaled columns), of more and more digits: rounded off the pivot columns."""
+    pivot = set(columns)
+    free = [j for j in range(cone.k) if j not in pivot]
+    _, _, s = cone.floats
+    size = float(np.abs(w[free]).max(initial=0.0))
+    if not 0 < size < math.inf:
+        return
+    for digits in DIGITS:
+        rounded = [round(float(w[j]) / size * 2**digits) for j in free]
+        if any(rounded):
+            exact_w = [fmpq(x) * fmpq(*float(s[j]).as_integer_ratio()) for x, j in zip(rounded, free, strict=True)]
+            # column number i of the null space is the only one that moves the i-th free coordinate
+            yield combined(null, [x / fmpq(null[j, i]) for i, (x, j) in enumerate(zip(exact_w, free, strict=True))])
+
+
+def dense(F: Any) -> Array:
+    """F as a plain array."""
+    return np.asarray(F.toarray() if sp.issparse(F) else F)

@@ -1,0 +1,309 @@
+"""The relative interior of the recession cone C = {w : A w ≥ 0}: which rows can be strict, by which w, and why no others.
+
+Let S be the rows that are strict, A_i w > 0, for some w in C, and Z the others. Sums of weak separators are weak separators, so
+one w in C is strict on all of S (it lies in the relative interior), and by Stiemke's lemma some p > 0 on Z has Σ p_i A_i = 0.
+Finding S, w and p is Gordan's alternative, repeated: a balance p of some rows says that C lies in the null space of their span V;
+in what is left, the rows modulo V either have a separator, and that is w, or another balance, which joins p and makes V larger.
+
+`exactly` does just that in rational arithmetic. For many rows `by_program` guesses the split in floats with HiGHS (max Σt_i,
+A_i w ≥ t_i, 0 ≤ t_i ≤ 1, whose solution has t = 1 on S and t = 0 on Z) over a growing set of rows; `completed` makes it exact, or
+gives up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from flint import fmpq, fmpz_mat
+
+from gordan.arrays import Array
+from gordan.certificates import exact
+from gordan.solve.alternative import Separator, alternative
+from gordan.solve.cone import (
+    DIGITS,
+    Cone,
+    columns_of,
+    combined,
+    dense,
+    in_rows,
+    integers,
+    primitive,
+    quotient,
+    rational,
+    whole_weights,
+)
+
+# Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
+SMALL = 20_000
+# Rows up to which the exact simplex method is worth starting where floats have failed, and columns.
+MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
+# Columns beyond which no linear program is started.
+MOST_PROGRAM_COLUMNS = 2000
+ROUNDS = 100
+# Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
+NEAR_ZERO = 1e-6
+SAME_SPAN = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Recession:
+    """w, an integer vector in the relative interior of C, and p, positive integers by row with Σ p_i A_i = 0, whose rows span the
+    rows on which no vector of C is strict. `signs` are those of A w; the columns of `null` span {v : A_i v = 0 for the rows of
+    p}, one for each coordinate that is not in `pivots`."""
+
+    cone: Cone
+    w: tuple[int, ...]
+    p: dict[int, int]
+    signs: Array
+    null: Any
+    pivots: list[int]
+
+    @property
+    def kind(self) -> str:
+        """What it means for the likelihood."""
+        if not self.signs.any():
+            return "overlap"
+        return "complete" if self.signs.all() else "quasi-complete"
+
+
+def find(cone: Cone) -> Recession | None:
+    """w and p; None where neither floats nor the time for exact arithmetic sufficed."""
+    n, k = cone.problem.X.n, cone.k
+    if n * k * k <= SMALL:
+        return exactly(cone, np.arange(n), n)
+    if k > MOST_PROGRAM_COLUMNS:
+        return None
+    split = by_program(cone)
+    found = None if split is None else completed(cone, split)
+    if found is None and k <= MOST_PIVOTED_COLUMNS:
+        start = np.linspace(0, n - 1, k).astype(int) if split is None else split.on_plane[:k]
+        found = exactly(cone, np.unique(start), MOST_PIVOTED)
+    return found
+
+
+def from_separator(cone: Cone, w: list[float]) -> Recession | None:
+    """The same from any w with A w > 0, as floats."""
+    numerators, _ = integers([fmpq(*x.as_integer_ratio()) for x in w])
+    signs = cone.signs(numerators)
+    null = exact.null_space(fmpz_mat(0, cone.k), [])
+    return Recession(cone, primitive(numerators), {}, signs, null, []) if (signs > 0).all() else None
+
+
+# ---- in rational arithmetic -----------------------------------------------------------------------------------------
+
+
+def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
+    """The repeated alternative on a growing set of rows; always decides if all rows are in it, else unless it outgrows `most`."""
+    face = _Face(cone)
+    chosen = [int(i) for i in start]
+    while len(chosen) <= max(most, len(start)):
+        w: tuple[int, ...] = (0,) * cone.k
+        modulo, origin, sizes = quotient(cone, chosen, face.null)
+        if modulo:
+            answer = alternative([[fmpq(x) for x in row] for row in modulo])
+            if not isinstance(answer, Separator):
+                if not face.grow({origin[i]: fmpq(weight, sizes[i]) for i, weight in answer.weights.items()}):
+                    return None
+                continue
+            w = combined(face.null, answer.w)
+        signs = cone.signs(w)
+        wrong = np.flatnonzero((signs < 0) | ((signs == 0) & face.moved()))
+        if not len(wrong):
+            return Recession(cone, w, face.weights(signs), signs, face.null, face.pivots)
+        chosen.extend(int(i) for i in np.setdiff1d(wrong, chosen)[: max(2, cone.k)])
+    return None
+
+
+class _Face:
+    """A balance p of some rows, the null space of their span, and how both grow."""
+
+    def __init__(self, cone: Cone) -> None:
+        self.cone = cone
+        self.p: dict[int, Any] = {}  # for the rows divided by their powers of two
+        self.exponents: dict[int, int] = {}
+        self.basis: list[int] = []
+        self.pivots: list[int] = []
+        self.null = exact.null_space(fmpz_mat(0, cone.k), [])
+
+    def grow(self, extra: dict[int, Any]) -> bool:
+        """Join positive weights whose combination lies in the span so far: subtract its coordinates, and add p often enough."""
+        M, exponents = self.cone.rows([*extra])
+        v = [sum((extra[i] * fmpq(M[r, j]) for r, i in enumerate(extra)), fmpq(0)) for j in range(self.cone.k)]
+        if self.basis:
+            coordinates = in_rows(self.cone.rows(self.basis)[0], v)
+            if coordinates is None:
+                return False
+            c = dict(zip(self.basis, coordinates, strict=True))
+            times = max([1, *(int((c[i] / self.p[i]).floor()) + 1 for i in c)])
+            self.p = {i: times * weight - c.get(i, fmpq(0)) for i, weight in self.p.items()}
+        elif any(v):
+            return False
+        self.p.update(extra)
+        self.exponents.update(zip(extra, exponents, strict=True))
+        rows = [*self.p]
+        M, _ = self.cone.rows(rows)
+        before = len(self.basis)
+        self.basis = [rows[i] for i in exact.pivots(M.transpose())]
+        B, _ = self.cone.rows(self.basis)
+        self.pivots = exact.pivots(B)
+        self.null = exact.null_space(B, self.pivots)
+        return len(self.basis) > before and all(weight > 0 for weight in self.p.values())
+
+    def moved(self) -> Array:
+        """Which rows are outside the span."""
+        outside: Array = np.zeros(self.cone.problem.X.n, dtype=bool)
+        for v in columns_of(self.null):
+            outside |= self.cone.signs(v) != 0
+        return outside
+
+    def weights(self, signs: Array) -> dict[int, int]:
+        """p for the rows as they are; where only zero rows are left over, one of them."""
+        if not self.p and not signs.all():
+            return {int(np.argmin(np.abs(signs))): 1}
+        return whole_weights(self.p, self.exponents)
+
+
+# ---- guessed in floats, completed exactly ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What floats say: w (for the scaled columns), some rows of Z that span it, and the first of them that are independent."""
+
+    w: Array
+    on_plane: Array
+    independent: int
+
+
+def by_program(cone: Cone) -> Split | None:
+    """The split from linear programs over a growing set of rows; None if it does not settle."""
+    F, _, _ = cone.floats
+    rng = np.random.default_rng(0)
+    # equal rows, told by their product with a random vector, are needed once
+    _, where = np.unique(F @ rng.uniform(1, 2, cone.k), return_index=True)
+    F = F[where]
+    n, k = F.shape
+    start = max(200, 3 * k)
+    rows = np.arange(n) if n <= start else np.sort(rng.choice(n, start, replace=False))
+    for _ in range(ROUNDS):
+        answer = _program(F[rows])
+        if answer is None:
+            return None
+        w, strict = answer
+        s = F @ w
+        s[rows] = np.inf
+        more = np.flatnonzero(s < -NEAR_ZERO)
+        if not len(more):  # w is right about all rows; are those on its plane in the span of those that are known to stay there?
+            plane, near = rows[~strict], np.flatnonzero(s <= NEAR_ZERO)
+            span, order = _span(dense(F[plane]))
+            part = dense(F[near])
+            more = near[np.abs(part - (part @ span) @ span.T).max(axis=1, initial=0.0) > SAME_SPAN]
+            if not len(more):
+                return Split(w, where[plane[order]], span.shape[1])
+        rows = np.union1d(rows, more[np.argsort(s[more], kind="stable")[: max(100, k)]])
+    return None
+
+
+def _program(F: Any) -> tuple[Array, Array] | None:
+    """max Σt, F w ≥ t, 0 ≤ t ≤ 1: w, and which t are 1."""
+    from scipy.optimize import linprog
+
+    m, k = F.shape
+    block = sp.hstack([sp.csr_array(-F), sp.eye_array(m)], format="csr")
+    bounds = np.vstack([np.tile([-np.inf, np.inf], (k, 1)), np.tile([0.0, 1.0], (m, 1))])
+    answer = linprog(np.r_[np.zeros(k), -np.ones(m)], A_ub=block, b_ub=np.zeros(m), bounds=bounds, method="highs")
+    return None if answer.x is None else (answer.x[:k], answer.x[k:] > 0.5)
+
+
+def _span(rows: Array) -> tuple[Array, Array]:
+    """An orthonormal basis of the span of the rows (as columns), and the rows reordered with as many independent ones first."""
+    from scipy.linalg import qr
+
+    if not len(rows):
+        return np.zeros((rows.shape[1], 0)), np.arange(0)
+    Q, R, order = qr(rows.T, mode="economic", pivoting=True)
+    size = np.abs(np.diag(R))
+    rank = int(np.count_nonzero(size > SAME_SPAN * max(float(size[0]), SAME_SPAN)))
+    return Q[:, :rank], order
+
+
+def completed(cone: Cone, split: Split) -> Recession | None:
+    """Exact p and w from the split, or None: p is solved for on independent rows, given short weights on the others."""
+    independent = [int(i) for i in split.on_plane[: split.independent]]
+    B, exponents = cone.rows(independent)
+    columns = exact.pivots(B)
+    if len(columns) < len(independent):
+        return None
+    null = exact.null_space(B, columns)
+    p = _balance(cone, split, B, dict(zip(independent, exponents, strict=True)))
+    if p is None:
+        return None
+    if not null.ncols():
+        w = (0,) * cone.k
+        return Recession(cone, w, p, np.zeros(cone.problem.X.n, dtype=np.int8), null, columns)
+    outside: Array | None = None
+    for w in rational(cone, split.w, null, columns):
+        signs = cone.signs(w)
+        if (signs >= 0).all():
+            if outside is None:  # strict must be all rows outside the span
+                outside = _outside(cone, null, signs)
+            if (signs[outside] > 0).all():
+                p = p or {int(i): 1 for i in np.flatnonzero(signs == 0)[:1]}  # zero rows are all that is left
+                return Recession(cone, w, p, signs, null, columns)
+    return None
+
+
+def _outside(cone: Cone, null: Any, signs: Array) -> Array:
+    """Which rows are outside the span of the balance; those that are strict are in any case."""
+    outside: Array = signs > 0
+    for v in columns_of(null):
+        rest = np.flatnonzero(~outside)
+        found = exact.score_signs(cone.problem.X, *exact.split(cone.whole(v), cone.intercept), cone.problem.signs, rest)
+        outside[rest] |= found[rest] != 0
+    return outside
+
+
+def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dict[int, int] | None:
+    """Positive integer weights on the independent rows and few others."""
+    if not exponents:
+        return {}
+    F, e, _ = cone.floats
+    plane = split.on_plane
+    weights = _few_weights(dense(F[plane]), len(exponents))
+    if weights is None:
+        return None
+    others = [i for i in range(len(exponents), len(plane)) if weights[i] > SAME_SPAN]
+    M, more = cone.rows([int(plane[i]) for i in others])
+    exponents = exponents | {int(plane[i]): m for i, m in zip(others, more, strict=True)}
+    for digits in DIGITS[2:]:
+        # short weights for rows of size about 1, carried over to the integer rows
+        p = {}
+        for i, m in zip(others, more, strict=True):
+            shift = m - int(e[plane[i]])
+            weight = fmpq(max(1, round(float(weights[i]) * 2**digits)))
+            p[int(plane[i])] = weight * 2**shift if shift >= 0 else weight / 2**-shift
+        v = [sum((p[int(plane[i])] * fmpq(M[r, j]) for r, i in enumerate(others)), fmpq(0)) for j in range(cone.k)]
+        c = in_rows(B, [-x for x in v])
+        if c is None:
+            return None
+        if all(x > 0 for x in c):
+            p.update(zip([int(i) for i in plane[: len(c)]], c, strict=True))
+            return whole_weights(p, exponents)
+    return None
+
+
+def _few_weights(F: Array, independent: int) -> Array | None:
+    """p ≥ 0 with Fᵀp = 0, at least 1 on the independent rows, which come first, and not 0 on at most as many others: a vertex."""
+    from scipy.optimize import linprog
+
+    m = len(F)
+    lower = np.r_[np.ones(independent), np.zeros(m - independent)]
+    # uneven costs, so that the vertex is unique; the equations are those of an orthonormal basis: none is redundant
+    costs = np.random.default_rng(1).uniform(1, 2, m)
+    span, _ = _span(F)
+    bounds = np.c_[lower, np.full(m, np.inf)]
+    answer = linprog(costs, A_eq=(F @ span).T, b_eq=np.zeros(span.shape[1]), bounds=bounds, method="highs")
+    return None if answer.x is None else answer.x

@@ -1,0 +1,293 @@
+"""`diagnose`: do the estimates of a logistic regression exist? Complete or quasi-complete separation, or overlap, with proof."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from gordan.certificates import Certificate
+from gordan.certificates.exact import split
+from gordan.certificates.problem import Problem, check_intercept
+from gordan.certificates.verify import check
+from gordan.rows import column_names
+from gordan.solve import coefficients, cone, recession
+from gordan.verdicts.separate import separate
+
+Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
+INTERCEPT = "(intercept)"
+# Names shown of a longer list.
+MOST_SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What the maximum-likelihood estimates of a logistic regression do on this data, and the proof.
+
+    Attributes
+    ----------
+    kind
+        "complete": some plane has every row strictly on its side. "quasi-complete": no such plane, but one with every row on its
+        side or on the plane, and not all on it. "overlap": neither, so that the estimates exist. "undecided": not proved.
+    columns
+        the behaviour of each coefficient, by name ("(intercept)" for the constant): 0 finite, +1 or -1 infinite with that sign,
+        None infinite with undetermined sign: the likelihood increases along directions of both signs. A coefficient
+        that is in `dependent` or `open` is left out.
+    rows
+        positions of the rows that are strictly separated: all of them, some, or none. No weak separator is strict on any other.
+    direction
+        integers by name, along which the likelihood increases for ever: in the relative interior of the recession cone, that
+        is, strict on all of `rows`. None if there is none, or none was found.
+    dependent
+        columns that are linear combinations of those before them (the constant comes first), exactly; they are left
+        out of the model, as `glm` of R does. None if that was not examined.
+    open
+        names of coefficients whose behaviour was not decided.
+    seconds
+        the time it took.
+    """
+
+    kind: Kind
+    columns: dict[str, int | None]
+    rows: tuple[int, ...]
+    direction: dict[str, int] | None
+    dependent: tuple[str, ...] | None
+    open: tuple[str, ...]
+    seconds: float
+    _certificate: Certificate | None = field(repr=False)
+    _problem: Problem = field(repr=False)
+
+    @property
+    def proved(self) -> bool:
+        """Whether the checker accepted the kind; False only for "undecided"."""
+        return self.kind != "undecided"
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The certificate of the kind, bound to the data by its hash (computed on first access).
+
+        A separator if complete; "quasi-separation"; "overlap". Where the kind is undecided it is what was proved on the way: a
+        witness that the separation is not complete, or None.
+        """
+        if self._certificate is None:
+            return None
+        return replace(self._certificate, data_hash=self._problem.hash(self._certificate.intercept))
+
+    def __repr__(self) -> str:
+        return "\n".join(_story(self))
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in _story(self))
+
+
+def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
+    """Decide whether the maximum-likelihood estimates of a logistic regression of y on X exist, with proof.
+
+    With rows A_i = y_i (x_i, 1) the likelihood increases for ever along w if A w ≥ 0 and A w ≠ 0. The separation is complete if
+    A w > 0 for some w, else quasi-complete if there is such a w, and the data overlaps if there is none; just then the estimates
+    exist (Albert and Anderson 1984). What is said is about the numbers as stored, without any tolerance: the kind and the rows
+    are what the certificate proves; dependent columns and the signs of coefficients are decided in exact arithmetic, too, but
+    the certificate does not carry their proofs. Ctrl-C ends the search; what was proved by then is returned.
+
+    Parameters
+    ----------
+    X, y
+        data; X dense, sparse or a data frame, whose column names are then used (x0, x1, … otherwise); y two labels of any kind,
+        the second of which in sorted order is the event.
+    intercept
+        "free" or "penalized" (the same here: a constant is in the model), or "none".
+
+    Examples
+    --------
+    >>> import gordan
+    >>> found = gordan.diagnose([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1])
+    >>> found.kind, found.columns, found.rows
+    ('quasi-complete', {'x0': 0, 'x1': 1, '(intercept)': 0}, (3, 4))
+    >>> bool(gordan.verify(found.certificate, [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1]))
+    True
+    """
+    check_intercept(intercept)
+    started = time.perf_counter()
+    problem = Problem.of(X, y)
+    problem.require_finite()
+    inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept))
+    try:
+        inquiry.examine_rank()
+        inquiry.examine_kind(X, y)
+        inquiry.examine_columns()
+    except KeyboardInterrupt:
+        pass
+    return inquiry.diagnosis(started)
+
+
+def _names(given: Sequence[str] | None, d: int, intercept: str) -> list[str]:
+    """A name for each column of [X, 1], no two the same: a name that comes again is followed by its position."""
+    names: list[str] = [] if intercept == "none" else [INTERCEPT]
+    for j, name in enumerate(given or [f"x{j}" for j in range(d)]):
+        names.append(f"{name} [{j}]" if name in names else name)
+    return names if intercept == "none" else [*names[1:], names[0]]
+
+
+@dataclass
+class _Inquiry:
+    """What has been found out so far about one problem."""
+
+    problem: Problem
+    intercept: Any
+    names: list[str]
+    independent: tuple[int, ...] | None = None
+    proof: Certificate | None = None
+    found: recession.Recession | None = None
+    signs: dict[int, int | None] = field(default_factory=dict)
+
+    def examine_rank(self) -> None:
+        """Which columns are independent."""
+        self.independent = cone.independent_columns(self.problem, self.intercept)
+
+    def examine_kind(self, X: Any, y: Any) -> None:
+        """Find the recession cone and prove what it is; where that fails, at least whether the separation is complete."""
+        everything = tuple(range(len(self.names)))
+        inside = cone.Cone(self.problem, self.intercept, everything if self.independent is None else self.independent)
+        found = recession.find(inside)
+        if found is not None and self._proves(found):
+            if not found.null.ncols():  # the rows of the proof have full rank
+                self.independent = inside.columns
+            return
+        verdict = separate(X, y, intercept=self.intercept)
+        if verdict.separable is not None:
+            self.proof = verdict._certificate
+        if verdict.separable and verdict.w is not None:
+            if found is None and self.independent == everything:
+                found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
+            self.found = found
+
+    def _proves(self, found: recession.Recession) -> bool:
+        whole = found.cone.whole(found.w)
+        w, b = split(whole, self.intercept)
+        about = (self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
+        if found.kind == "overlap":
+            proposal = Certificate("overlap", *about, rows=tuple(found.p), weights=tuple(found.p.values()))
+        elif found.kind == "quasi-complete":
+            proposal = Certificate("quasi-separation", *about, tuple(w), b, tuple(found.p), tuple(found.p.values()))
+        else:
+            floats = _nearest([*w, b])
+            proposal = Certificate("separator", *about, tuple(floats[:-1]), floats[-1])
+        if not check(proposal, self.problem):
+            return False
+        self.proof, self.found = proposal, found
+        return True
+
+    def examine_columns(self) -> None:
+        """The behaviour of each coefficient that is in the model."""
+        if self.found is not None and self.independent is not None:
+            for j, sign in coefficients.coordinate_signs(self.found):
+                self.signs[self.independent[j]] = sign
+
+    def diagnosis(self, started: float) -> Diagnosis:
+        """The answer that follows from what was found."""
+        proof = self.proof
+        kinds: dict[str | None, Kind] = {"separator": "complete", "quasi-separation": "quasi-complete", "overlap": "overlap"}
+        kind = kinds.get(None if proof is None else proof.kind, "undecided")
+        strict: tuple[int, ...] = ()
+        direction = None
+        if kind == "complete":
+            strict = tuple(range(self.problem.X.n))
+        if kind in ("complete", "quasi-complete") and self.found is not None:
+            strict = tuple(np.flatnonzero(self.found.signs > 0).tolist())
+            direction = dict(zip(self.names, self.found.cone.whole(self.found.w), strict=True))
+        inside = set(range(len(self.names)) if self.independent is None else self.independent)
+        return Diagnosis(
+            kind=kind,
+            columns={name: self.signs[j] for j, name in enumerate(self.names) if j in self.signs},
+            rows=strict,
+            direction=direction,
+            dependent=None if self.independent is None else tuple(name for j, name in enumerate(self.names) if j not in inside),
+            open=tuple(name for j, name in enumerate(self.names) if j in inside and j not in self.signs),
+            seconds=time.perf_counter() - started,
+            _certificate=proof,
+            _problem=self.problem,
+        )
+
+
+def _nearest(w: Sequence[int]) -> list[float]:
+    """w divided by a power of two and rounded; as it is where floats hold it."""
+    bits = max(abs(x).bit_length() for x in w)
+    return [float(x) for x in w] if bits <= 1000 else [x / 2**bits for x in w]
+
+
+# ---- telling --------------------------------------------------------------------------------------------------------
+
+
+def _story(d: Diagnosis) -> list[str]:
+    lines = []
+    if d.dependent:
+        verb = "is a linear combination" if len(d.dependent) == 1 else "are linear combinations"
+        lines.append(f"X is rank-deficient: {_listed(d.dependent)} {verb} of the other columns; what follows is without.")
+    return [*lines, _kind_told(d), *filter(None, (_columns_told(d), _advice(d)))]
+
+
+def _kind_told(d: Diagnosis) -> str:
+    n = d._problem.X.n
+    if d.kind == "complete":
+        return (
+            f"Complete separation (proved): a plane has all {n} rows strictly on the right side. "
+            "The maximum-likelihood estimates of a logistic regression do not exist."
+        )
+    if d.kind == "quasi-complete":
+        return (
+            f"Quasi-complete separation (proved): a plane has {len(d.rows)} of {n} rows strictly on the right side and the other "
+            f"{n - len(d.rows)} on it; no plane does better. "
+            "The maximum-likelihood estimates of a logistic regression do not exist."
+        )
+    if d.kind == "overlap":
+        unique = "" if d.dependent is None else " and are unique"
+        told = "Overlap (proved): no plane separates the classes, not even weakly. The maximum-likelihood estimates exist"
+        return f"{told}{unique}."
+    if d._certificate is not None:
+        return "Undecided: the separation is not complete (proved); whether it is quasi-complete is open."
+    return "Undecided: nothing was proved about separation."
+
+
+def _columns_told(d: Diagnosis) -> str:
+    if d.kind in ("overlap", "undecided"):
+        return ""
+    behaviour = {
+        "go to +∞": [name for name, sign in d.columns.items() if sign == 1],
+        "go to -∞": [name for name, sign in d.columns.items() if sign == -1],
+        "are infinite, sign undetermined": [name for name, sign in d.columns.items() if sign is None],
+        "stay finite": [name for name, sign in d.columns.items() if sign == 0],
+        "were not decided": [*d.open],
+    }
+    told = [f"{_listed(names)} {what if len(names) > 1 else _singular(what)}" for what, names in behaviour.items() if names]
+    return f"Coefficients: {'; '.join(told)}." if told else ""
+
+
+def _singular(what: str) -> str:
+    verb, _, rest = what.partition(" ")
+    one = {"go": "goes", "are": "is", "stay": "stays", "were": "was"}[verb]
+    return f"{one} {rest}"
+
+
+def _advice(d: Diagnosis) -> str:
+    if d.kind == "overlap":
+        return "Next: fit as usual."
+    if d.kind == "undecided":
+        return "Next: try fewer columns, or rows without duplicates."
+    infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT]
+    drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
+    return (
+        "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood gives finite estimates; "
+        f"exact or profile-likelihood methods give tests; or {drop}, if it says nothing but the outcome."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [*names[:MOST_SHOWN]]
+    if len(names) > MOST_SHOWN:
+        return f"{', '.join(shown)} and {len(names) - MOST_SHOWN} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
