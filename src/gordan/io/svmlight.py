@@ -1,0 +1,160 @@
+"""svmlight (libsvm) text: `label index:value index:value … # comment`, indices rising, zeros left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
+from gordan.io.text import Text
+
+MOST_INDEX = 2**31 - 1  # as in LIBSVM; a larger one is a damaged line, and w would not fit
+ROWS = 1 << 15  # per call of the scanner
+
+
+def read_svmlight(path: Path, wanted: Wanted) -> Table:
+    """The table in an svmlight file; X is CSR, and every value is stored, explicit zeros too."""
+    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
+        raise InputError(f"{path} is svmlight: the label comes first and columns have no names; leave out label= and names")
+    with Text(path) as text:
+        entries = _Entries(text, _labelled(text, wanted))
+        while text.more():
+            if text.short or not entries.scan():
+                entries.parse()
+    X, labels = entries.matrix(wanted.features), entries.labels
+    return Table(X, labels.array(path) if entries.labelled else None, None, path)
+
+
+def _labelled(text: Text, wanted: Wanted) -> bool:
+    """Whether lines start with a label, seen from the first that says something."""
+    place = text.at
+    while place < len(text.block):
+        end = text.block.index(b"\n", place) + 1
+        tokens = text.block[place:end].partition(b"#")[0].split()
+        if tokens:
+            found = b":" not in tokens[0]
+            if wanted.labelled is not None and found != wanted.labelled:
+                where = f"{text.path}, line {text.line_at(place)}"
+                raise InputError(f"{where}: it starts with {'a' if found else 'no'} label; " + ASK[found])
+            return found
+        place = end
+    return wanted.labelled is not False
+
+
+ASK = {True: "pass labelled=True or None to read it", False: "put one in front, or pass labelled=False for a file without labels"}
+
+
+class _Entries:
+    """The entries read so far, in parts."""
+
+    def __init__(self, text: Text, labelled: bool) -> None:
+        self.text, self.labelled, self.labels = text, labelled, Labels()
+        self._indices: list[Array] = []
+        self._values: list[Array] = []
+        self._counts: list[Array] = []
+        self._last_line = text.line
+        self._scratch: list[Array] = []
+
+    def scan(self) -> bool:
+        """Take plain lines of the block at full speed; False if the next line is none."""
+        from gordan.io import scan
+
+        text, block = self.text, self.text.block
+        if not self._scratch or len(self._scratch[0]) < len(block) // 4 + 2:
+            self._scratch = [np.empty(len(block) // 4 + 2, kind) for kind in (np.int64, np.float64)]
+            self._scratch += [np.empty(ROWS, np.int64) for _ in range(4)]
+        indices, values, ends, label_at, label_to, lines = self._scratch
+        scanner: Any = scan.scan_svmlight
+        state, text.at, text.line, rows, count = scanner(
+            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, *self._scratch
+        )
+        self._indices.append(indices[:count].astype(np.int32))
+        self._values.append(values[:count].copy())
+        self._counts.append(np.diff(ends[:rows], prepend=0))
+        if self.labelled:
+            self.labels.add(block, label_at[:rows], label_to[:rows], lines[:rows])
+        return bool(state != scan.STOPPED)
+
+    def parse(self) -> None:
+        """Take one line in Python, or refuse it."""
+        text = self.text
+        line = text.line
+        try:
+            parsed = parse_line(next(text.lines()), self.labelled)
+        except ValueError as error:
+            raise InputError(f"{text.path}, line {line}: {error}") from None
+        if parsed is None:
+            return
+        label, indices, values = parsed
+        self._indices.append(np.array(indices, np.int32))
+        self._values.append(np.array(values, np.float64))
+        self._counts.append(np.array([len(indices)]))
+        if self.labelled:
+            self.labels.add(label, np.array([0]), np.array([len(label)]), np.array([line]))
+
+    def matrix(self, features: Any) -> Any:
+        """The CSR matrix. Columns count from 1, unless an index 0 occurs."""
+        path = self.text.path
+        counts = np.concatenate([np.empty(0, np.int64), *self._counts])
+        if not len(counts):
+            raise InputError(f"{path} is empty: it has no rows")
+        indices, values = np.concatenate(self._indices), np.concatenate(self._values)
+        self._indices, self._values = [], []
+        if not (len(indices) and indices.min() == 0):
+            indices -= 1
+        width = int(indices.max()) + 1 if len(indices) else 0
+        if features is None:
+            features = width
+            if not width:
+                raise InputError(f"{path} has no entries, so its number of columns is not known; pass features=")
+        elif width > features:
+            row = int(np.searchsorted(np.cumsum(counts), np.argmax(indices), side="right"))
+            raise InputError(f"{path} has {width} columns (row {row} has the last of them), where {features} features are wanted")
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        if len(values) < 2**31:
+            indptr = indptr.astype(np.int32)
+        return sp.csr_array((values, indices, indptr), shape=(len(counts), features))
+
+
+def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[float]] | None:
+    """Label, indices and values of one line; None if it is blank or a comment; a ValueError says what is wrong with it."""
+    if b"\r" in line.rstrip(b"\r\n"):
+        raise ValueError("there is a carriage return inside the line; end lines with a newline")
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    label = tokens.pop(0) if labelled else b""
+    if b":" in label:
+        raise ValueError(f"it has no label, only {_shown(label)} and so on; earlier lines have one")
+    indices: list[int] = []
+    values: list[float] = []
+    for token in tokens:
+        before, colon, after = token.partition(b":")
+        if before == b"qid" and after.lstrip(b"-").isdigit():
+            continue
+        if not colon:
+            hint = "" if labelled or indices else "; earlier lines have no label"
+            raise ValueError(f"{_shown(token)} is not index:value{hint}")
+        if not before.isdigit() or len(before) > 12:
+            raise ValueError(
+                f"{_shown(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)"
+            )
+        index, value = int(before), number(after)
+        if index > MOST_INDEX:
+            raise ValueError(f"index {index} is too large; the largest possible is {MOST_INDEX}")
+        if indices and index <= indices[-1]:
+            raise ValueError(f"index {index} comes after {indices[-1]}; indices must rise along the line")
+        if value is None or value - value != 0:  # inf - inf is nan
+            raise ValueError(f"the value of index {index} {why_not_finite(after)}")
+        indices.append(index)
+        values.append(value)
+    return label, indices, values
+
+
+def _shown(token: bytes) -> str:
+    return repr(token[:40].decode(errors="replace"))
