@@ -12,7 +12,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
-from gordan.io.text import Text
+from gordan.io.text import Text, take_rows
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
 LABEL, UNUSED = -1, -2
@@ -22,9 +22,7 @@ def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Table:
     """The table in a CSV (delimiter ",") or TSV ("\\t") file; X is dense float64."""
     with Text(path) as text:
         cells = _Cells(text, wanted, delimiter)
-        while text.more():
-            if text.short or not cells.scan():
-                cells.parse()
+        take_rows(text, cells.scan, cells.parse)
     X = cells.matrix()
     return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path)
 
@@ -36,60 +34,73 @@ class _Cells:
         self.text, self.delimiter, self.labels = text, delimiter, Labels()
         self._parts: list[Array] = []
         self._records = csv.reader(self._decoded(), delimiter=delimiter, strict=True)
-        self.header = self._next_record()
-        while self.header == []:
-            self.header = self._next_record()
-        if self.header is None:
+        header = self._next_record()
+        while header == []:  # blank lines
+            header = self._next_record()
+        if header is None:
             raise InputError(f"{text.path} is empty; a header and rows are needed")
+        self.header = header
         self._check_header()
-        at, chosen = wanted.columns(len(self.header), self.header, text.path)
-        self.labelled, self.width = at is not None, len(chosen)
-        self.names = tuple(self.header[j] for j in chosen)
-        self.roles = np.full(len(self.header), UNUSED, np.int64)
-        self.roles[chosen] = np.arange(len(chosen))
-        if at is not None:
-            self.roles[at] = LABEL
-        if len(set(chosen)) < len(chosen):
-            raise InputError(f"features names a column of {text.path} twice")
+        self.label_at, self.chosen = wanted.columns(len(header), header, text.path)
+        self.labelled, self.width = self.label_at is not None, len(self.chosen)
+        self.names = tuple(header[j] for j in self.chosen)
+        self.roles = np.full(len(header), UNUSED, np.int64)
+        self.roles[self.chosen] = np.arange(self.width)
+        if self.label_at is not None:
+            self.roles[self.label_at] = LABEL
         self._scratch: list[Array] = []
 
-    def scan(self) -> bool:
-        """Take plain lines of the block at full speed; False if the next line is none."""
+    def scan(self) -> tuple[bool, int]:
+        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
         from gordan.io import scan
 
         if not self._scratch:
             most = max(1, ENTRIES // self.width)
-            self._scratch = [np.empty((most, self.width))] + [np.empty(most, np.int64) for _ in range(3)]
+            self._scratch = [np.empty((most, self.width)), np.empty(most, np.int64), np.empty((scan.LABELS, 3), np.int64)]
         text, block = self.text, self.text.block
-        X, label_at, label_to, lines = self._scratch
+        X, which, labels = self._scratch
         scanner: Any = scan.scan_table
-        state, text.at, text.line, rows = scanner(
+        state, text.at, text.line, rows, distinct = scanner(
             np.frombuffer(block, np.uint8), text.at, text.line, ord(self.delimiter), self.roles, *self._scratch
         )
         self._parts.append(X[:rows].copy())
         if self.labelled:
-            self.labels.add(block, label_at[:rows], label_to[:rows], lines[:rows])
-        return bool(state != scan.STOPPED)
+            found = labels[:distinct].tolist()
+            self.labels.add([block[start:end] for start, end, _ in found], [line for *_, line in found], which[:rows])
+        return state == scan.STOPPED, rows
 
-    def parse(self) -> None:
-        """Take one record in Python, or refuse it."""
-        line, path = self.text.line, self.text.path
-        record = self._next_record()
-        if record is None or (record == [] and len(self.roles) > 1):
-            return  # a blank line
-        if record != [] and len(record) != len(self.roles):
+    def parse(self, most: int) -> None:
+        """Take that many records in Python, or refuse one."""
+        rows: list[list[float]] = []
+        texts: list[bytes] = []
+        lines: list[int] = []
+        for _ in range(most):
+            line = self.text.line
+            record = self._next_record()
+            if record is None:
+                break
+            if record or len(self.roles) == 1:  # else it is a blank line
+                row, label = self._parsed(record or [""], line)
+                rows.append(row)
+                texts.append(label)
+                lines.append(line)
+        self._parts.append(np.array(rows, dtype=np.float64).reshape(len(rows), self.width))
+        if self.labelled:
+            self.labels.add(texts, lines, np.arange(len(texts)))
+
+    def _parsed(self, record: list[str], line: int) -> tuple[list[float], bytes]:
+        """The features and the label of one record."""
+        path = self.text.path
+        if len(record) != len(self.roles):
             raise InputError(f"{path}, line {line}: it has {len(record)} fields, where the header has {len(self.roles)}")
-        row = np.empty((1, self.width))
-        for j, cell in enumerate(record or [""]):
-            role, content = int(self.roles[j]), cell.encode()
-            if role == LABEL:
-                self.labels.add(content, np.array([0]), np.array([len(content)]), np.array([line]))
-            elif role >= 0:
-                value = number(content)
-                if value is None or value - value != 0:  # inf - inf is nan
-                    raise InputError(f"{path}, line {line}, column {self._told(j)}: the cell {why_not_finite(content)}")
-                row[0, role] = value
-        self._parts.append(row)
+        row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
+        for j in self.chosen:
+            value = number(record[j].encode())
+            if value is None or value - value != 0:  # inf - inf is nan
+                where = f"{path}, line {line}, column {j} ({self.header[j][:40]!r})"
+                raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}")
+            row.append(value)
+        return row, label
 
     def matrix(self) -> Array:
         """X."""
@@ -100,16 +111,12 @@ class _Cells:
         return X
 
     def _check_header(self) -> None:
-        names, path = self.header or [], self.text.path
+        names, path = self.header, self.text.path
         counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas names columns
         if names not in counted and all(number(name.encode()) is not None for name in names):
             raise InputError(f"{path} has no header: line 1 is all numbers; put the names of the columns there")
         if len(names) == 1 and ";" in names[0]:
             raise InputError(f"{path} is separated by semicolons; save it with {self.delimiter!r} between the columns")
-
-    def _told(self, j: int) -> str:
-        names = self.header or []
-        return f"{j} ({names[j][:40]!r})"
 
     def _decoded(self) -> Iterator[str]:
         for line in self.text.lines():

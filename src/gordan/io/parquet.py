@@ -29,9 +29,9 @@ def read_parquet(path: Path, wanted: Wanted) -> Table:
                 raise InputError(f"{part} has other columns than {parts[0]}: {', '.join(map(repr, file.names[:8]))}")
             at, chosen = columns
             for batch in file.batches([*chosen, *([] if at is None else [at])]):
-                X.append(batch.features(len(chosen)))
+                X.append(file.features(batch[: len(chosen)]))
                 if at is not None:
-                    y.append(batch.labels(len(chosen)))
+                    y.append(file.labels(batch[-1][1]))
     if names is None or columns is None or not sum(map(len, X)):
         raise InputError(f"{path} has no rows")
     matrix, picked = np.concatenate(X), tuple(names[j] for j in columns[1])
@@ -56,13 +56,9 @@ class _Parquet:
         self._arrow, self._path = pyarrow, path
         self._raw = path.open("rb")
         try:
-            size = self._raw.seek(0, 2)
-            if not size:
+            if not self._raw.seek(0, 2):
                 raise InputError(f"{path} is empty")
             self._file = self._guarded(lambda: pyarrow.parquet.ParquetFile(self._raw))
-            stated = self._guarded(self._stated_size)
-            if stated > size:
-                raise InputError(f"{path} is damaged: it has {size} bytes, where its footer says {stated}")
             self.names: list[str] = list(self._guarded(lambda: self._file.schema_arrow.names))
         except BaseException:
             self._raw.close()
@@ -75,7 +71,7 @@ class _Parquet:
         self._raw.close()
 
     def batches(self, positions: list[int]) -> Any:
-        """The rows, column k of a batch being the one at positions[k], a batch at a time."""
+        """The rows, some at a time: (name, Arrow array) for each of the columns at `positions`."""
         if len(set(self.names)) < len(self.names):
             raise InputError(f"{self._path} has two columns of the same name; rename one")
         names = [self.names[j] for j in positions]
@@ -85,16 +81,29 @@ class _Parquet:
         batches = self._guarded(lambda: self._file.iter_batches(batch_size=ROWS, columns=names))
         while (batch := self._guarded(lambda: next(batches, None))) is not None:
             arrays = [batch.column(batch.schema.get_field_index(name)) for name in names]
-            for name, array in zip(names, arrays, strict=True):
+            pairs = list(zip(names, arrays, strict=True))
+            for name, array in pairs:
                 if array.null_count:
                     row = done + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
                     where = f"{self._path}, row {row} (from 0), column {name!r}"
                     raise InputError(f"{where}: the value is missing; fill or drop missing values first")
-            yield _Batch(arrays, names, done, self)
+            yield pairs
             done += batch.num_rows
 
-    def guarded_cast(self, array: Any, where: str) -> Any:
-        """`array` as float64, exactly."""
+    def features(self, columns: list[tuple[str, Any]]) -> Array:
+        """These columns as one float64 matrix, exactly."""
+        X = np.empty((len(columns[0][1]), len(columns)))
+        for k, (name, array) in enumerate(columns):
+            X[:, k] = self._guarded(self._as_float64(array, f"{self._path}, column {name!r}").to_numpy)
+        return X
+
+    def labels(self, array: Any) -> Array:
+        """A column as labels."""
+        plain = self._guarded(array.dictionary_decode) if hasattr(array, "dictionary_decode") else array
+        y: Array = self._guarded(lambda: plain.to_numpy(zero_copy_only=False))
+        return y.astype(np.str_) if y.dtype.kind == "O" and all(isinstance(label, str) for label in y) else y
+
+    def _as_float64(self, array: Any, where: str) -> Any:
         types, kind = self._arrow.types, array.type
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise InputError(f"{where} is of type {kind}; features must be numbers (leave it out with features=)")
@@ -112,11 +121,6 @@ class _Parquet:
                 f"column {name!r} of {self._path} is of type {kind}; numbers are needed (leave it out with features=)"
             )
 
-    def _stated_size(self) -> int:
-        footer = self._file.metadata
-        groups = (footer.row_group(k) for k in range(footer.num_row_groups))
-        return sum(group.column(j).total_compressed_size for group in groups for j in range(group.num_columns))
-
     def _guarded(self, step: Any) -> Any:
         arrow = self._arrow
         try:
@@ -127,29 +131,6 @@ class _Parquet:
             if error.errno is not None:
                 raise
             raise InputError(f"{self._path} is damaged or no Parquet file: {_line(error)}") from None
-
-
-class _Batch:
-    """Some rows of a file, from row `first` on, as Arrow columns."""
-
-    def __init__(self, arrays: list[Any], names: list[str], first: int, file: _Parquet) -> None:
-        self._arrays, self._names, self._file = arrays, names, file
-
-    def features(self, count: int) -> Array:
-        """The first `count` columns as float64."""
-        X = np.empty((len(self._arrays[0]), count))
-        for k in range(count):
-            where = f"{self._file._path}, column {self._names[k]!r}"
-            X[:, k] = self._file.guarded_cast(self._arrays[k], where).to_numpy(zero_copy_only=False)
-        return X
-
-    def labels(self, at: int) -> Array:
-        """Column `at` as labels."""
-        array = self._arrays[at]
-        if hasattr(array, "dictionary_decode"):
-            array = array.dictionary_decode()
-        y: Array = array.to_numpy(zero_copy_only=False)
-        return y.astype(np.str_) if y.dtype.kind == "O" and all(isinstance(label, str) for label in y) else y
 
 
 def _line(error: Exception) -> str:

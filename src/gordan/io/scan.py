@@ -172,26 +172,49 @@ def scan_number(text, p):
     return True, -value if negative else value, p
 
 
+# ---- labels ---------------------------------------------------------------------------------------------------------
+
+LABELS = 64  # distinct ones in one call of a scanner
+
+
+@compiled
+def _which(text, start, end, labels, count):
+    """The number of the label text[start:end] among the `count` so far, each a (start, end, line); `count` if it is new."""
+    for k in range(count):
+        if labels[k, 1] - labels[k, 0] == end - start:
+            same = True
+            for i in range(end - start):
+                if text[labels[k, 0] + i] != text[start + i]:
+                    same = False
+                    break
+            if same:
+                return k
+    return count
+
+
 # ---- svmlight -------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, label_at, label_to, lines):
-    """Rows of svmlight text from byte p on: (state, p, line, rows, entries). Indices as written; ends[i] is where row i ends."""
-    rows, entries, size = 0, 0, len(text)
+def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, which, labels):
+    """Rows of svmlight text from byte p on: (state, p, line, rows, entries, distinct labels).
+
+    Row i has the entries up to ends[i], indices as written, and the label labels[which[i]], a (start, end, line).
+    """
+    rows, entries, size, distinct = 0, 0, len(text), 0
     while p < size:
-        if rows == len(ends):
-            return FULL, p, line, rows, entries
+        if rows == len(ends) or distinct == len(labels):
+            return FULL, p, line, rows, entries, distinct
         start, first = p, entries
         while text[p] == 32 or text[p] == 9:
             p += 1
-        plain = True
-        if text[p] != 10 and text[p] != 35 and text[p] != 13:
+        plain, label_at, label_to = True, p, p
+        blank = text[p] == 10 or text[p] == 35 or text[p] == 13
+        if not blank:
             if labelled:
-                label_at[rows] = p
                 while text[p] > 32 and text[p] != 35 and text[p] != 58:
                     p += 1
-                label_to[rows] = p
+                label_to = p
                 plain = text[p] != 58 and text[p] != 35
             last = -1
             while plain:
@@ -216,67 +239,78 @@ def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, la
                 indices[entries] = index
                 values[entries] = value
                 entries += 1
-            lines[rows] = line
-            ends[rows] = entries
-            rows += 1
-        while plain and text[p] != 10 and text[p] != 13:  # a comment
-            p += 1
+        if plain and text[p] == 35:  # a comment
+            while text[p] != 10 and text[p] != 13:
+                p += 1
         if plain and text[p] == 13:
             p += 1
         if not plain or text[p] != 10:
-            rows -= 1 if rows > 0 and lines[rows - 1] == line else 0
-            return STOPPED, start, line, rows, first
+            return STOPPED, start, line, rows, first, distinct
+        if not blank:
+            k = _which(text, label_at, label_to, labels, distinct)
+            if k == distinct:
+                labels[k, 0], labels[k, 1], labels[k, 2] = label_at, label_to, line
+                distinct += 1
+            which[rows] = k
+            ends[rows] = entries
+            rows += 1
         p += 1
         line += 1
-    return DONE, p, line, rows, entries
+    return DONE, p, line, rows, entries, distinct
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def scan_table(text, p, line, delimiter, roles, X, label_at, label_to, lines):
-    """Rows of delimited text from byte p on: (state, p, line, rows). Field j is column roles[j] of X; -1 label, -2 unused."""
-    rows, size, width = 0, len(text), len(roles)
+def scan_table(text, p, line, delimiter, roles, X, which, labels):
+    """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
+
+    Field j of a row goes to column roles[j] of X; -1 is the label, -2 is not wanted. Row i has the label labels[which[i]].
+    """
+    rows, size, width, distinct = 0, len(text), len(roles), 0
     while p < size:
-        if rows == len(X):
-            return FULL, p, line, rows
-        start = p
+        if rows == len(X) or distinct == len(labels):
+            return FULL, p, line, rows, distinct
+        start, label_at, label_to = p, p, p
         for j in range(width):
             quoted = text[p] == 34
             if quoted:
                 p += 1
             role = roles[j]
             if role >= 0:
-                while text[p] == 32 and delimiter != 32:
+                while text[p] == 32:
                     p += 1
                 plain, value, p = scan_number(text, p)
                 if not plain:
-                    return STOPPED, start, line, rows
-                while text[p] == 32 and delimiter != 32:
+                    return STOPPED, start, line, rows, distinct
+                while text[p] == 32:
                     p += 1
                 X[rows, role] = value
             else:
-                label_from = p
+                begin = p
                 while text[p] != 34 and text[p] != 10 and text[p] != 13 and (quoted or text[p] != delimiter):
                     p += 1
                 if role == -1:
-                    label_at[rows] = label_from
-                    label_to[rows] = p
+                    label_at, label_to = begin, p
             if quoted:
                 if text[p] != 34:
-                    return STOPPED, start, line, rows
+                    return STOPPED, start, line, rows, distinct
                 p += 1
             if j < width - 1:
                 if text[p] != delimiter:
-                    return STOPPED, start, line, rows
+                    return STOPPED, start, line, rows, distinct
                 p += 1
         if text[p] == 13:
             p += 1
         if text[p] != 10:
-            return STOPPED, start, line, rows
-        p += 1
-        lines[rows] = line
-        line += 1
+            return STOPPED, start, line, rows, distinct
+        k = _which(text, label_at, label_to, labels, distinct)
+        if k == distinct:
+            labels[k, 0], labels[k, 1], labels[k, 2] = label_at, label_to, line
+            distinct += 1
+        which[rows] = k
         rows += 1
-    return DONE, p, line, rows
+        p += 1
+        line += 1
+    return DONE, p, line, rows, distinct

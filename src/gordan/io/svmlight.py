@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
-from gordan.io.text import Text
+from gordan.io.text import Text, take_rows
 
 MOST_INDEX = 2**31 - 1  # as in LIBSVM; a larger one is a damaged line, and w would not fit
 ROWS = 1 << 15  # per call of the scanner
@@ -23,9 +23,7 @@ def read_svmlight(path: Path, wanted: Wanted) -> Table:
         raise InputError(f"{path} is svmlight: the label comes first and columns have no names; leave out label= and names")
     with Text(path) as text:
         entries = _Entries(text, _labelled(text, wanted))
-        while text.more():
-            if text.short or not entries.scan():
-                entries.parse()
+        take_rows(text, entries.scan, entries.parse)
     X, labels = entries.matrix(wanted.features), entries.labels
     return Table(X, labels.array(path) if entries.labelled else None, None, path)
 
@@ -57,45 +55,56 @@ class _Entries:
         self._indices: list[Array] = []
         self._values: list[Array] = []
         self._counts: list[Array] = []
-        self._last_line = text.line
         self._scratch: list[Array] = []
 
-    def scan(self) -> bool:
-        """Take plain lines of the block at full speed; False if the next line is none."""
+    def scan(self) -> tuple[bool, int]:
+        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
         from gordan.io import scan
 
         text, block = self.text, self.text.block
-        if not self._scratch or len(self._scratch[0]) < len(block) // 4 + 2:
+        if not self._scratch or len(self._scratch[0]) < len(block) // 4 + 2:  # an entry has three letters and a space
             self._scratch = [np.empty(len(block) // 4 + 2, kind) for kind in (np.int64, np.float64)]
-            self._scratch += [np.empty(ROWS, np.int64) for _ in range(4)]
-        indices, values, ends, label_at, label_to, lines = self._scratch
+            self._scratch += [np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty((scan.LABELS, 3), np.int64)]
+        indices, values, ends, which, labels = self._scratch
         scanner: Any = scan.scan_svmlight
-        state, text.at, text.line, rows, count = scanner(
+        state, text.at, text.line, rows, count, distinct = scanner(
             np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, *self._scratch
         )
-        self._indices.append(indices[:count].astype(np.int32))
-        self._values.append(values[:count].copy())
-        self._counts.append(np.diff(ends[:rows], prepend=0))
-        if self.labelled:
-            self.labels.add(block, label_at[:rows], label_to[:rows], lines[:rows])
-        return bool(state != scan.STOPPED)
+        found, counts = labels[:distinct].tolist(), np.diff(ends[:rows], prepend=0)
+        texts, lines = [block[start:end] for start, end, _ in found], [line for *_, line in found]
+        self._add(indices[:count], values[:count], counts, texts, lines, which[:rows])
+        return state == scan.STOPPED, rows
 
-    def parse(self) -> None:
-        """Take one line in Python, or refuse it."""
-        text = self.text
-        line = text.line
-        try:
-            parsed = parse_line(next(text.lines()), self.labelled)
-        except ValueError as error:
-            raise InputError(f"{text.path}, line {line}: {error}") from None
-        if parsed is None:
-            return
-        label, indices, values = parsed
-        self._indices.append(np.array(indices, np.int32))
-        self._values.append(np.array(values, np.float64))
-        self._counts.append(np.array([len(indices)]))
+    def parse(self, most: int) -> None:
+        """Take that many lines in Python, or refuse one."""
+        text, lines = self.text, self.text.lines()
+        indices: list[int] = []
+        values: list[float] = []
+        counts: list[int] = []
+        texts: list[bytes] = []
+        numbers: list[int] = []
+        for _ in range(most):
+            number, line = text.line, next(lines, None)
+            if line is None:
+                break
+            try:
+                parsed = parse_line(line, self.labelled)
+            except ValueError as error:
+                raise InputError(f"{text.path}, line {number}: {error}") from None
+            if parsed is not None:
+                texts.append(parsed[0])
+                numbers.append(number)
+                indices += parsed[1]
+                values += parsed[2]
+                counts.append(len(parsed[1]))
+        self._add(np.array(indices), np.array(values), np.array(counts), texts, numbers, np.arange(len(texts)))
+
+    def _add(self, indices: Array, values: Array, counts: Array, texts: list[bytes], lines: list[int], which: Array) -> None:
+        self._indices.append(indices.astype(np.int32))
+        self._values.append(values.astype(np.float64))
+        self._counts.append(counts.astype(np.int64))
         if self.labelled:
-            self.labels.add(label, np.array([0]), np.array([len(label)]), np.array([line]))
+            self.labels.add(texts, lines, which)
 
     def matrix(self, features: Any) -> Any:
         """The CSR matrix. Columns count from 1, unless an index 0 occurs."""

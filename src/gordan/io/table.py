@@ -51,6 +51,8 @@ class Wanted:
                 raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
         else:
             chosen = [self._position(name, names, path) for name in self.features]
+            if len(set(chosen)) < len(chosen):
+                raise InputError(f"features names a column of {path} twice")
             at = self._label_by_names(width, names, chosen, path)
         if not chosen:
             raise InputError(f"{path} has no feature columns beside the label")
@@ -143,16 +145,13 @@ class Labels:
         self._lines: list[int] = []  # where each distinct label was first seen
         self._parts: list[Array] = []
 
-    def add(self, text: bytes, starts: Array, ends: Array, lines: Array) -> None:
-        """The labels text[start:end] of successive rows."""
-        code = self._code
-        part = [code[text[start:end]] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        codes = np.array(part, dtype=np.int64)
-        if len(code) > len(self._lines):
-            first = np.unique(codes, return_index=True)
-            new = dict(zip(first[0].tolist(), first[1].tolist(), strict=True))
-            self._lines += [int(lines[new[k]]) for k in range(len(self._lines), len(code))]
-        self._parts.append(codes)
+    def add(self, texts: Sequence[bytes], lines: Sequence[int], which: Array) -> None:
+        """Labels of successive rows: row i has texts[which[i]]; texts[k] was first seen on lines[k]."""
+        codes = np.array([self._code[text] for text in texts], dtype=np.int64)
+        for code, line in zip(codes.tolist(), lines, strict=True):
+            if code == len(self._lines):
+                self._lines.append(line)
+        self._parts.append(codes[which])
 
     def array(self, path: Path) -> Array:
         """One label per row."""

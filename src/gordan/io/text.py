@@ -7,7 +7,7 @@ import contextlib
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,7 @@ from gordan.errors import InputError
 BLOCK = 1 << 23
 # Shorter files are read line by line in Python: that takes less time than loading the compiled scanners.
 SHORT = 1 << 20
+MOST_PARSED = 1 << 10  # lines at a time
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -27,6 +28,20 @@ def compression(start: bytes) -> str | None:
         if start.startswith(magic) and (kind != "bzip2" or start[4:10] in (b"1AY&SY", b"\x17rE8P\x90")):
             return kind
     return None
+
+
+def take_rows(text: Text, scan: Callable[[], tuple[bool, int]], parse: Callable[[int], None]) -> None:
+    """Take the whole file.
+
+    `scan` takes plain lines at full speed and tells whether it stopped before another kind of line, and after how many rows;
+    `parse` takes that line in Python, and more of them where scanning gets nowhere.
+    """
+    run = 1
+    while text.more():
+        stopped, rows = (True, 0) if text.short else scan()
+        if stopped:
+            run = 1 if rows else min(2 * run, MOST_PARSED)
+            parse(run)
 
 
 def _gunzip(file: IO[bytes]) -> gzip.GzipFile:
