@@ -195,7 +195,7 @@ def test_svmlight_gets_the_width_of_the_model(tmp_path):
 
 
 def test_svmlight_without_labels(route, tmp_path):
-    path = written(tmp_path, "a.svm", "1:2 2:3\n2:1 # c\n")
+    path = written(tmp_path, "a.svm", "# a head\n\n1:2 2:3\n2:1 # c\n")
     for labelled in (False, None):
         table = read(path, labelled=labelled)
         assert table.y is None

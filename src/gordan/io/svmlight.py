@@ -29,18 +29,16 @@ def read_svmlight(path: Path, wanted: Wanted) -> Table:
 
 
 def _labelled(text: Text, wanted: Wanted) -> bool:
-    """Whether lines start with a label, seen from the first that says something."""
-    place = text.at
-    while place < len(text.block):
-        end = text.block.index(b"\n", place) + 1
-        tokens = text.block[place:end].partition(b"#")[0].split()
+    """Whether lines start with a label, seen from the first that says something; those before it are taken."""
+    while text.more():
+        end = text.block.index(b"\n", text.at) + 1
+        tokens = text.block[text.at : end].partition(b"#")[0].split()
         if tokens:
             found = b":" not in tokens[0]
             if wanted.labelled is not None and found != wanted.labelled:
-                where = f"{text.path}, line {text.line_at(place)}"
-                raise InputError(f"{where}: it starts with {'a' if found else 'no'} label; " + ASK[found])
+                raise InputError(f"{text.path}, line {text.line}: it starts with {'a' if found else 'no'} label; {ASK[found]}")
             return found
-        place = end
+        text.at, text.line = end, text.line + 1
     return wanted.labelled is not False
 
 
