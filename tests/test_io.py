@@ -171,6 +171,7 @@ BAD_SVMLIGHT = {
     "no label": ("1:2 2:3\n", "line 1", "no label"),
     "no label later": ("1 1:2\n1:2 2:3\n", "line 2", "it has no label"),
     "label nan": ("1 1:2\nnan 1:2\n", "line 2", "the label is nan"),
+    "label nan after others": ("1 1:2\n1 1:2\n2 1:2\n1 1:3\nnan 1:2\n2 1:1\n", "line 5", "the label is nan"),
     "label inf": ("1 1:2\n# c\n-inf 1:2\n", "line 3", "the label is -inf"),
     "NUL": ("1 1:2\n1 1:\0\n", "line 2", "NUL"),
     "not UTF-8": (b"1 1:2\n1 1:2 # caf\xe9\n", "line 2", "UTF-8"),
@@ -290,6 +291,7 @@ BAD_CSV = {
     "empty label": ("a,y\n1,2\n1,\n", "line 3", "the label is empty"),
     "blank label": ("a,y\n1,x\n1,  \n", "line 3", "the label is empty"),
     "label nan": ("a,y\n1,x\n1,NaN\n", "line 3", "the label is NaN"),
+    "label nan after others": ("a,y\n1,x\n1,x\n1,y\n1,x\n1,nan\n1,y\n", "line 6", "the label is nan"),
     "label inf": ("a,y\n1,2\n1,inf\n", "line 3", "the label is inf"),
     "after a cell on two lines": ('a,y\n1,"x\ny"\nz,x\n', "line 4", "'z', which is not a number"),
     "a quote that is not closed": ('a,y\n1,x\n2,"x\n3,z\n', "line 3"),
@@ -386,6 +388,19 @@ def test_long_files_take_the_compiled_scanner(tmp_path, monkeypatch):
     assert table.y.tolist() == ["pos" if a > 0 else "neg" for a in X[:, 0]]
     lines[20_000] = "1,2,x,pos\n"
     refused(written(tmp_path, "a.csv", "a,b,c,y\n" + "".join(lines)), "line 20002, column 2 ('c')")
+
+
+@pytest.mark.parametrize("classes", [3, 64, 65, 1000])
+def test_many_rows_and_many_classes(classes, tmp_path, monkeypatch):
+    """More rows, and more distinct labels, than one call of a scanner takes."""
+    monkeypatch.setattr(text_module, "SHORT", 0)
+    labels = [f"c{i * i % classes}" for i in range(40_000)]
+    table = read(written(tmp_path, "a.svm", "".join(f"{label} 1:{i}\n" for i, label in enumerate(labels))))
+    assert table.y.tolist() == labels
+    assert table.X.data.tolist() == list(range(40_000))
+    table = read(written(tmp_path, "a.csv", "y,x\n" + "".join(f"{label},{i}\n" for i, label in enumerate(labels))), label="y")
+    assert table.y.tolist() == labels
+    assert table.X[:, 0].tolist() == list(range(40_000))
 
 
 # ---- .npy and .npz --------------------------------------------------------------------------------------------------
