@@ -23,6 +23,7 @@ lint: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/verify.py
+	$(BIN)/python benchmarks/reading.py
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak

@@ -1,0 +1,190 @@
+"""A fitted classifier as plain data, and its file."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io import container
+
+FORMAT = "gordan-model-1"
+KINDS = ("binary", "one-vs-rest", "one-vs-one")
+INTERCEPTS = ("free", "penalized", "none")
+TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+FIELDS = {"format", "kind", "classes", "class_type", "names", "norm", "nu", "intercept_kind", "version", "certificates"}
+Label: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What a fit found: k planes x·w + b = 0 for two or more classes.
+
+    Attributes
+    ----------
+    classes : tuple of str, int, float or bool
+        The labels in order, all of one type.
+    coef : (k, d) float64 array
+        w of each plane.
+    intercept : (k,) float64 array
+        b of each plane.
+    kind : {"binary", "one-vs-rest", "one-vs-one"}
+        What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane a
+        class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2), ….
+    margins : (k, 2) float64 array
+        The certified interval for the margin of each plane.
+    norm, nu, intercept_kind
+        The problem that was solved: the norm of feature space, at least 2; the cap of the soft margin or None; "free",
+        "penalized" or "none".
+    names : tuple of str, optional
+        The names of the d features.
+    version : str
+        The version of gordan that made it.
+    certificates : tuple of str, optional
+        The certificate of each plane, as JSON text.
+    """
+
+    classes: tuple[Label, ...]
+    coef: Array
+    intercept: Array
+    kind: str
+    margins: Array
+    norm: float
+    nu: float | None
+    intercept_kind: str
+    version: str
+    names: tuple[str, ...] | None = None
+    certificates: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except (TypeError, AttributeError) as error:
+            raise InputError(f"this is no model: {error}") from None
+
+    def _check(self) -> None:
+        c, k = len(self.classes), len(self.coef)
+        kind = type(self.classes[0]) if c else None
+        if c < 2 or kind not in TYPES.values() or any(type(label) is not kind for label in self.classes):
+            raise InputError(
+                f"a model needs two or more classes, all text, whole numbers, numbers or booleans, not {self.classes!r}"
+            )
+        if len(set(self.classes)) < c or any(label != label or label in (math.inf, -math.inf) for label in self.classes):
+            raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {self.classes!r}")
+        if self.kind not in KINDS or k != planes(self.kind, c):
+            raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
+        shapes = {"coef": (k, *self.coef.shape[1:2]), "intercept": (k,), "margins": (k, 2)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.shape != shape or 0 in shape or (name == "coef" and array.ndim != 2):
+                raise InputError(
+                    f"{name} of a model is a float64 array of shape {shape}, not {array.dtype} of shape {array.shape}"
+                )
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            raise InputError("coef and intercept of a model must be finite")
+        if not ((self.margins[:, 0] >= 0) & (self.margins[:, 0] <= self.margins[:, 1]) & np.isfinite(self.margins[:, 0])).all():
+            raise InputError("margins of a model are intervals 0 <= lower <= upper, lower finite")
+        if type(self.norm) is not float or not self.norm >= 2:
+            raise InputError(f"norm of a model is a float of at least 2, not {self.norm!r}")
+        if self.nu is not None and (type(self.nu) is not float or not 0 < self.nu <= 1):
+            raise InputError(f"nu of a model is None or a float in (0, 1], not {self.nu!r}")
+        if self.intercept_kind not in INTERCEPTS or type(self.version) is not str:
+            raise InputError(f"intercept_kind is one of {', '.join(INTERCEPTS)} and version is text")
+        for name, length in {"names": self.coef.shape[1], "certificates": k}.items():
+            texts = getattr(self, name)
+            if texts is not None and (len(texts) != length or any(type(text) is not str for text in texts)):
+                raise InputError(f"{name} of a model is None or {length} texts")
+        every = [*self.classes, *(self.names or ()), *(self.certificates or ()), self.version]
+        for text in every:
+            if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
+                raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, in one step: there is the old file or the new, never half of one."""
+        container.save(path, *self._parts())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Model:
+        """Read a model that `save` wrote. Any other, newer or damaged file is refused, and nothing in it is run."""
+        return _from_parts(*container.load(path), os.fspath(path))
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return container.encode(*self._parts())
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Model:
+        """The model that `to_bytes` wrote so, checked as `load` does."""
+        return _from_parts(*container.decode(content, "this"), "this")
+
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        kind = type(self.classes[0])
+        header = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "classes": [label.hex() if isinstance(label, float) else label for label in self.classes],
+            "class_type": kind.__name__,
+            "names": None if self.names is None else list(self.names),
+            "norm": self.norm.hex(),
+            "nu": None if self.nu is None else self.nu.hex(),
+            "intercept_kind": self.intercept_kind,
+            "version": self.version,
+            "certificates": self.certificates is not None,
+        }
+        arrays = {"coef": self.coef, "intercept": self.intercept, "margins": self.margins}
+        for i, text in enumerate(self.certificates or ()):
+            arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
+        return header, arrays
+
+
+def planes(kind: str, classes: int) -> int:
+    """How many planes a model of this kind has; -1 where it cannot be."""
+    if classes == 2:
+        return 1 if kind == "binary" else -1
+    return {"one-vs-rest": classes, "one-vs-one": classes * (classes - 1) // 2}.get(kind, -1)
+
+
+def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> Model:
+    stated = header.get("format")
+    if stated != FORMAT:
+        raise InputError(f"{name} is not a model this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)")
+    try:
+        return _model(header, arrays)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InputError(f"{name} is damaged: {error}") from None
+
+
+def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+    if set(header) != FIELDS or type(header["certificates"]) is not bool:
+        raise ValueError("its fields are not those of a model")
+    fixed = ["coef", "intercept", "margins"]
+    extra = [f"certificate {i}" for i in range(len(arrays) - len(fixed))] if header["certificates"] else []
+    if list(arrays) != fixed + extra:
+        raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
+    is_float = header["class_type"] == "float"
+    if header["class_type"] not in TYPES or type(header["classes"]) is not list:
+        raise ValueError("its classes are not of a known type")
+    classes = tuple(float.fromhex(label) if is_float else label for label in header["classes"])
+    if any(type(label) is not TYPES[header["class_type"]] for label in classes):
+        raise ValueError("its classes are of another type than it says")
+    if header["names"] is not None and type(header["names"]) is not list:
+        raise ValueError("its names are no list")
+    return Model(
+        classes,
+        arrays["coef"],
+        arrays["intercept"],
+        header["kind"],
+        arrays["margins"],
+        float.fromhex(header["norm"]),
+        None if header["nu"] is None else float.fromhex(header["nu"]),
+        header["intercept_kind"],
+        header["version"],
+        None if header["names"] is None else tuple(header["names"]),
+        tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None,
+    )

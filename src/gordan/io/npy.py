@@ -1,0 +1,196 @@
+"""NumPy's files: .npy, mapped into memory, and .npz. Nothing is unpickled, nothing allocated before its size is checked."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import re
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io.table import Table, Wanted, require_finite, require_labels
+
+MAGIC = b"\x93NUMPY"
+MOST_HEADER = 1 << 16
+QUOTE = r"['\"]"
+FIELDS = {
+    "descr": re.compile(rf"{QUOTE}descr{QUOTE}\s*:\s*{QUOTE}([<>|=]?[a-zA-Z?][0-9]{{0,9}}){QUOTE}"),
+    "fortran_order": re.compile(rf"{QUOTE}fortran_order{QUOTE}\s*:\s*(True|False)"),
+    "shape": re.compile(rf"{QUOTE}shape{QUOTE}\s*:\s*\(([0-9,\s]{{0,200}})\)"),
+}
+NUMBERS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
+DEFLATE_AT_MOST = 1032  # times smaller is the best that deflate can do: a member that claims more is damaged
+
+
+@dataclass(frozen=True)
+class _Header:
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool
+    offset: int  # where the values start
+
+    @property
+    def end(self) -> int:
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy(path: Path, wanted: Wanted) -> Table:
+    """The table in an .npy file, mapped into memory: pages are read when they are used, so X is not searched for NaN here."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            raise InputError(f"{path} is empty")
+        header = _header(file, str(path))
+    if header.end != size:
+        told = "it is cut short" if size < header.end else "something follows the array"
+        raise InputError(f"{path} is damaged: {told} ({size} bytes, where its header says {header.end})")
+    _require_matrix(header, str(path))
+    order: Any = "F" if header.fortran else "C"
+    everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
+    at, chosen = wanted.columns(header.shape[1], None, path)
+    if at is None:
+        return Table(everything, None, None, path)
+    y = np.array(everything[:, at])
+    require_labels(y, len(y), path)
+    ends = {0: slice(1, None), header.shape[1] - 1: slice(None, -1)}  # a label between features: those are copied
+    return Table(everything[:, ends[at]] if at in ends else everything[:, chosen], y, None, path)
+
+
+def read_npz(path: Path, wanted: Wanted) -> Table:
+    """The table in an .npz file: arrays X and y, or the arrays that scipy.sparse.save_npz writes for CSR, and y."""
+    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
+        raise InputError(f"{path} has its labels in the array y and its columns have no names; leave out label= and names")
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise InputError(f"{path} is empty")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                X, y = _members(archive, path, wanted)
+        except InputError:
+            raise
+        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OverflowError, ValueError) as error:
+            raise InputError(f"{path} is damaged or no .npz file: {error}") from None
+        except OSError as error:  # a position outside the file, which a damaged directory asks for
+            if error.errno not in (None, errno.EINVAL):
+                raise
+            raise InputError(f"{path} is damaged: {error}") from None
+    if wanted.features is not None and X.shape[1] != wanted.features:
+        raise InputError(f"{path} has {X.shape[1]} columns, where {wanted.features} features are wanted")
+    require_finite(X, path)
+    if y is not None:
+        require_labels(y, X.shape[0], path)
+    return Table(X, y, None, path)
+
+
+def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any, Array | None]:
+    names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    sparse = ("data", "indices", "indptr", "shape", "format")
+    y = None
+    if wanted.labelled is True and "y" not in names:
+        raise InputError(f"{path} has no array y with the labels; save them as y, or pass labelled=False")
+    if wanted.labelled is not False and "y" in names:
+        y = _member(archive, names["y"], path)
+        y = y.reshape(-1) if y.ndim == 2 and 1 in y.shape else y
+    if "X" in names:
+        return _member(archive, names["X"], path, matrix=True), y
+    if all(name in names for name in sparse):
+        return _csr([_member(archive, names[name], path) for name in sparse], path), y
+    held = ", ".join(sorted(names)[:8]) or "nothing"
+    raise InputError(f"{path} has no array X (it holds {held}); save X and y, or a CSR matrix with scipy.sparse.save_npz")
+
+
+def _csr(arrays: list[Array], path: Path) -> Any:
+    data, indices, indptr, shape, kind = arrays
+    if kind.shape != () or kind.item() not in (b"csr", "csr"):
+        raise InputError(f"{path} holds a sparse matrix in another format than CSR; save X.tocsr()")
+    try:
+        if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or len(shape) != 2:
+            raise ValueError("its indices are no lists of whole numbers")
+        if data.ndim != 1 or data.dtype.str[1:] not in NUMBERS:
+            raise ValueError("its values are no list of numbers")
+        if len(indptr) != int(shape[0]) + 1 or not 0 < int(shape[1]) < 2**62 or len(indptr) < 2:
+            raise ValueError(f"its shape is {tuple(shape.tolist())}")
+        X = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(shape[1])))
+        X.check_format(full_check=True)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{path} holds no valid CSR matrix: {error}") from None
+    return X
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, matrix: bool = False) -> Array:
+    """One array of the archive."""
+    told = f"{path} ({info.filename})"
+    packed = info.compress_size if info.compress_type == zipfile.ZIP_STORED else DEFLATE_AT_MOST * info.compress_size
+    size = os.fstat(archive.fp.fileno()).st_size if archive.fp else 0
+    if (
+        info.compress_size > size
+        or info.file_size > packed
+        or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    ):
+        raise InputError(f"{told} is damaged: {info.file_size} bytes cannot come from {info.compress_size}")
+    with archive.open(info) as opened:
+        file: Any = opened
+        header = _header(file, told)
+        if header.end != info.file_size:
+            raise InputError(f"{told} is damaged: it has {info.file_size} bytes, where its header says {header.end}")
+        if matrix:
+            _require_matrix(header, told)
+        content = bytearray(header.end - header.offset)
+        view, done = memoryview(content), 0
+        while done < len(content) and (got := file.readinto(view[done:])):
+            done += got
+        if done < len(content) or file.read(1):  # reading past the end also checks the checksum
+            raise InputError(f"{told} is damaged: it is cut short")
+    array = np.frombuffer(content, header.dtype, math.prod(header.shape))
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
+            raise InputError(f"{told} is damaged: it holds text that is none")
+    return array.reshape(header.shape, order="F" if header.fortran else "C")
+
+
+def _header(file: IO[bytes], told: str) -> _Header:
+    """What the header says, read strictly: NumPy's own reader evaluates it as a Python expression."""
+    start = file.read(8)
+    if start[:6] != MAGIC or len(start) < 8:
+        raise InputError(f"{told} is no NumPy array: it does not start as one")
+    if start[6] not in (1, 2):
+        raise InputError(f"{told} is of a version of the .npy format that is not read here ({start[6]}.{start[7]})")
+    size = file.read(2 if start[6] == 1 else 4)
+    length = int.from_bytes(size, "little")
+    text = file.read(length).decode("latin-1").strip() if length <= MOST_HEADER else ""
+    rest, found = text[1:-1], {}
+    for name, pattern in FIELDS.items():
+        match = pattern.search(rest)
+        if match is None:
+            raise InputError(f"{told} has a damaged header, or values that are not plain numbers or text: {text[:80]!r}")
+        found[name] = match[1]
+        rest = rest[: match.start()] + rest[match.end() :]
+    if text[:1] + text[-1:] != "{}" or rest.replace(",", "").strip():
+        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
+    kind = found["descr"].lstrip("<>|=")
+    if kind not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", kind):
+        hint = "; objects are never unpickled" if kind[:1] == "O" else ""
+        raise InputError(f"{told} holds values of type {found['descr']}, which are not read here{hint}")
+    sizes = found["shape"].replace(",", " ").split()
+    if any(len(size) > 18 for size in sizes):
+        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
+    shape = tuple(int(size) for size in sizes)
+    return _Header(np.dtype(found["descr"]), shape, found["fortran_order"] == "True", 8 + len(size) + length)
+
+
+def _require_matrix(header: _Header, told: str) -> None:
+    if len(header.shape) != 2 or 0 in header.shape:
+        raise InputError(f"{told} holds an array of shape {header.shape}; a matrix with rows and columns is needed")
+    if header.dtype.str[1:] not in NUMBERS:
+        raise InputError(f"{told} holds values of type {header.dtype}; numbers are needed")

@@ -1,0 +1,316 @@
+"""The compiled scanners for long text files. Imported when one is first read, because numba takes 0.5 s to import.
+
+A scanner takes the plain lines, as nearly all are, and stops before any other: the caller parses that line in Python, which reads
+it or says what is wrong with it, and goes on behind it. So a scanner never has to explain anything, and decides nothing alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no room for more rows; before a line that is not plain
+
+
+def compiled(function: Kernel) -> Kernel:
+    """`function` compiled by numba, cached on disk where some folder can be written. No fast-math: numbers are read exactly."""
+    options: dict[str, Any] = {"nogil": True}
+    try:
+        kernel: Kernel = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no cache folder can be written: compile anew in every process
+        kernel = numba.njit(**options)(function)
+    return kernel
+
+
+# ---- numbers --------------------------------------------------------------------------------------------------------
+
+LEAST, MOST = -330, 308  # powers of ten in the table
+
+
+def _powers_of_five() -> tuple[Any, Any]:
+    """For each q the 128-bit integer T and the exponent e with T 2^e <= 5^q < (T + 1) 2^e, T as two words."""
+    words, exponents = [], []
+    for q in range(LEAST, MOST + 1):
+        if q >= 0:
+            e = (5**q).bit_length() - 128
+            T = 5**q >> e if e >= 0 else 5**q << -e
+        else:
+            e = -127 - (5**-q).bit_length()
+            T = (1 << -e) // 5**-q
+        words.append([T >> 64, T & (2**64 - 1)])
+        exponents.append(e)
+    return np.array(words, dtype=np.uint64), np.array(exponents, dtype=np.int64)
+
+
+FIVES, EXPONENTS = _powers_of_five()
+TENS = np.array([10.0**k for k in range(23)])  # exact
+TWOS = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
+
+U0, U1, U10, U11, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 11, 32, 63))
+LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
+EXACT = np.uint64(2**53)
+
+
+@compiled
+def _product(a, b):
+    """The 128-bit product of two 64-bit words, as (high, low)."""
+    a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
+    low, middle, other = a0 * b0, a1 * b0, a0 * b1
+    carry = (low >> U32) + (middle & LOW_HALF) + (other & LOW_HALF)
+    return a1 * b1 + (middle >> U32) + (other >> U32) + (carry >> U32), (carry << U32) | (low & LOW_HALF)
+
+
+@compiled
+def decimal_to_float(w, q):
+    """(True, w 10^q rounded to the nearest float64), or (False, 0.0) where this cannot tell.
+
+    With w shifted to have its top bit set, w 5^q lies in [w T, w T + w) 2^e. Of the 192 bits of w T the upper 128 are kept, M:
+    the value is in [M, M + 2) in units of the last of them. The result takes the top 53 bits of M; the rest decides the
+    rounding, unless it is so close to one half that the interval reaches across. (The idea is that of
+    Lemire, "Number parsing at a gigabyte per second", 2021; here cases in doubt are left to Python.)
+    """
+    if w == U0:
+        return True, 0.0
+    if q == 0:
+        return True, np.float64(w)  # the processor rounds to nearest
+    if w <= EXACT and -22 <= q <= 22:  # both factors are exact, so one rounding
+        return True, np.float64(w) * TENS[q] if q > 0 else np.float64(w) / TENS[-q]
+    if q < LEAST or q > MOST:
+        return False, 0.0
+    shift = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> np.uint64(64 - step) == U0:
+            w <<= np.uint64(step)
+            shift += step
+    high, low = _product(w, FIVES[q - LEAST, 0])
+    more = _product(w, FIVES[q - LEAST, 1])[0]
+    low += more
+    if low < more:
+        high += U1
+    below = U10 + (high >> U63)  # bits of `high` that are rounded away
+    half = U1 << (below - U1)
+    rest = high & ((half << U1) - U1)
+    if (rest == half and low == U0) or (rest == half - U1 and low == ALL_ONES):
+        return False, 0.0
+    m = high >> below
+    if rest >= half:
+        m += U1  # 2^53 at most, still exact
+    exponent = np.int64(below) + 128 + EXPONENTS[q - LEAST] + q - shift
+    if exponent < -1022 or exponent > 970:  # subnormal or infinite, or near: left to Python
+        return False, 0.0
+    return True, np.float64(m) * TWOS[exponent + 1022]
+
+
+@compiled
+def scan_number(text, p):
+    """(True, value, end) for the number that starts at text[p]; (False, 0.0, p) for anything that is not plainly one.
+
+    Something that ends a number (a newline at least) must follow in `text`, so that the scan stays inside it.
+    """
+    start, negative = p, False
+    c = text[p]
+    if c == 45 or c == 43:  # - +
+        negative = c == 45
+        p += 1
+        c = text[p]
+    w, q, digits, kept, cut = U0, 0, 0, 0, False
+    while 48 <= c <= 57:
+        digits += 1
+        if kept < 19:
+            w = w * np.uint64(10) + np.uint64(c - 48)
+            if w != U0:
+                kept += 1
+        else:
+            q += 1
+            cut = True
+        p += 1
+        c = text[p]
+    if c == 46:  # .
+        p += 1
+        c = text[p]
+        while 48 <= c <= 57:
+            digits += 1
+            if kept < 19:
+                w = w * np.uint64(10) + np.uint64(c - 48)
+                if w != U0:
+                    kept += 1
+                q -= 1
+            else:
+                cut = True
+            p += 1
+            c = text[p]
+    if digits == 0:
+        return False, 0.0, start
+    if c == 101 or c == 69:  # e E
+        p += 1
+        c = text[p]
+        minus = c == 45
+        if c == 45 or c == 43:
+            p += 1
+            c = text[p]
+        e, places = 0, 0
+        while 48 <= c <= 57 and places < 6:
+            e = 10 * e + (c - 48)
+            places += 1
+            p += 1
+            c = text[p]
+        if places == 0 or places == 6:
+            return False, 0.0, start
+        q += -e if minus else e
+    known, value = decimal_to_float(w, q)
+    if cut:  # between w and w + 1 in the 19th digit: fine where both round to the same
+        known_above, above = decimal_to_float(w + U1, q)
+        known = known and known_above and value == above
+    if not known:
+        return False, 0.0, start
+    return True, -value if negative else value, p
+
+
+# ---- labels ---------------------------------------------------------------------------------------------------------
+
+LABELS = 64  # distinct ones in one call of a scanner
+
+
+@compiled
+def _which(text, start, end, labels, count):
+    """The number of the label text[start:end] among the `count` so far, each a (start, end, line); `count` if it is new."""
+    for k in range(count):
+        if labels[k, 1] - labels[k, 0] == end - start:
+            same = True
+            for i in range(end - start):
+                if text[labels[k, 0] + i] != text[start + i]:
+                    same = False
+                    break
+            if same:
+                return k
+    return count
+
+
+# ---- svmlight -------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, which, labels):
+    """Rows of svmlight text from byte p on: (state, p, line, rows, entries, distinct labels).
+
+    Row i has the entries up to ends[i], indices as written, and the label labels[which[i]], a (start, end, line).
+    """
+    rows, entries, size, distinct = 0, 0, len(text), 0
+    while p < size:
+        if rows == len(ends) or distinct == len(labels):
+            return FULL, p, line, rows, entries, distinct
+        start, first = p, entries
+        while text[p] == 32 or text[p] == 9:
+            p += 1
+        plain, label_at, label_to = True, p, p
+        blank = text[p] == 10 or text[p] == 35 or text[p] == 13
+        if not blank:
+            if labelled:
+                while text[p] > 32 and text[p] != 35 and text[p] != 58:
+                    p += 1
+                label_to = p
+                plain = text[p] != 58 and text[p] != 35
+            last = -1
+            while plain:
+                while text[p] == 32 or text[p] == 9:
+                    p += 1
+                c = text[p]
+                if c == 10 or c == 13 or c == 35:
+                    break
+                index, digits = 0, 0
+                while 48 <= c <= 57 and digits < 11:
+                    index = 10 * index + (c - 48)
+                    digits += 1
+                    p += 1
+                    c = text[p]
+                if digits == 0 or c != 58 or index <= last or index > most_index:
+                    plain = False
+                    break
+                last = index
+                plain, value, p = scan_number(text, p + 1)
+                c = text[p]
+                plain = plain and (c == 32 or c == 9 or c == 10 or c == 13)
+                indices[entries] = index
+                values[entries] = value
+                entries += 1
+        if plain and text[p] == 35:  # a comment
+            while text[p] != 10 and text[p] != 13:
+                p += 1
+        if plain and text[p] == 13:
+            p += 1
+        if not plain or text[p] != 10:
+            return STOPPED, start, line, rows, first, distinct
+        if not blank:
+            k = _which(text, label_at, label_to, labels, distinct)
+            if k == distinct:
+                labels[k, 0], labels[k, 1], labels[k, 2] = label_at, label_to, line
+                distinct += 1
+            which[rows] = k
+            ends[rows] = entries
+            rows += 1
+        p += 1
+        line += 1
+    return DONE, p, line, rows, entries, distinct
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def scan_table(text, p, line, delimiter, roles, X, which, labels):
+    """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
+
+    Field j of a row goes to column roles[j] of X; -1 is the label, -2 is not wanted. Row i has the label labels[which[i]].
+    """
+    rows, size, width, distinct = 0, len(text), len(roles), 0
+    while p < size:
+        if rows == len(X) or distinct == len(labels):
+            return FULL, p, line, rows, distinct
+        start, label_at, label_to = p, p, p
+        for j in range(width):
+            quoted = text[p] == 34
+            if quoted:
+                p += 1
+            role = roles[j]
+            if role >= 0:
+                while text[p] == 32:
+                    p += 1
+                plain, value, p = scan_number(text, p)
+                if not plain:
+                    return STOPPED, start, line, rows, distinct
+                while text[p] == 32:
+                    p += 1
+                X[rows, role] = value
+            else:
+                begin = p
+                while text[p] != 34 and text[p] != 10 and text[p] != 13 and (quoted or text[p] != delimiter):
+                    p += 1
+                if role == -1:
+                    label_at, label_to = begin, p
+            if quoted:
+                if text[p] != 34:
+                    return STOPPED, start, line, rows, distinct
+                p += 1
+            if j < width - 1:
+                if text[p] != delimiter:
+                    return STOPPED, start, line, rows, distinct
+                p += 1
+        if text[p] == 13:
+            p += 1
+        if text[p] != 10:
+            return STOPPED, start, line, rows, distinct
+        k = _which(text, label_at, label_to, labels, distinct)
+        if k == distinct:
+            labels[k, 0], labels[k, 1], labels[k, 2] = label_at, label_to, line
+            distinct += 1
+        which[rows] = k
+        rows += 1
+        p += 1
+        line += 1
+    return DONE, p, line, rows, distinct

@@ -1,0 +1,167 @@
+"""svmlight (libsvm) text: `label index:value index:value … # comment`, indices rising, zeros left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
+from gordan.io.text import Text, take_rows
+
+MOST_INDEX = 2**31 - 1  # as in LIBSVM; a larger one is a damaged line, and w would not fit
+ROWS = 1 << 15  # per call of the scanner
+
+
+def read_svmlight(path: Path, wanted: Wanted) -> Table:
+    """The table in an svmlight file; X is CSR, and every value is stored, explicit zeros too."""
+    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
+        raise InputError(f"{path} is svmlight: the label comes first and columns have no names; leave out label= and names")
+    with Text(path) as text:
+        entries = _Entries(text, _labelled(text, wanted))
+        take_rows(text, entries.scan, entries.parse)
+    X, labels = entries.matrix(wanted.features), entries.labels
+    return Table(X, labels.array(path) if entries.labelled else None, None, path)
+
+
+def _labelled(text: Text, wanted: Wanted) -> bool:
+    """Whether lines start with a label, seen from the first that says something; those before it are taken."""
+    while text.more():
+        end = text.block.index(b"\n", text.at) + 1
+        tokens = text.block[text.at : end].partition(b"#")[0].split()
+        if tokens:
+            found = b":" not in tokens[0]
+            if wanted.labelled is not None and found != wanted.labelled:
+                raise InputError(f"{text.path}, line {text.line}: it starts with {'a' if found else 'no'} label; {ASK[found]}")
+            return found
+        text.at, text.line = end, text.line + 1
+    return wanted.labelled is not False
+
+
+ASK = {True: "pass labelled=True or None to read it", False: "put one in front, or pass labelled=False for a file without labels"}
+
+
+class _Entries:
+    """The entries read so far, in parts."""
+
+    def __init__(self, text: Text, labelled: bool) -> None:
+        self.text, self.labelled, self.labels = text, labelled, Labels()
+        self._indices: list[Array] = []
+        self._values: list[Array] = []
+        self._counts: list[Array] = []
+        self._scratch: list[Array] = []
+
+    def scan(self) -> tuple[bool, int]:
+        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
+        from gordan.io import scan
+
+        text, block = self.text, self.text.block
+        if not self._scratch or len(self._scratch[0]) < len(block) // 4 + 2:  # an entry has three letters and a space
+            self._scratch = [np.empty(len(block) // 4 + 2, kind) for kind in (np.int64, np.float64)]
+            self._scratch += [np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty((scan.LABELS, 3), np.int64)]
+        indices, values, ends, which, labels = self._scratch
+        scanner: Any = scan.scan_svmlight
+        state, text.at, text.line, rows, count, distinct = scanner(
+            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, *self._scratch
+        )
+        found, counts = labels[:distinct].tolist(), np.diff(ends[:rows], prepend=0)
+        texts, lines = [block[start:end] for start, end, _ in found], [line for *_, line in found]
+        self._add(indices[:count], values[:count], counts, texts, lines, which[:rows])
+        return state == scan.STOPPED, rows
+
+    def parse(self, most: int) -> None:
+        """Take that many lines in Python, or refuse one."""
+        text, lines = self.text, self.text.lines()
+        indices: list[int] = []
+        values: list[float] = []
+        counts: list[int] = []
+        texts: list[bytes] = []
+        numbers: list[int] = []
+        for _ in range(most):
+            number, line = text.line, next(lines, None)
+            if line is None:
+                break
+            try:
+                parsed = parse_line(line, self.labelled)
+            except ValueError as error:
+                raise InputError(f"{text.path}, line {number}: {error}") from None
+            if parsed is not None:
+                texts.append(parsed[0])
+                numbers.append(number)
+                indices += parsed[1]
+                values += parsed[2]
+                counts.append(len(parsed[1]))
+        self._add(np.array(indices), np.array(values), np.array(counts), texts, numbers, np.arange(len(texts)))
+
+    def _add(self, indices: Array, values: Array, counts: Array, texts: list[bytes], lines: list[int], which: Array) -> None:
+        self._indices.append(indices.astype(np.int32))
+        self._values.append(values.astype(np.float64))
+        self._counts.append(counts.astype(np.int64))
+        if self.labelled:
+            self.labels.add(texts, lines, which)
+
+    def matrix(self, features: Any) -> Any:
+        """The CSR matrix. Columns count from 1, unless an index 0 occurs."""
+        path = self.text.path
+        counts = np.concatenate([np.empty(0, np.int64), *self._counts])
+        if not len(counts):
+            raise InputError(f"{path} is empty: it has no rows")
+        indices, values = np.concatenate(self._indices), np.concatenate(self._values)
+        self._indices, self._values = [], []
+        if not (len(indices) and indices.min() == 0):
+            indices -= 1
+        width = int(indices.max()) + 1 if len(indices) else 0
+        if features is None:
+            features = width
+            if not width:
+                raise InputError(f"{path} has no entries, so its number of columns is not known; pass features=")
+        elif width > features:
+            row = int(np.searchsorted(np.cumsum(counts), np.argmax(indices), side="right"))
+            raise InputError(f"{path} has {width} columns (row {row} has the last of them), where {features} features are wanted")
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        if len(values) < 2**31:
+            indptr = indptr.astype(np.int32)
+        return sp.csr_array((values, indices, indptr), shape=(len(counts), features))
+
+
+def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[float]] | None:
+    """Label, indices and values of one line; None if it is blank or a comment; a ValueError says what is wrong with it."""
+    if b"\r" in line.rstrip(b"\r\n"):
+        raise ValueError("there is a carriage return inside the line; end lines with a newline")
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    label = tokens.pop(0) if labelled else b""
+    if b":" in label:
+        raise ValueError(f"it has no label, only {_shown(label)} and so on; earlier lines have one")
+    indices: list[int] = []
+    values: list[float] = []
+    for token in tokens:
+        before, colon, after = token.partition(b":")
+        if before == b"qid" and after.lstrip(b"-").isdigit():
+            continue
+        if not colon:
+            hint = "" if labelled or indices else "; earlier lines have no label"
+            raise ValueError(f"{_shown(token)} is not index:value{hint}")
+        if not before.isdigit() or len(before) > 12:
+            raise ValueError(
+                f"{_shown(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)"
+            )
+        index, value = int(before), number(after)
+        if index > MOST_INDEX:
+            raise ValueError(f"index {index} is too large; the largest possible is {MOST_INDEX}")
+        if indices and index <= indices[-1]:
+            raise ValueError(f"index {index} comes after {indices[-1]}; indices must rise along the line")
+        if value is None or value - value != 0:  # inf - inf is nan
+            raise ValueError(f"the value of index {index} {why_not_finite(after)}")
+        indices.append(index)
+        values.append(value)
+    return label, indices, values
+
+
+def _shown(token: bytes) -> str:
+    return repr(token[:40].decode(errors="replace"))

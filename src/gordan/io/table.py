@@ -1,0 +1,205 @@
+"""What a reader returns, which columns it takes, and how labels become an array."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+
+Features: TypeAlias = int | Sequence[str] | None
+
+WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them."""
+
+    X: Any
+    y: Array | None
+    names: tuple[str, ...] | None
+    path: Path
+
+    def __repr__(self) -> str:
+        storage = "CSR" if hasattr(self.X, "indptr") else "dense"
+        labels = "no labels" if self.y is None else f"labels of type {self.y.dtype}"
+        return f"Table({str(self.path)!r}: {self.X.shape[0]} rows, {self.X.shape[1]} columns, {storage} {self.X.dtype}, {labels})"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asked of the columns; see `gordan.io.read`."""
+
+    label: str | int | None = None
+    features: Features = None
+    labelled: bool | None = True
+
+    def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
+        """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
+        if self.features is None or isinstance(self.features, int):
+            at = self._label_by_width(width, names, path)
+            chosen = [j for j in range(width) if j != at]
+            if self.features is not None and len(chosen) != self.features:
+                told = "no label column" if at is None else "one of them the label"
+                raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
+        else:
+            chosen = [self._position(name, names, path) for name in self.features]
+            if len(set(chosen)) < len(chosen):
+                raise InputError(f"features names a column of {path} twice")
+            at = self._label_by_names(width, names, chosen, path)
+        if not chosen:
+            raise InputError(f"{path} has no feature columns beside the label")
+        return at, chosen
+
+    def _label_by_width(self, width: int, names: Sequence[str] | None, path: Path) -> int | None:
+        if self.labelled is False:
+            return None
+        if self.labelled is None and self.label is None:
+            if self.features is None:
+                raise InputError(f"whether {path} has a label column cannot be told; pass features=, or labelled=True or False")
+            if width == self.features:
+                return None
+        return self._position(-1 if self.label is None else self.label, names, path, width)
+
+    def _label_by_names(self, width: int, names: Sequence[str] | None, chosen: list[int], path: Path) -> int | None:
+        if self.labelled is False:
+            return None
+        at = self._position(-1 if self.label is None else self.label, names, path, width)
+        if at not in chosen:
+            return at
+        if self.labelled is None and self.label is None:
+            return None
+        raise InputError(f"column {at} of {path} is the label and a feature at once; pass label= to name another label column")
+
+    def _position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
+        """The column that `label` names: a name of the header, else a position from 0 (negative: from the end)."""
+        if isinstance(label, str) and names is not None:
+            found = [j for j, name in enumerate(names) if name == label]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise InputError(f"{path} has {len(found)} columns named {label!r}; rename all but one")
+        if width is None:
+            raise InputError(f"{path} has no column named {label!r}{_those(names)}")
+        if isinstance(label, str) and not re.fullmatch(r"[+-]?[0-9]{1,9}", label):
+            raise InputError(f"{path} has no column named {label!r}{_those(names)}")
+        at = int(label)
+        if not -width <= at < width:
+            raise InputError(
+                f"{path} has {width} columns, so there is no column {at}; positions count from 0, or from -1 at the end"
+            )
+        return at % width
+
+
+def _those(names: Sequence[str] | None) -> str:
+    if names is None:
+        return "; its columns have no names, pass positions"
+    listed = ", ".join(repr(name) for name in names[:8])
+    return f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
+
+
+def require_labels(y: Array, n: int, path: Path) -> None:
+    """Refuse labels that are not one number or text for each of n rows."""
+    if y.shape != (n,):
+        raise InputError(f"{path} has {n} rows, but its labels have the shape {y.shape}")
+    if y.dtype.kind not in "biufU":
+        raise InputError(f"{path} has labels of type {y.dtype}; numbers, booleans or text are needed")
+    bad = np.flatnonzero(~np.isfinite(y)) if y.dtype.kind == "f" else np.empty(0, np.int64)
+    if len(bad):
+        raise InputError(f"{path}, row {bad[0]} (from 0): the label is {y[bad[0]]}; every row needs a label (drop that row)")
+
+
+def require_finite(X: Any, path: Path, names: Sequence[str] | None = None) -> None:
+    """Refuse NaN and infinity in X, dense or CSR, with the place of the first; in blocks, so that no mask of X's size is made."""
+    values = X.data if hasattr(X, "indptr") else X
+    if values.dtype.kind != "f":
+        return
+    step = max(1, (1 << 20) // (values.shape[1] if values.ndim == 2 else 1))
+    for start in range(0, len(values), step):
+        good = np.isfinite(values[start : start + step])
+        if not good.all():
+            place = [int(k) for k in np.argwhere(~good)[0]]
+            value = values[start : start + step][tuple(place)]
+            place[0] += start
+            if values.ndim == 1:
+                place = [int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])]
+            told = place[1] if names is None else repr(names[place[1]])
+            raise InputError(f"{path}, row {place[0]} (from 0), column {told}: the value is {value}; every value must be finite")
+
+
+class Labels:
+    """The labels of a text file, kept once each: whole numbers, else numbers, else text, decided when all are known.
+
+    Interned as bytes, because a file has few classes and many rows.
+    """
+
+    def __init__(self) -> None:
+        self._code = _Numbered()
+        self._lines: list[int] = []  # where each distinct label was first seen
+        self._parts: list[Array] = []
+
+    def add(self, texts: Sequence[bytes], lines: Sequence[int], which: Array) -> None:
+        """Labels of successive rows: row i has texts[which[i]]; texts[k] was first seen on lines[k]."""
+        codes = np.array([self._code[text] for text in texts], dtype=np.int64)
+        for code, line in zip(codes.tolist(), lines, strict=True):
+            if code == len(self._lines):
+                self._lines.append(line)
+        self._parts.append(codes[which])
+
+    def array(self, path: Path) -> Array:
+        """One label per row."""
+        codes = np.concatenate(self._parts)
+        self._parts = []
+        texts = list(self._code)
+        for text, line in zip(texts, self._lines, strict=True):
+            if text.strip().lower() in (b"", b"nan", b"+nan", b"-nan"):
+                shown = text.decode().strip() or "empty"
+                raise InputError(f"{path}, line {line}: the label is {shown}; every row needs a label (drop that line)")
+        distinct = self._distinct(texts, path)
+        y: Array = distinct[codes]
+        return y
+
+    def _distinct(self, texts: list[bytes], path: Path) -> Array:
+        if all(WHOLE.fullmatch(text) for text in texts):
+            return np.array([int(text) for text in texts], dtype=np.int64)
+        numbers = [number(text) for text in texts]
+        if any(value is None for value in numbers):
+            return np.array([text.decode() for text in texts], dtype=np.str_)
+        values = np.array(numbers, dtype=np.float64)
+        if not np.isfinite(values).all():
+            k = int(np.argmin(np.isfinite(values)))
+            raise InputError(f"{path}, line {self._lines[k]}: the label is {texts[k].decode()}; labels must be finite")
+        return values
+
+
+class _Numbered(dict[bytes, int]):
+    """Keys numbered in the order in which they are first asked for."""
+
+    def __missing__(self, key: bytes) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+def number(text: bytes) -> float | None:
+    """float(text), or None if it is none. Underscores, which Python allows in its own source, do not belong in data."""
+    try:
+        return None if b"_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def why_not_finite(text: bytes) -> str:
+    """What is wrong with text that `number` does not read as a finite number."""
+    shown = text.decode(errors="replace").strip()
+    if not shown:
+        return "is empty; fill or drop missing values first"
+    if number(text) is None:
+        return f"is {shown[:40]!r}, which is not a number"
+    return f"is {shown[:40]}, which is not finite in float64; every value must be (drop or impute that row)"

@@ -1,0 +1,152 @@
+"""Text files, plain or compressed, as blocks of whole lines whose numbers are counted."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from gordan.errors import InputError
+
+BLOCK = 1 << 23
+# Shorter files are read line by line in Python: that takes less time than loading the compiled scanners.
+SHORT = 1 << 20
+MOST_PARSED = 1 << 10  # lines at a time
+
+COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+
+
+def compression(start: bytes) -> str | None:
+    """The kind of compression that a file with these first bytes has."""
+    for magic, kind in COMPRESSED.items():
+        if start.startswith(magic) and (kind != "bzip2" or start[4:10] in (b"1AY&SY", b"\x17rE8P\x90")):
+            return kind
+    return None
+
+
+def take_rows(text: Text, scan: Callable[[], tuple[bool, int]], parse: Callable[[int], None]) -> None:
+    """Take the whole file.
+
+    `scan` takes plain lines at full speed and tells whether it stopped before another kind of line, and after how many rows;
+    `parse` takes that line in Python, and more of them where scanning gets nowhere.
+    """
+    run = 1
+    while text.more():
+        stopped, rows = (True, 0) if text.short else scan()
+        if stopped:
+            run = 1 if rows else min(2 * run, MOST_PARSED)
+            parse(run)
+
+
+def _gunzip(file: IO[bytes]) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=file)
+
+
+class Text:
+    """A position in a text file: `block[at:]` is what was read and not yet taken, whole lines, the first being number `line`.
+
+    NUL bytes and text that is not UTF-8 are refused here, with their line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.block, self.at, self.line = path, b"", 0, 1
+        self._tail, self._ended = b"", False
+        raw = path.open("rb")
+        self._raw: IO[bytes] = raw
+        self._file: Any = raw
+        try:
+            kind, told = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
+            if told is not None and kind != told:
+                raise InputError(f"{path} is not a {told} file, as its name says" if raw.peek(1) else f"{path} is empty")
+            if kind is not None:
+                unpacked: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
+                self._file = unpacked[kind](raw)
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+        self.at = 3 if self.block.startswith(b"\xef\xbb\xbf") else 0
+        self.short = self._ended and len(self.block) < SHORT
+
+    def __enter__(self) -> Text:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._raw.close()
+
+    def more(self) -> bool:
+        """Whether there is another line; it is in the block afterwards."""
+        if self.at == len(self.block) and not self._ended:
+            self._load()
+        return self.at < len(self.block)
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines that are left, each with its end, one taken at each step."""
+        while self.more():
+            end = self.block.index(b"\n", self.at) + 1
+            line = self.block[self.at : end]
+            self.at, self.line = end, self.line + 1
+            yield line
+
+    def _load(self) -> None:
+        parts = [self._tail]
+        while not self._ended:
+            part = self._read()
+            cut = part.rfind(b"\n") + 1
+            if cut and not self._ended:
+                self.block, self._tail = b"".join([*parts, part[:cut]]), part[cut:]
+                break
+            parts.append(part)
+        else:
+            whole = b"".join(parts)
+            self.block, self._tail = whole if whole.endswith(b"\n") or not whole else whole + b"\n", b""
+        self.at = 0
+        self._check()
+
+    def _check(self) -> None:
+        if self.line == 1 and self.block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{self.path} is UTF-16 text; save it as UTF-8")
+        nul = self.block.find(b"\0")
+        if nul >= 0:
+            raise InputError(
+                f"{self.path}, line {self.line_at(nul)}: there is a NUL byte; this is not a text file, or it is damaged"
+            )
+        if not self.block.isascii():
+            try:
+                self.block.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{self.path}, line {self.line_at(error.start)}: not UTF-8 text; save the file as UTF-8"
+                ) from None
+
+    def line_at(self, place: int) -> int:
+        """The number of the line that holds byte `place` of the block."""
+        return self.line + self.block.count(b"\n", self.at, place)
+
+    def _read(self) -> bytes:
+        """The next BLOCK bytes; fewer only at the end of the file."""
+        parts, missing = [], BLOCK
+        try:
+            while missing > 0 and (part := self._file.read(missing)):
+                parts.append(part)
+                missing -= len(part)
+        except (EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
+        except OSError as error:
+            if error.errno is not None:  # the disk, not the content
+                raise
+            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
+        self._ended = missing > 0
+        return b"".join(parts)

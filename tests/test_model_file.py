@@ -1,0 +1,379 @@
+"""Model files: what is saved comes back bit by bit, and no byte can be changed, cut off or made up without a refusal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gordan.errors import InputError
+from gordan.io import Model, container
+from gordan.io.container import ALIGNED, MAGIC, decode, encode
+from gordan.io.model import planes
+
+BINARY = Model(
+    classes=("no", "yes"),
+    coef=np.array([[1.5, -0.0, 1e-310]]),
+    intercept=np.array([0.25]),
+    kind="binary",
+    margins=np.array([[0.5, np.inf]]),
+    norm=2.0,
+    nu=None,
+    intercept_kind="free",
+    version="0.1.0",
+)
+
+
+def model(classes, kind, d=2, **parts):
+    k = planes(kind, len(classes))
+    rng = np.random.default_rng(len(classes))
+    base = replace(
+        BINARY,
+        classes=classes,
+        kind=kind,
+        coef=rng.standard_normal((k, d)),
+        intercept=rng.standard_normal(k),
+        margins=np.sort(rng.random((k, 2)), axis=1),
+    )
+    return replace(base, **parts)
+
+
+MODELS = {
+    "binary": BINARY,
+    "integers": model((-1, 1), "binary"),
+    "floats": model((0.1, 0.5, 1e300), "one-vs-rest", nu=0.25),
+    "booleans": model((False, True), "binary", norm=np.inf, intercept_kind="none"),
+    "all pairs": model(("a", "b", "ß", "日本"), "one-vs-one", names=("höhe", ""), norm=3.5),
+    "certificates": model(("a", "b", "c"), "one-vs-rest", certificates=('{"x": 1}', "", "é" * 100), intercept_kind="penalized"),
+    "huge integers": model((-(2**200), 2**200), "binary"),
+    "many columns": model((0, 1), "binary", d=1000),
+}
+
+
+def same(one, other):
+    for part in fields(Model):
+        ours, theirs = getattr(one, part.name), getattr(other, part.name)
+        if isinstance(ours, np.ndarray):
+            assert theirs.dtype == ours.dtype
+            assert theirs.shape == ours.shape
+            assert theirs.tobytes() == ours.tobytes()
+        else:
+            assert theirs == ours
+            assert type(theirs) is type(ours)
+    assert [type(label) for label in one.classes] == [type(label) for label in other.classes]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_saved_comes_back(name, tmp_path):
+    MODELS[name].save(tmp_path / "m.gordan")
+    loaded = Model.load(tmp_path / "m.gordan")
+    same(MODELS[name], loaded)
+    loaded.save(tmp_path / "again.gordan")
+    assert (tmp_path / "again.gordan").read_bytes() == (tmp_path / "m.gordan").read_bytes()
+    assert not loaded.coef.flags.writeable
+
+
+def test_the_layout_is_as_documented():
+    """Read with struct, json and hashlib alone."""
+    content = BINARY.to_bytes()
+    assert content[:8] == b"\x89GORDAN\n"
+    version, length = struct.unpack("<II", content[8:16])
+    assert version == 1
+    assert (16 + length) % 64 == 0
+    whole = json.loads(content[16 : 16 + length])
+    assert whole["header"]["classes"] == ["no", "yes"]
+    assert [entry["name"] for entry in whole["arrays"]] == ["coef", "intercept", "margins"]
+    for entry in whole["arrays"]:
+        assert entry["offset"] % 64 == 0
+        assert entry["dtype"] == "<f8"
+        start, count = 16 + length + entry["offset"], int(np.prod(entry["shape"]))
+        values = struct.unpack_from(f"<{count}d", content, start)
+        assert list(values) == getattr(BINARY, entry["name"]).ravel().tolist()
+    assert content[-32:] == hashlib.sha256(content[:-32]).digest()
+
+
+# ---- damage ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_change_of_a_byte_is_refused():
+    """Every byte of the file, every other value it could have."""
+    content = BINARY.to_bytes()
+    Model.from_bytes(content)
+    spoilt, tried = bytearray(content), 0
+    for place, byte in enumerate(content):
+        for value in range(256):
+            if value != byte:
+                spoilt[place] = value
+                with pytest.raises(InputError):
+                    Model.from_bytes(bytes(spoilt))
+                tried += 1
+        spoilt[place] = byte
+    assert tried == 255 * len(content)
+
+
+def test_every_truncation_and_extension_is_refused(tmp_path):
+    content = MODELS["certificates"].to_bytes()
+    for length in range(len(content)):
+        with pytest.raises(InputError):
+            Model.from_bytes(content[:length])
+    for more in (b"\0", b"x" * 64, content):
+        with pytest.raises(InputError):
+            Model.from_bytes(content + more)
+
+
+# ---- forgery: the checksum is right, the content is not -------------------------------------------------------------
+
+
+def signed(content):
+    return content + hashlib.sha256(content).digest()
+
+
+def forged(change, start=MAGIC, version=1, length=None):
+    """The file of BINARY with `change` made to its JSON header, in a fitting layout, with a valid checksum."""
+    content = BINARY.to_bytes()
+    old = struct.unpack_from("<I", content, 12)[0]
+    whole = json.loads(content[16 : 16 + old])
+    changed = change(whole)
+    text = changed if isinstance(changed, bytes) else json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-(16 + len(text)) % ALIGNED)
+    head = start + struct.pack("<II", version, len(text) if length is None else length)
+    return signed(head + text + content[16 + old : -32])
+
+
+def at(*path, value=None, remove=False):
+    """A change of one place in the header."""
+
+    def change(whole):
+        inside = whole
+        for step in path[:-1]:
+            inside = inside[step]
+        if remove:
+            del inside[path[-1]]
+        else:
+            inside[path[-1]] = value
+
+    return change
+
+
+def text(content):
+    return lambda whole: content
+
+
+NOTHING = lambda whole: None  # noqa: E731
+FORGED = {
+    "claims 10^14 numbers": forged(at("arrays", 0, "shape", value=[1, 10**14])),
+    "claims more than can be counted": forged(at("arrays", 0, "shape", value=[2**40, 2**40])),
+    "eight axes of 2^47": forged(at("arrays", 0, "shape", value=[2**47] * 8)),
+    "a thousand axes": forged(at("arrays", 0, "shape", value=[1] * 1000)),
+    "negative shape": forged(at("arrays", 0, "shape", value=[-1, 3])),
+    "shape with a fraction": forged(at("arrays", 0, "shape", value=[1.0, 3])),
+    "shape of booleans": forged(at("arrays", 0, "shape", value=[True, 3])),
+    "shape is text": forged(at("arrays", 0, "shape", value="13")),
+    "fewer numbers": forged(at("arrays", 0, "shape", value=[1, 2])),
+    "offset elsewhere": forged(at("arrays", 1, "offset", value=0)),
+    "offset far away": forged(at("arrays", 1, "offset", value=2**62)),
+    "objects": forged(at("arrays", 0, "dtype", value="|O")),
+    "another dtype": forged(at("arrays", 0, "dtype", value="<i8")),
+    "a dtype that is a list": forged(at("arrays", 0, "dtype", value=["<f8"])),
+    "big-endian": forged(at("arrays", 0, "dtype", value=">f8")),
+    "a field of an array missing": forged(at("arrays", 0, "shape", remove=True)),
+    "two arrays of one name": forged(at("arrays", 1, "name", value="coef")),
+    "an array of another name": forged(at("arrays", 1, "name", value="b")),
+    "a name that is a number": forged(at("arrays", 0, "name", value=1)),
+    "arrays are no list": forged(at("arrays", value={})),
+    "arrays missing": forged(at("arrays", remove=True)),
+    "an array is null": forged(at("arrays", value=[None])),
+    "header missing": forged(at("header", remove=True)),
+    "header a list": forged(at("header", value=[])),
+    "not JSON": forged(text(b"{")),
+    "nested too deeply": forged(text(b"[" * 100_000)),
+    "not UTF-8": forged(text(b'{"\xff": 1}')),
+    "half a character": forged(at("header", "version", value="\ud800")),
+    "NaN": forged(text(b'{"arrays":[],"header":{"x":NaN}}')),
+    "an overflow": forged(text(b'{"arrays":[],"header":{"x":1e999}}')),
+    "an integer of 5,000 digits": forged(text(b'{"arrays":[],"header":{"x":' + b"9" * 5000 + b"}}")),
+    "a name twice": forged(text(b'{"arrays":[],"arrays":[],"header":{}}')),
+    "header beyond the file": forged(NOTHING, length=2**32 - 1),
+    "header shorter": forged(NOTHING, length=64),
+    "layout 0": forged(NOTHING, version=0),
+    "layout 2": forged(NOTHING, version=2),
+    "another start": forged(NOTHING, start=b"\x89PNG\r\n\x1a\n"),
+    "written in another way": forged(lambda whole: json.dumps(whole, indent=1, sort_keys=True).encode()),
+    "a field missing": forged(at("header", "norm", remove=True)),
+    "a field too many": forged(at("header", "extra", value=1)),
+    "newer format": forged(at("header", "format", value="gordan-model-2")),
+    "format a list": forged(at("header", "format", value=["gordan-model-1"])),
+    "norm a number": forged(at("header", "norm", value=2)),
+    "norm 1": forged(at("header", "norm", value="0x1p0")),
+    "norm nan": forged(at("header", "norm", value="nan")),
+    "norm too large": forged(at("header", "norm", value="0x1p99999")),
+    "nu 2": forged(at("header", "nu", value="0x1p1")),
+    "one class": forged(at("header", "classes", value=["a"])),
+    "three classes": forged(at("header", "classes", value=["a", "b", "c"])),
+    "classes equal": forged(at("header", "classes", value=["a", "a"])),
+    "classes of other type": forged(at("header", "classes", value=[0, 1])),
+    "class type unknown": forged(at("header", "class_type", value="bytes")),
+    "class type a list": forged(at("header", "class_type", value=["str"])),
+    "kind unknown": forged(at("header", "kind", value="many")),
+    "kind a list": forged(at("header", "kind", value=["binary"])),
+    "kind of another number": forged(at("header", "kind", value="one-vs-rest")),
+    "intercept unknown": forged(at("header", "intercept_kind", value="some")),
+    "version a number": forged(at("header", "version", value=1)),
+    "names too few": forged(at("header", "names", value=["a"])),
+    "names of numbers": forged(at("header", "names", value=[1, 2, 3])),
+    "names a text": forged(at("header", "names", value="abc")),
+    "certificates that are not there": forged(at("header", "certificates", value=True)),
+    "certificates a number": forged(at("header", "certificates", value=0)),
+}
+
+
+@pytest.mark.parametrize("content", FORGED.values(), ids=FORGED)
+def test_forged_files(content, tmp_path):
+    (tmp_path / "m.gordan").write_bytes(content)
+    with pytest.raises(InputError, match=r"m\.gordan"):
+        Model.load(tmp_path / "m.gordan")
+
+
+def test_the_forger_can_write_a_valid_file():
+    """Else the table above would show nothing."""
+    assert forged(NOTHING) == BINARY.to_bytes()
+    assert Model.from_bytes(forged(at("header", "version", value="9.9.9"))).version == "9.9.9"
+
+
+@pytest.mark.parametrize("what", ["not finite", "interval upside down"])
+def test_forged_values(what):
+    arrays = {"coef": BINARY.coef, "intercept": BINARY.intercept, "margins": BINARY.margins}
+    header = json.loads(json.dumps(decode(BINARY.to_bytes(), "x")[0]))
+    if what == "not finite":
+        arrays["coef"] = np.array([[1.0, np.nan, 1.0]])
+    else:
+        arrays["margins"] = np.array([[2.0, 1.0]])
+    with pytest.raises(InputError):
+        Model.from_bytes(encode(header, arrays))
+
+
+def test_bytes_between_the_arrays_must_be_zero():
+    content = bytearray(BINARY.to_bytes()[:-32])
+    place = len(content) - 16 - ALIGNED + 8  # behind the one intercept, before the margins
+    assert content[place] == 0
+    content[place] = 1
+    with pytest.raises(InputError, match="one way"):
+        Model.from_bytes(signed(bytes(content)))
+
+
+@given(st.data())
+def test_any_bytes(data):
+    """Random headers with a valid start and checksum: an InputError, nothing else."""
+    body = data.draw(
+        st.one_of(st.binary(max_size=100), st.text('{}[]":,arysheopfdtn0123456789<f8 ', max_size=100).map(str.encode))
+    )
+    length = data.draw(st.one_of(st.just(len(body)), st.integers(0, 2**32 - 1)))
+    for content in (body, MAGIC + body, signed(MAGIC + struct.pack("<II", 1, length) + body)):
+        with pytest.raises(InputError):
+            Model.from_bytes(content)
+
+
+# ---- the messages, the file system, the container -------------------------------------------------------------------
+
+
+def test_messages(tmp_path):
+    path = tmp_path / "m.gordan"
+    cases = {
+        "does not start as one": b"hello",
+        "cut short": MAGIC + b"\x01\0\0\0",
+        "use a newer one": FORGED["layout 2"],
+        "checksum is wrong": BINARY.to_bytes()[:-1] + b"\0",
+        "asks for": FORGED["claims 10^14 numbers"],
+        "format 'gordan-model-1' expected": FORGED["newer format"],
+    }
+    for part, content in cases.items():
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=part) as caught:
+            Model.load(path)
+        assert str(path) in str(caught.value)
+    with pytest.raises(FileNotFoundError):
+        Model.load(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError):
+        Model.load(tmp_path)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m.gordan"
+    BINARY.save(path)
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        MODELS["integers"].save(path)
+    assert path.read_bytes() == BINARY.to_bytes()
+    assert os.listdir(tmp_path) == ["m.gordan"]
+
+
+BAD_MODELS = {
+    "one class": {"classes": ("a",)},
+    "classes of two types": {"classes": ("a", 1)},
+    "booleans and integers": {"classes": (True, 2)},
+    "nan as a class": {"classes": (0.0, float("nan"))},
+    "infinite class": {"classes": (0.0, float("inf"))},
+    "classes of NumPy": {"classes": (np.int64(0), np.int64(1))},
+    "the same class twice": {"classes": ("a", "a")},
+    "float32": {"coef": BINARY.coef.astype(np.float32)},
+    "a list": {"coef": [[1.0, 2.0, 3.0]]},
+    "coef a vector": {"coef": BINARY.coef[0]},
+    "no columns": {"coef": np.zeros((1, 0))},
+    "two planes": {"coef": np.ones((2, 3))},
+    "two intercepts": {"intercept": np.ones(2)},
+    "nan": {"intercept": np.array([np.nan])},
+    "margins of one column": {"margins": np.ones((1, 1))},
+    "lower nan": {"margins": np.array([[np.nan, 1.0]])},
+    "lower negative": {"margins": np.array([[-1.0, 1.0]])},
+    "norm below 2": {"norm": 1.5},
+    "norm an integer": {"norm": 2},
+    "nu 0": {"nu": 0.0},
+    "names too many": {"names": ("a",) * 4},
+    "certificates too many": {"certificates": ("{}",) * 2},
+    "no classes": {"classes": None},
+    "half a character": {"names": ("a", "b", "\ud800")},
+    "half a character in a class": {"classes": ("a", "\udfff")},
+}
+
+
+@pytest.mark.parametrize("parts", BAD_MODELS.values(), ids=BAD_MODELS)
+def test_what_is_no_model(parts):
+    with pytest.raises(InputError):
+        replace(BINARY, **parts)
+
+
+def test_container_of_anything(tmp_path):
+    arrays = {
+        "empty": np.zeros((0, 3)),
+        "number": np.array(7, dtype=np.int64),
+        "swapped": np.arange(3, dtype=">i4"),
+        "strided": np.arange(10, dtype=np.float32)[::3],
+        "fortran": np.asfortranarray(np.arange(6, dtype=np.int8).reshape(2, 3)),
+        "bytes": np.frombuffer(b"abc", np.uint8),
+    }
+    container.save(tmp_path / "c", {"t": 3, "x": 0.1, "nested": {"b": [1, None, "é"]}}, arrays)
+    header, loaded = container.load(tmp_path / "c")
+    assert header == {"t": 3, "x": 0.1, "nested": {"b": [1, None, "é"]}}
+    assert list(loaded) == list(arrays)
+    for name, array in arrays.items():
+        assert loaded[name].shape == array.shape
+        assert loaded[name].tolist() == array.tolist()
+        assert loaded[name].dtype.byteorder in "<|="
+    container.save(tmp_path / "c", {}, {})
+    assert container.load(tmp_path / "c") == ({}, {})
+    for bad in (np.array(["a"]), np.array([object()]), np.array([1j]), np.array([True])):
+        with pytest.raises(InputError, match="a file holds"):
+            container.save(tmp_path / "c", {}, {"x": bad})
+    with pytest.raises(ValueError):
+        container.save(tmp_path / "c", {"x": float("nan")}, {})
