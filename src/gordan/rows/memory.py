@@ -144,7 +144,8 @@ class _Memory:
         from gordan.rows import ascent
 
         tally = np.zeros(4)
-        ascent.ascend(self.arrays, signs, scale, sides, column, offset, rows, *state, tally)
+        kernel: Any = ascent.ascend
+        kernel(self.arrays, signs, scale, sides, column, offset, rows, *state, tally)
         return tally
 
 

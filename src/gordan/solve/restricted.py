@@ -97,7 +97,7 @@ class Products:
         sizes = G.sum(axis=0)
 
         def centred(v: Array) -> Array:
-            return v - G @ ((v @ G) / sizes)
+            return np.asarray(v - G @ ((v @ G) / sizes))
 
         z = guess + G @ ((mass - guess @ G) / sizes)
         gradient = A @ (At @ z) + pull
@@ -186,7 +186,7 @@ class Restricted:
         shift = min(1.0, max(SMALLEST_SHIFT, square))
         scores, levels = np.empty(len(p)), np.zeros(self.groups.shape[1])
         which = np.argmax(self.groups, axis=1).astype(np.int64)
-        settled = corral.descend(
+        settled = corral.descend(  # type: ignore[no-untyped-call]
             self.rows.K,
             self.pull,
             which,
