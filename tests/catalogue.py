@@ -15,6 +15,7 @@ OPTIONS = {
     "p_norm_perceptron": [{"p": 3.0}, {"output": "average"}],
     "gradient_descent": [{}],
     "normalized_gradient_descent": [{}, {"step": "1/sqrt(t)"}],
+    "double_oracle": [{}],
 }
 
 

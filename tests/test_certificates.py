@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import gordan
 from gordan.certificates import bounds, standalone
+from gordan.certificates.bounds import Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import lower_bound, upper_bound
 
@@ -134,7 +135,7 @@ def test_what_verify_computes_is_exact_to_rounding(intercept, norm, nu, weighted
             c[:2] = 0.0, 3.0
         problem, weights = Problem.of(X, y), c if weighted else None
         w, b, p = r.uniform(0.5, 1, 3) / 3, float(r.normal() / 8), c * (1.0 if nu else r.uniform(0.0, 1.0, 10))
-        lower = lower_bound(problem, signs, w, b, norm, nu, weights, intercept)
+        lower = lower_bound(problem, Products.of(problem.X, w), signs, w, b, norm, nu, weights, intercept)
         upper = upper_bound(problem, signs, p, norm, nu, weights, intercept)
         rows = tuple(np.flatnonzero(p).tolist())
         certificate = gordan.Certificate(
@@ -312,7 +313,7 @@ def test_scores_are_enclosed(case):
     X, sparse, w, b = case
     signs = np.array([1, -1] * 3)[: len(X)].astype(np.int8)
     problem = Problem.of(sp.csr_array(X) if sparse else X, signs)
-    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+    lo, hi = Products.of(problem.X, w).scores(b, signs)
     for i, row in enumerate(X.tolist()):
         exact = int(signs[i]) * (sum((Fraction(x) * Fraction(v) for x, v in zip(row, w.tolist(), strict=True)), Fraction(b)))
         assert math.isinf(lo[i]) or Fraction(lo[i]) <= exact

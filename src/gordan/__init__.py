@@ -8,7 +8,7 @@ from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
 from gordan.research import play
 from gordan.trace import Moment, Trace
-from gordan.verdicts import Diagnosis, Verdict, Witness, diagnose, separate
+from gordan.verdicts import Diagnosis, MarginResult, Verdict, Witness, diagnose, maximize_margin, separate
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -16,12 +16,14 @@ __all__ = [
     "Check",
     "Diagnosis",
     "InputError",
+    "MarginResult",
     "MissingExtra",
     "Moment",
     "Trace",
     "Verdict",
     "Witness",
     "diagnose",
+    "maximize_margin",
     "methods",
     "play",
     "rows",

@@ -84,13 +84,13 @@ def play(
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
     if record is not None and not isinstance(record, Iterable):
         raise InputError(f"record is {record!r}; pass the rounds to measure at, such as range(1, 101), or None")
-    moments = _log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
+    moments = log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
     if moments and max(moments) > rounds:
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
     raw = rows.of(A, threads=threads)
     p_set = Simplex(raw.n, caps=caps, halves=halves)
-    start = _start(p_set, p0)
+    start = starting_weights(p_set, p0)
     R = raw.radius(method.norm)
     if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
@@ -110,7 +110,7 @@ def play(
     )
 
 
-def _start(p_set: Simplex, p0: Any) -> Array:
+def starting_weights(p_set: Simplex, p0: Any) -> Array:
     """p_0, normalized over each half; inside the caps, and nowhere so small that its logarithm is lost."""
     if p0 is None:
         return p_set.centre
@@ -131,7 +131,7 @@ def _start(p_set: Simplex, p0: Any) -> Array:
     return p
 
 
-def _log_spaced(rounds: int) -> set[int]:
+def log_spaced(rounds: int) -> set[int]:
     """About 20 rounds per decade, 1 and the last among them."""
     count = 1 + math.ceil(20 * math.log10(rounds)) if rounds > 1 else 1
     return {int(t) for t in np.unique(np.geomspace(1, rounds, count).round())}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.rows.threads import available, run
 
 U = 2.0**-53
 # An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
@@ -95,19 +96,35 @@ def error(absolute: Array, terms: Any) -> Array:
     return np.asarray((2.0 * U) * (terms + 4.0) * absolute + (terms + 4.0) * TINY)
 
 
-def enclose_scores(X: Matrix, w: Array, b: float, signs: Array) -> tuple[Array, Array]:
-    """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows."""
-    lo, hi = np.empty(X.n), np.empty(X.n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for begin, end in X.blocks():
-            s, absolute, terms = X.products(w, begin, end)
-            radius = error(absolute + abs(b), terms + 1.0)
-            centre = signs[begin:end] * (s + b)
-            lo[begin:end] = np.nextafter(centre - radius, -np.inf)
-            hi[begin:end] = np.nextafter(centre + radius, np.inf)
-    lo[~np.isfinite(lo)] = -np.inf
-    hi[~np.isfinite(hi)] = np.inf
-    return lo, hi
+@dataclass(frozen=True, eq=False)
+class Products:
+    """X w and |X||w| as computed, and the number of terms of each: what scores are enclosed from, whatever b is."""
+
+    sums: Array
+    absolute: Array
+    terms: Array
+
+    @staticmethod
+    def of(X: Matrix, w: Array) -> Products:
+        """One pass over X, block by block, on all cores."""
+        sums, absolute, terms = np.empty(X.n), np.empty(X.n), np.empty(X.n)
+
+        def part(begin: int, end: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums[begin:end], absolute[begin:end], terms[begin:end] = X.products(w, begin, end)
+
+        run(part, list(X.blocks()), available())
+        return Products(sums, absolute, terms)
+
+    def scores(self, b: float, signs: Array) -> tuple[Array, Array]:
+        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            radius = error(self.absolute + abs(b), self.terms + 1.0)
+            centre = signs * (self.sums + b)
+            lo, hi = np.nextafter(centre - radius, -np.inf), np.nextafter(centre + radius, np.inf)
+        lo[~np.isfinite(lo)] = -np.inf
+        hi[~np.isfinite(hi)] = np.inf
+        return lo, hi
 
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:

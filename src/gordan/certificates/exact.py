@@ -112,7 +112,7 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
-        lo, hi = bounds.enclose_scores(X, rounded[:-1], float(rounded[-1]), signs)
+        lo, hi = bounds.Products.of(X, rounded[:-1]).scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
     for part in np.array_split(asked, max(1, len(asked) // 4096)):

@@ -20,6 +20,8 @@ from gordan.errors import InputError
 
 # Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
 MOST_EXACT_ROWS = 4096
+# Relative width of an enclosure that is left as it is.
+NARROW = 1e-10
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,16 @@ def _separator(c: Certificate, problem: Problem, signs: Array) -> str:
     w, b = np.array(c.w, dtype=np.float64), float(c.b or 0.0)
     if c.intercept == "none" and b != 0:
         return "it has b although there is no intercept"
-    row = first_not_positive(problem, w, b, signs)
+    products = bounds.Products.of(problem.X, w)
+    row = first_not_positive(problem, products, w, b, signs)
     if row is not None:
         return f"row {row} is not on the right side"
-    return _bracket(c, problem, signs) if c.lower is not None or c.upper is not None else ""
+    return _bracket(c, problem, signs, products) if c.lower is not None or c.upper is not None else ""
 
 
-def first_not_positive(problem: Problem, w: Array, b: float, signs: Array) -> int | None:
-    """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
-    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b: float, signs: Array) -> int | None:
+    """The first row with y_i(x_i·w + b) ≤ 0, decided exactly; `products` are those of X and w."""
+    lo, hi = products.scores(b, signs)
     for i in np.flatnonzero(lo <= 0):
         if hi[i] < 0 or bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))[0] <= 0:
             return int(i)
@@ -183,7 +186,7 @@ def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
     return "" if exact.spans(problem, c.rows, everything, c.intercept) else "its rows do not span all rows"
 
 
-def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
+def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Products | None = None) -> str:
     weights = None if c.sample_weight is None else np.array(c.sample_weight)
     if (c.norm < 2) or math.isnan(c.norm):
         return f"its norm is {c.norm}, below 2"
@@ -198,7 +201,11 @@ def _bracket(c: Certificate, problem: Problem, signs: Array) -> str:
     if c.lower is not None and c.lower > 0:
         if c.w is None:
             return "it has no w for its lower bound"
-        best = lower_bound(problem, signs, np.array(c.w, dtype=np.float64), float(c.b or 0.0), c.norm, c.nu, weights, c.intercept)
+        w, b = np.array(c.w, dtype=np.float64), float(c.b or 0.0)
+        products = bounds.Products.of(problem.X, w) if products is None else products
+        best = lower_bound(problem, products, signs, w, b, c.norm, c.nu, weights, c.intercept)
+        if c.lower > best:
+            best = lower_bound(problem, products, signs, w, b, c.norm, c.nu, weights, c.intercept, exactly=True)
         if not c.lower <= best:
             return f"its lower bound {c.lower!r} is above {best!r}, which is what w proves"
     if c.upper is not None and c.upper < math.inf:
@@ -233,24 +240,35 @@ def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, wei
 
 
 def lower_bound(
-    problem: Problem, signs: Array, w: Array, b: float, norm: float, nu: float | None, weights: Array | None, intercept: str
+    problem: Problem,
+    products: bounds.Products,
+    signs: Array,
+    w: Array,
+    b: float,
+    norm: float,
+    nu: float | None,
+    weights: Array | None,
+    intercept: str,
+    *,
+    exactly: bool = False,
 ) -> float:
     """A float that γ* is at least, from w: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
 
     Without intercept the scores are y_i x_i·w; with a penalized one y_i(x_i·w + b), divided by ‖(w, b)‖; with a free one b does
-    not matter: half the sum of the two classes' lowest.
+    not matter: half the sum of the two classes' lowest. The lowest scores are refined in exact arithmetic where their enclosures
+    are wide, or if asked to.
     """
     b = b if intercept == "penalized" else 0.0
     size = np.abs(np.append(w, b)) if intercept == "penalized" else np.abs(w)
     length = bounds.norm_bounds(size, size, norm, dual=True)[1]
     if not 0 < length < math.inf:
         return 0.0
-    lo, hi = bounds.enclose_scores(problem.X, w, b, signs)
+    lo, hi = products.scores(b, signs)
     groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
     if nu is None:
         if weights is not None:
             groups = [group[weights[group] > 0] for group in groups]
-        lows = [_lowest(problem, lo, hi, group, w, b, signs) for group in groups]
+        lows = [_lowest(problem, lo, hi, group, w, b, signs, exactly) for group in groups]
     else:
         c = np.ones(problem.X.n) if weights is None else weights
         total = bounds.sum_bounds(c)
@@ -260,14 +278,15 @@ def lower_bound(
     return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
 
 
-def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array) -> float:
+def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array, exactly: bool) -> float:
     """A lower bound on the smallest score in the group, sharpened by exact scores where the enclosure is wide."""
     if not len(group):
         return -math.inf
     ceiling = float(np.min(hi[group]))
+    floor = float(np.min(lo[group]))
     close = group[lo[group] < ceiling]
-    if len(close) > MOST_EXACT_ROWS:
-        return float(np.min(lo[group]))
+    if len(close) > MOST_EXACT_ROWS or (not exactly and ceiling - floor <= NARROW * abs(ceiling)):
+        return floor
     exact = [bounds.round_down(*bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))) for i in close]
     return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
 

@@ -78,8 +78,8 @@ class Storage(Protocol):
         """Row, column and value of the first entry that is NaN or infinite."""
         ...
 
-    def gram(self, i: Array, j: Array) -> Array:
-        """The products x_i·x_j, a matrix in memory."""
+    def gram(self, i: Array, j: Array, scale: float) -> Array:
+        """The products of scale·x_i and scale·x_j, a matrix in memory."""
         ...
 
 
@@ -166,14 +166,14 @@ class Dense(_Memory):
     def take(self, i: Array) -> Dense:
         return Dense(self.arrays[0][i])
 
-    def gram(self, i: Array, j: Array) -> Array:
+    def gram(self, i: Array, j: Array, scale: float) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
         X = self.arrays[0]
         products = np.zeros((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
         for lo in range(0, self.d, step):
-            left = X[i, lo : lo + step].astype(np.float64, copy=False)
-            right = left if i is j else X[j, lo : lo + step].astype(np.float64, copy=False)
+            left = X[i, lo : lo + step].astype(np.float64) * scale  # first: it undoes the size of the rows
+            right = left if i is j else X[j, lo : lo + step].astype(np.float64) * scale
             products += left @ right.T
         return products
 
@@ -210,10 +210,10 @@ class Sparse(_Memory):
         where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
         return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
 
-    def gram(self, i: Array, j: Array) -> Array:
+    def gram(self, i: Array, j: Array, scale: float) -> Array:
         """By blocks of rows j spread out to dense columns."""
-        left = self.take(i).csr()
-        right = left if i is j else self.take(j).csr()
+        left = self.take(i).csr() * scale
+        right = left if i is j else self.take(j).csr() * scale
         products = np.empty((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, self.d))
         for lo in range(0, len(j), step):

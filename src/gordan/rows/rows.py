@@ -15,6 +15,8 @@ from gordan.rows.threads import available
 
 UNIFORM = np.zeros(1)
 NO_CAPS = np.array([np.inf])
+# Rows shorter than the root of this are visited with short steps: full ones would leave the range of floats.
+SMALLEST_SQUARE = 1e-150
 
 
 class Ascent(NamedTuple):
@@ -177,11 +179,16 @@ class Rows:
         """The products A_i·A_j for rows i and j (i again if None), in memory; costs their share of a pass."""
         self.passes += (len(i) + (0 if j is None else len(j))) / self.n
         j = i if j is None else j
-        products = self._storage.gram(i, j)
+        products = self._storage.gram(i, j, self._scale)
         if self._constant:
-            products += 1.0
-        products *= np.outer(self._signs[i] * self._scale, self._signs[j] * self._scale)
+            products += self._scale**2
+        products *= np.outer(self._signs[i], self._signs[j])
         return products
+
+    @property
+    def scale(self) -> float:
+        """The factor in A = scale · diag(signs) [X, 1?]."""
+        return self._scale
 
     @property
     def entries(self) -> int:
@@ -209,6 +216,13 @@ class Rows:
             X = sp.hstack([X, np.ones((self.n, 1))], format="csr")
         X.data *= np.repeat(self._signs * self._scale, np.diff(X.indptr))
         return X
+
+    def dense(self) -> Array:
+        """A as a plain float64 array: for few rows."""
+        X = self._storage.csr().toarray() if self.sparse else self._storage.arrays[0].astype(np.float64)  # type: ignore[attr-defined]
+        if self._constant:
+            X = np.column_stack((X, np.ones(self.n)))
+        return np.asarray(X * (self._signs * self._scale)[:, None])
 
     def squares(self) -> Array:
         """‖A_i‖² for every row. One pass."""
@@ -246,13 +260,13 @@ class Rows:
             column, sides = self._scale, self._signs
         elif sides is None:
             sides = self._signs
-        safe = np.where(squares > 0, squares, 1.0) + (0.0 if self._constant else column * column)
+        safe = np.where(squares > 0, np.maximum(squares, SMALLEST_SQUARE), 1.0) + (0.0 if self._constant else column * column)
         v = w[:-1] if self._constant else w  # a constant column of A is the further column of X
         tally = self._storage.ascend(  # type: ignore[attr-defined]
             self._signs, self._scale, sides, column, offset, order, bounds, safe, x, v, epochs, until_separated, seed
         )
         self.passes += tally[0] / self.n
-        if math.isnan(tally[1] + tally[2]):
+        if np.isnan(tally).any():
             self._check(math.nan)
         return Ascent(max(0.0, float(tally[1])), float(tally[2]), int(tally[3]))
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
+from gordan.certificates import exact
+
 
 @dataclass(frozen=True)
 class Separator:
@@ -50,17 +52,28 @@ def alternative(M: list[list[Any]]) -> Separator | Balance:
     return Balance(coprime({variable: x[i, 0] for i, variable in enumerate(basis) if variable < m and x[i, 0] > 0}))
 
 
-def balance_of_support(M: list[list[Any]]) -> Balance | None:
-    """The balance of all these rows, if there is just one up to scale and it is positive: the kernel of Mᵀ (fast, many rows)."""
-    count, k = len(M), len(M[0])
-    transposed = fmpz_mat(k, count, [M[i][j].p for j in range(k) for i in range(count)])
-    kernel, nullity = transposed.nullspace()
-    if nullity != 1:
+def balance_of_support(M: list[list[int]]) -> Balance | None:
+    """The balance of all these integer rows, if there is just one up to scale and it is positive.
+
+    Independent columns are chosen modulo a prime; one linear system for the weights of all rows but the last (p-adic lifting, so
+    hundreds of rows take a second) is then all there is to solve. Whoever uses the answer checks it.
+    """
+    count = len(M)
+    if count == 1:
+        return None if any(M[0]) else Balance({0: 1})
+    first, last = fmpz_mat(M[:-1]), M[-1]
+    columns = exact.pivots(first)
+    if len(columns) != count - 1:
         return None
-    weights = [kernel[i, 0] for i in range(count)]
-    if all(weight < 0 for weight in weights):
-        weights = [-weight for weight in weights]
-    return Balance(coprime({i: fmpq(weight) for i, weight in enumerate(weights)})) if all(w > 0 for w in weights) else None
+    square = fmpz_mat([[M[i][j] for i in range(count - 1)] for j in columns])
+    system: Any = fmpq_mat(square)
+    solved = system.solve(fmpq_mat(fmpz_mat([[-last[j]] for j in columns])), algorithm="dixon")
+    weights = [solved[i, 0] for i in range(count - 1)]
+    if not all(weight > 0 for weight in weights):
+        return None
+    answer = Balance(coprime({**dict(enumerate(weights)), count - 1: fmpq(1)}))
+    whole = fmpz_mat([[answer.weights[i] for i in range(count)]]) * fmpz_mat(M)
+    return answer if not any(whole[0, j] for j in range(whole.ncols())) else None
 
 
 def _pivot(inverse: Any, u: Any, leaving: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Method, register
+from gordan.methods.registry import Guarantee, Method, choose, register
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
 
@@ -34,7 +35,7 @@ TALL = 10
     reference="H. B. McMahan, G. Gordon and A. Blum, Planning with cost functions controlled by an adversary, ICML 2003",
     forms=("published",),
 )
-def double_oracle() -> Method:
+def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> Method:
     """Solve the game on a working set of rows, score all rows, add the lowest, drop the idle: exact after few passes.
 
     Round t: p_t = argmin ½‖Aᵀp‖² over the p∈P that live on the working set (block pivoting and Wolfe's method), w_t = Aᵀp_t, one
@@ -48,11 +49,12 @@ def double_oracle() -> Method:
     >>> trace.status, bool(trace.gap[-1] < 1e-9)
     ('finished', True)
     """
+    choose("form", form, ("published",))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return DoubleOracle(Game(rows, p_set, p0))
+        return DoubleOracle(Game(rows, p_set, p0), seed=seed)
 
-    return Method("double_oracle", "published", 2.0, build, Guarantee("the bracket closes after finitely many rounds"), 1.0)
+    return Method("double_oracle", "published", 2.0, build, Guarantee("the bracket closes after finitely many rounds"), math.nan)
 
 
 class State(NamedTuple):
@@ -230,13 +232,13 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, seed: int, epochs: int =
     column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0
     offset = 0.0
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
-    caps = None
+    caps: Array | None = None
     capped = p_set.caps is not None
     parts = 2 * PARTS if capped else PARTS if free else 1
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
-        if capped:
-            caps = p_set.caps * total
+        if p_set.caps is not None:
+            caps = np.asarray(p_set.caps * total)
             if (x > caps).any():
                 np.minimum(x, caps, out=x)
                 w[:-1] = rows.combine(x)

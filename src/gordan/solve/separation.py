@@ -1,29 +1,54 @@
-"""Proposals for `separate`: float candidates from an accelerated game and a linear program, exact ones from few rows."""
+"""Proposals for a verdict: a w that may separate, or rows that may cancel. Nothing here is believed; the checker decides.
+
+Two routes. *Coordinate ascent* visits rows one by one and finds a separator where there is one with some room. The *working set*
+solves the game exactly on few rows, scaled (separators do not see the scale of rows, nor, up to a change of w, that of columns):
+if its value is 0, the rows that carry weight are affinely independent and an exact solve gives the witness; else its w is tried
+on all rows and the lowest come in. For few rows Gordan's alternative is decided in rational arithmetic.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from flint import fmpq, fmpz
 
-from gordan import dynamics, methods
+from gordan import rows as rows_
 from gordan.arrays import Array
-from gordan.certificates.bounds import dyadic
+from gordan.certificates import exact
 from gordan.certificates.problem import Problem
+from gordan.errors import InputError
+from gordan.game import Game
 from gordan.geometry import Simplex
 from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Rows
 from gordan.solve.alternative import Balance, alternative, balance_of_support
-from gordan.trace import Moment
+from gordan.solve.double_oracle import DoubleOracle
+from gordan.solve.restricted import ZERO, Gram, Restricted
 
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
+# Epochs of coordinate ascent in all, and between two looks at all rows.
+EPOCHS, EPOCHS_A_LOOK = 96, 8
+# With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
+TALL, EPOCHS_WHEN_TALL = 10, 4
+MOST_IN_HAND = 6000
+# Sparse rows in hand are spread out to dense ones up to so many entries.
+MOST_DENSE = 1 << 22
+# Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
+MOST_COLUMNS, DEPENDENT = 1500, 1e-13
+# Problems with at most this many entries (d squared) are decided exactly if ascent does not separate them; other ones start
+# from what floats suggest, and are given up beyond so many rows.
+SMALL, MOST_EXACT = 20_000, 2000
+# Rounds of the double oracle that narrow the bracket of a small problem.
+POLISHING = 20
 
 
 @dataclass(frozen=True)
@@ -34,114 +59,177 @@ class Proposal:
     b: float = 0.0
     p: Array | None = None
     witness: dict[int, int] | None = None
-    interrupted: bool = False
 
 
-def from_game(
-    problem: Problem,
-    intercept: str,
-    rounds: int,
-    deadline: float,
-    stop: Callable[[Moment], object] | None = None,
-    *,
-    until_separated: bool = True,
-) -> Proposal | None:
-    """The smooth Perceptron, until it separates or for all rounds; p bounds the margin either way.
+def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int | None) -> Iterator[Proposal]:
+    """What the two routes have to say, the likelier first; the last resort is exact arithmetic on a growing set of rows."""
+    n, k = problem.X.n, problem.X.d + 1
+    small = n <= MOST_PIVOTED and n * k * k <= SMALL
+    start = np.arange(n if small else 0)
+    A = Rows(problem.storage, problem.signs, constant=intercept != "none")
+    squares = A.squares()
+    R = math.sqrt(float(np.max(squares)))
+    if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+        A, squares = A.scaled(1 / R), squares / R**2
+        x = np.zeros(problem.X.n)
+        yield from by_ascent(problem, intercept, A, squares, x, deadline)
+        if not small:
+            start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter)
+    yield from exact_working_set(problem, intercept, start, deadline, max(n if small else 0, MOST_EXACT))
 
-    None where the rows leave the range of floats.
-    """
-    signs = problem.signs
-    rows = Rows(problem.storage, signs, constant=intercept == "penalized")
-    R = rows.radius()
+
+def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
+    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side."""
+    if not A.in_memory:
+        return
+    with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
+        yield from _ascent(problem, intercept, A, squares, x, deadline)
+
+
+def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
+    bare = Rows(problem.storage, problem.signs, scale=A.scale)
+    # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
+    column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
+    w = np.zeros(problem.X.d + 1)
+    epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
+    for done in range(0, epochs, EPOCHS_A_LOOK):
+        if done and time.perf_counter() > deadline:
+            return
+        met = bare.ascend(
+            x, w, squares=squares, epochs=min(epochs, EPOCHS_A_LOOK), column=column, until_separated=True, seed=1 + done
+        )
+        p = x / max(float(x.sum()), 1e-300)
+        if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
+            yield Proposal(w[:-1] * A.scale, column * float(w[-1]), p)
+
+
+def polished(problem: Problem, intercept: str) -> Proposal | None:
+    """The maximum-margin separator itself, for a narrow bracket: worth its time where the data is small."""
+    A = Rows(problem.storage, problem.signs, constant=intercept == "penalized")
+    R = A.radius()
     if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         return None
-    p_set = Simplex(problem.X.n, halves=(signs < 0) if intercept == "free" else None)
-    form = methods.smooth_perceptron(eta=0.5).build(rows.scaled(1 / R), p_set, p_set.centre)
-    record = {int(t) for t in np.unique(np.geomspace(1, rounds, 60).round())}
-
-    def done(moment: Moment) -> bool:
-        found = until_separated and moment.margin > 0
-        return bool(stop is not None and stop(moment)) or found or time.perf_counter() > deadline
-
-    trace = dynamics.run(form, rounds, record=record, scale=R, callback=done)
-    w = trace.w_best if trace.lower[-1] > 0 else trace.w
-    return Proposal(*split(problem, w, intercept), p=trace.p_best, interrupted=trace.status == "interrupted")
+    p_set = Simplex(problem.X.n, halves=(problem.signs < 0) if intercept == "free" else None)
+    form = DoubleOracle(Game(A.scaled(1 / R), p_set, p_set.centre))
+    state = form.start()
+    for t in range(1, POLISHING + 1):
+        state, played = form.round(state, t)
+        if played.finished:
+            break
+    w = played.combination
+    return Proposal(*(_split(w, intercept) if intercept == "penalized" else (w, 0.0)), p=played.p)
 
 
-def split(problem: Problem, w: Array, intercept: str) -> tuple[Array, float]:
-    """w and b from the vector of the game; a free b puts the plane midway between the classes."""
-    if intercept == "none":
-        return w, 0.0
-    if intercept == "penalized":
-        return w[:-1], float(w[-1])
-    scores = Rows(problem.storage, np.ones_like(problem.signs)).scores(w)
-    lowest, highest = float(scores[problem.signs > 0].min()), float(scores[problem.signs < 0].max())
-    return w, -(lowest / 2 + highest / 2)
+def by_working_set(
+    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, max_iter: int | None
+) -> Generator[Proposal, None, Array]:
+    """Restricted games on a growing set of rows; returns the rows that carried weight in the last one."""
+    n, k = A.n, A.d
+    norms = np.sqrt(np.maximum(squares, 1e-300))
+    most = min(max(400, 2 * k), 2000)
+    if x.any() and n <= TALL * k:
+        inside = np.sort(np.argsort(-x * norms, kind="stable")[: min(most, int(np.count_nonzero(x)))])
+        p = x[inside] * norms[inside]
+    else:
+        centre = np.where(problem.signs > 0, 1 / np.count_nonzero(problem.signs > 0), 1 / np.count_nonzero(problem.signs < 0))
+        inside = np.sort(np.argsort(A.scores(A.combine(centre / norms)) / norms, kind="stable")[: max(100, k)])
+        p = np.zeros(len(inside))
+    for _ in range(10_000 if max_iter is None else max_iter):
+        if time.perf_counter() > deadline:
+            break
+        hand, row_scale, back = reshaped(A.take(inside))
+        game = Restricted(
+            rows=Gram(hand.gram(np.arange(len(inside)))),
+            groups=np.ones((len(inside), 1)),
+            mass=np.ones(1),
+            caps=np.full(len(inside), np.inf),
+            pull=np.zeros(len(inside)),
+            rest=0.0,
+            rank=hand.d,
+        )
+        answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
+        weights = np.zeros(n)
+        weights[inside] = answer.p * row_scale
+        if float(np.max(np.abs(answer.scores))) <= ZERO:
+            if not _independent(answer.p, game):
+                answer = game.descend(answer.p, 1e-9)
+                weights[inside] = answer.p * row_scale
+            witness = balance(problem, inside[answer.p > 0], intercept)
+            yield Proposal(p=weights, witness=witness)
+            if witness is not None:
+                break
+        w = back(hand.combine(answer.p))
+        scores = A.scores(w) / norms
+        yield Proposal(*_split(w * A.scale, intercept), p=weights)
+        broken = np.flatnonzero(scores <= 0)
+        broken = np.setdiff1d(broken, inside)
+        if not len(broken):
+            return inside[answer.p > 0]
+        count = max(100, int(np.count_nonzero(answer.p)))
+        broken = broken[np.argsort(scores[broken], kind="stable")[:count]]
+        keep = answer.p > 0
+        if len(inside) + len(broken) <= most:
+            keep[:] = True
+        inside = np.concatenate((inside[keep], broken))[:MOST_IN_HAND]
+        p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:MOST_IN_HAND]
+    return inside[p > 0]
 
 
-def from_program(problem: Problem, intercept: str, deadline: float) -> tuple[Proposal | None, Array]:
-    """max t, A w ≥ t, |w_j| ≤ 1 by HiGHS, on rows and columns scaled by powers of two; also the rows with a multiplier."""
-    from scipy.optimize import linprog
-
-    A = _scaled_rows(problem, intercept)
-    n, k = A.shape
-    columns = abs(A).max(axis=0).toarray().ravel() if sp.issparse(A) else np.abs(A).max(axis=0)
-    shrink = np.where(columns > 0, 2.0 ** -np.ceil(np.log2(np.where(columns > 0, columns, 1.0))), 1.0)
-    A = A @ sp.diags_array(shrink) if sp.issparse(A) else A * shrink
-    block = sp.hstack([-A, sp.csr_array(np.ones((n, 1)))], format="csr") if sp.issparse(A) else np.column_stack([-A, np.ones(n)])
-    left = deadline - time.perf_counter()
-    answer = linprog(
-        np.r_[np.zeros(k), -1.0],
-        A_ub=block,
-        b_ub=np.zeros(n),
-        bounds=[(-1, 1)] * k + [(None, 1)],
-        method="highs-ds",
-        options={} if math.isinf(left) else {"time_limit": max(0.1, left)},
-    )
-    if answer.x is None:
-        return None, np.arange(0)
-    support = np.flatnonzero(answer.ineqlin.marginals < -1e-12)
-    w = answer.x[:k] * shrink
-    if intercept == "none":
-        return Proposal(w=w), support
-    return Proposal(w=w[:-1], b=float(w[-1])), support
+def _independent(p: Array, game: Restricted) -> bool:
+    """Whether the rows of weight are no more than their rank allows (block pivoting may leave dependent ones)."""
+    count = int(np.count_nonzero(p))
+    used = np.flatnonzero(p)
+    assert isinstance(game.rows, Gram)
+    return bool(count <= game.rank + 1 and np.linalg.matrix_rank(game.rows.K[np.ix_(used, used)] + 1.0, hermitian=True) == count)
 
 
-def _scaled_rows(problem: Problem, intercept: str) -> Any:
-    """A with each row divided by a power of two near its largest entry (which separators do not see), and the constant column."""
-    X = problem.X
-    signs = problem.signs.astype(np.float64)
-    if X.sparse:
-        data, indices, indptr = X.arrays
-        A = sp.csr_array((data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=(X.n, X.d))
-        if intercept != "none":
-            A = sp.hstack([A, sp.csr_array(np.ones((X.n, 1)))], format="csr")
-        return sp.diags_array(signs) @ A
-    A = X.arrays[0].astype(np.float64)
-    if intercept != "none":
-        A = np.column_stack([A, np.ones(X.n)])
-    top = np.abs(A).max(axis=1)
-    exponents = np.where(top > 0, np.frexp(top)[1], 0)
-    return np.ldexp(A, -exponents[:, None]) * signs[:, None]
+def reshaped(taken: Rows) -> tuple[Rows, Array, Callable[[Array], Array]]:
+    """The rows in coordinates in which the game is well-conditioned, their scales, and the way back for w.
+
+    Rows and columns are scaled by powers of two; with more rows than columns these become an orthonormal basis of their span
+    (QR), in which columns of different size or nearly dependent ones do no harm. No separator is lost or made, but by rounding.
+    """
+    A: Any = taken.csr() if taken.sparse and taken.n * taken.d > MOST_DENSE else taken.dense()
+    top = abs(A).max(axis=0)
+    column_scale = _to_one(np.asarray(top.todense() if sp.issparse(A) else top).ravel())
+    A = A @ sp.diags_array(column_scale) if sp.issparse(A) else A * column_scale
+    row_scale = _to_one(np.sqrt(np.asarray((A * A).sum(axis=1)).ravel()))
+    A = sp.diags_array(row_scale) @ A if sp.issparse(A) else A * row_scale[:, None]
+    if sp.issparse(A) or taken.d > min(taken.n, MOST_COLUMNS):
+        return rows_.of(A, threads=taken.threads), row_scale, lambda w: w * column_scale
+    Q, T, order = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False, overwrite_a=True)
+    size = np.abs(np.diag(T))
+    rank = max(1, int(np.count_nonzero(size > DEPENDENT * size[0])))
+    norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", Q[:, :rank], Q[:, :rank]), 1e-300))
+
+    def back(w: Array) -> Array:
+        full = np.zeros(len(column_scale))
+        full[order[:rank]] = scipy.linalg.solve_triangular(T[:rank, :rank], w, check_finite=False)
+        return full * column_scale
+
+    return rows_.of(Q[:, :rank] / norms[:, None], threads=taken.threads), row_scale / norms, back
 
 
-def exact_rows(problem: Problem, rows: Any, intercept: str) -> tuple[list[list[Any]], list[int]]:
-    """These rows of A (with the constant column) as integers, each divided by a power of two 2^e; and the e."""
-    k = problem.X.d + (intercept != "none")
-    M, exponents = [], []
-    for i in rows:
-        columns, values = problem.X.row(int(i))
-        entries = {int(j): dyadic(float(x)) for j, x in zip(columns, values, strict=True)}
-        if intercept != "none":
-            entries[k - 1] = (1, 0)
-        low = min((e for _, e in entries.values()), default=0)
-        sign = int(problem.signs[i])
-        row = [fmpq(0)] * k
-        for j, (m, e) in entries.items():
-            row[j] = fmpq(fmpz(sign * m) << (e - low)) if e > low else fmpq(sign * m)
-        M.append(row)
-        exponents.append(low)
-    return M, exponents
+def _to_one(sizes: Array) -> Array:
+    """The powers of two that bring these sizes to between ½ and 1; 1 for 0."""
+    return np.ldexp(1.0, -np.where(sizes > 0, np.frexp(sizes)[1], 0))
+
+
+def _split(w: Array, intercept: str) -> tuple[Array, float]:
+    """w and b from the vector of the game with a constant column."""
+    return (w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))
+
+
+# ---- in exact arithmetic --------------------------------------------------------------------------------------------
+
+
+def balance(problem: Problem, support: Array, intercept: str) -> dict[int, int] | None:
+    """Positive integer weights with which these rows, or some of them, cancel."""
+    found = [exact.integer_row(problem, int(i), int(problem.signs[i]), intercept) for i in support]
+    answer: Any = balance_of_support([row for row, _ in found])
+    if answer is None and len(support) <= MOST_PIVOTED:
+        answer = alternative([[fmpq(x) for x in row] for row, _ in found])
+    return _unscaled(answer.weights, [int(i) for i in support], [e for _, e in found]) if isinstance(answer, Balance) else None
 
 
 def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: float, most: int) -> Iterator[Proposal]:
@@ -153,8 +241,9 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
     chosen = [int(i) for i in start]
     while len(chosen) <= most and time.perf_counter() < deadline:
         if chosen:
-            M, exponents = exact_rows(problem, chosen, intercept)
-            answer = balance_of_support(M) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
+            found = [exact.integer_row(problem, i, int(problem.signs[i]), intercept) for i in chosen]
+            M, exponents = [[fmpq(x) for x in row] for row, _ in found], [e for _, e in found]
+            answer = balance_of_support([row for row, _ in found]) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
             if answer is None:
                 return
             if isinstance(answer, Balance):
@@ -162,11 +251,11 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
                 return
             w = _as_floats(answer.w)
             for rounded in _rescaled(M):  # only asked for if w, once rounded, does not separate
-                yield Proposal(*((w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))))
+                yield Proposal(*_split(w, intercept))
                 w = rounded
         else:
             w = np.zeros(problem.X.d + (intercept != "none"))
-        body, b = (w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))
+        body, b = _split(w, intercept)
         yield Proposal(w=body, b=b)
         failed = _lowest_rows(problem, body, b, chosen, max(2, problem.X.d))
         if not len(failed):

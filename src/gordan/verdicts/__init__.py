@@ -1,7 +1,8 @@
 """The functions people call."""
 
 from gordan.verdicts.diagnose import Diagnosis, diagnose
+from gordan.verdicts.margin import MarginResult, maximize_margin
 from gordan.verdicts.separate import Verdict, separate
 from gordan.verdicts.telling import Witness, outward
 
-__all__ = ["Diagnosis", "Verdict", "Witness", "diagnose", "outward", "separate"]
+__all__ = ["Diagnosis", "MarginResult", "Verdict", "Witness", "diagnose", "maximize_margin", "outward", "separate"]

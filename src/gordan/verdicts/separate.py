@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import math
 import time
@@ -12,22 +13,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array, is_number, whole_number
+from gordan.arrays import Array, blas_threads, positive, whole_number
 from gordan.certificates import Certificate
+from gordan.certificates.bounds import Products
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, first_not_positive, lower_bound, upper_bound
 from gordan.errors import InputError
 from gordan.geometry import norm
 from gordan.solve import separation
 from gordan.solve.quick import quick_witness
-from gordan.trace import Moment
 from gordan.verdicts.telling import Witness, outward
 
+# Stored entries up to which the bracket is narrowed after the verdict.
+SMALL = 100_000
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
-
-# Problems with at most this many entries (d squared) are decided exactly at once; larger ones start from what floats suggest.
-SMALL = 20_000
-MOST_EXACT_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def separate(
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
-    callback: Callable[[Moment], object] | None = None,
+    callback: Callable[[Verdict], object] | None = None,
 ) -> Verdict:
     """Decide whether a plane separates the two classes of y, with proof.
 
@@ -103,13 +102,13 @@ def separate(
         "margin-below-tol" is answered when the margin is certified to be at most tol times the largest row norm and the exact
         witness could not be completed.
     max_iter
-        rounds of the accelerated game at most.
+        rounds of the working set at most: each solves a game on few rows exactly and looks at all rows once.
     time_limit
         seconds after which to stop looking; what was proved by then is returned.
     random_state
-        accepted for the day a route is randomized; none is now.
+        accepted for the day a route is randomized from outside; the order in which rows are visited is fixed now.
     callback
-        called with each recorded `Moment` of the game; something true ends the game.
+        called with the verdict so far after each proposal that was not accepted; something true ends the search.
 
     Examples
     --------
@@ -120,76 +119,66 @@ def separate(
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
     check_intercept(intercept)
-    if not (is_number(tol) and tol > 0):
-        raise InputError(f"tol is {tol!r}; pass a positive number")
-    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
-        raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
-    rounds = 2000 if max_iter is None else whole_number(max_iter, "max_iter")
+    tol = positive(tol, "tol")
+    if time_limit is not None:
+        time_limit = positive(time_limit, "time_limit")
+    if max_iter is not None:
+        max_iter = whole_number(max_iter, "max_iter")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback is {callback!r}; pass a function of one verdict, or None")
     started = time.perf_counter()
-    deadline = math.inf if time_limit is None else started + time_limit
-    trial = _Trial(Problem.of(X, y), intercept, started)
+    trial = Trial(Problem.of(X, y), intercept, started)
     trial.problem.require_finite()
-
-    witness = quick_witness(trial.problem, intercept)
-    if witness is not None and trial.proves_witness(witness):
-        return trial.verdict()
-    try:
-        for propose in (_exactly_if_small, _by_game, _by_program):
-            for proposal in propose(trial, rounds, deadline, callback):
-                if trial.proves(proposal):
-                    return trial.verdict()
-    except KeyboardInterrupt:
-        pass
+    # what was proved before Ctrl-C is kept
+    with contextlib.suppress(KeyboardInterrupt), blas_threads(trial.problem.storage.entries):
+        trial.decide(math.inf if time_limit is None else started + time_limit, max_iter, callback)
     return trial.verdict(tol)
 
 
-def _exactly_if_small(trial: _Trial, rounds: int, deadline: float, callback: Any) -> Any:
-    n, d = trial.problem.X.n, trial.problem.X.d + 1
-    if n * d * d <= SMALL:
-        game = separation.from_game(trial.problem, trial.intercept, min(rounds, 200), deadline, callback, until_separated=False)
-        if game is not None:
-            trial.keep(game)
-            yield game
-        yield from separation.exact_working_set(trial.problem, trial.intercept, np.arange(n), deadline, n)
-
-
-def _by_game(trial: _Trial, rounds: int, deadline: float, callback: Any) -> Any:
-    game = separation.from_game(trial.problem, trial.intercept, rounds, deadline, callback)
-    if game is not None:
-        trial.keep(game)
-        yield game
-        if game.interrupted:
-            raise KeyboardInterrupt
-
-
-def _by_program(trial: _Trial, rounds: int, deadline: float, callback: Any) -> Any:
-    if time.perf_counter() > deadline:
-        return
-    proposal, support = separation.from_program(trial.problem, trial.intercept, deadline)
-    if proposal is not None:
-        yield proposal
-    yield from separation.exact_working_set(trial.problem, trial.intercept, support, deadline, MOST_EXACT_ROWS)
-
-
 @dataclass
-class _Trial:
+class Trial:
     """What has been proved so far about one problem."""
 
     problem: Problem
     intercept: Any
     started: float
     proof: Certificate | None = None
+    proposed: separation.Proposal | None = None
     p: Array | None = None
     lower: float = 0.0
     upper: float = math.inf
 
-    def keep(self, proposal: separation.Proposal | None) -> None:
-        """Use the proposal's p for the upper bound if it is the best so far."""
-        if proposal is None or proposal.p is None:
+    def decide(
+        self, deadline: float = math.inf, max_iter: int | None = None, callback: Callable[[Verdict], object] | None = None
+    ) -> None:
+        """Look for a separator or a witness that the checker accepts, the quick exits first."""
+        witness = quick_witness(self.problem, self.intercept)
+        if witness is not None and self.proves_witness(witness):
             return
-        upper = upper_bound(self.problem, self.problem.signs, proposal.p, 2.0, None, None, self.intercept)
-        if upper < self.upper:
-            self.p, self.upper = proposal.p, upper
+        for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter):
+            self.proposed = proposal if proposal.p is not None else self.proposed
+            if self.proves(proposal):
+                self._narrow()
+                return
+            if callback is not None and callback(self.verdict(0.0)):
+                return
+
+    def _narrow(self) -> None:
+        """For small data a narrow bracket costs nothing; a better separator replaces the first."""
+        proof, bracket = self.proof, (self.p, self.lower, self.upper)
+        if proof is None or proof.kind != "separator" or self.problem.storage.entries > SMALL:
+            return
+        self.proposed = separation.polished(self.problem, self.intercept)
+        if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[1]:
+            self.proof = proof
+            self.p, self.lower, self.upper = bracket
+
+    def bound(self) -> None:
+        """The upper bound that the last p proves."""
+        if self.proposed is not None and self.proposed.p is not None:
+            upper = upper_bound(self.problem, self.problem.signs, self.proposed.p, 2.0, None, None, self.intercept)
+            if upper < self.upper:
+                self.p, self.upper = self.proposed.p, upper
 
     def proves(self, proposal: separation.Proposal) -> bool:
         """Whether the checker accepts the proposal as a separator or a witness."""
@@ -202,11 +191,22 @@ class _Trial:
         for scale in (length, 1.0):
             if not 0 < scale < math.inf:
                 continue
-            w, b = proposal.w / scale, proposal.b / scale
-            if math.isfinite(b) and first_not_positive(self.problem, w, b, self.problem.signs) is None:
-                self.lower = lower_bound(self.problem, self.problem.signs, w, b, 2.0, None, None, self.intercept)
-                return self._accepted(self._certificate("separator", w, b))
+            w = proposal.w / scale
+            products = Products.of(self.problem.X, w)
+            for b in self._intercepts(products, proposal.b / scale):
+                if math.isfinite(b) and first_not_positive(self.problem, products, w, b, self.problem.signs) is None:
+                    self.bound()
+                    self.lower = lower_bound(self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept)
+                    return self._accepted(self._certificate("separator", w, b))
         return False
+
+    def _intercepts(self, products: Products, b: float) -> tuple[float, ...]:
+        """A free b puts the plane midway between the classes, or else where it was proposed."""
+        if self.intercept != "free":
+            return (b,)
+        lowest = float(np.min(products.sums[self.problem.signs > 0]))
+        highest = float(np.max(products.sums[self.problem.signs < 0]))
+        return (-(lowest / 2 + highest / 2), b) if lowest > highest else (b,)
 
     def proves_witness(self, witness: dict[int, int]) -> bool:
         """Whether the checker accepts these rows and weights."""
@@ -245,6 +245,7 @@ class _Trial:
         if proof is not None and proof.w is not None:
             w = np.array(proof.w)
             return Verdict("separable", w, float(proof.b or 0.0), (self.lower, self.upper), None, seconds, proof, self.problem)
+        self.bound()
         bracket = self._certificate("bracket", None, None)
         R = float(np.max(self.problem.storage.norms(2.0, 1)))
         small = self.upper <= tol * R and self._accepted(bracket)
