@@ -16,6 +16,7 @@ from gordan.geometry import Simplex
 from gordan.methods.registry import Guarantee, Method, choose, register
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
+from gordan.solve.screening import idle
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
 MOST_IN_HAND = 6000
@@ -91,7 +92,7 @@ class DoubleOracle:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
         rows = self.game.rows
         if rows.in_memory and (rows.n <= TALL * rows.d or self.game.p_set.caps is not None):
-            p, near = ascended(rows, self.game.p_set, self.groups, self.seed)
+            p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
@@ -132,9 +133,25 @@ class DoubleOracle:
         w = rows.combine(p)
         scores = rows.scores(w)
         lowest = self.game.p_set.lowest(scores)
-        after, finished = self._next(state, gram, answer, p, scores, float(w @ w))
+        square = float(w @ w)
+        after, finished = self._next(state, gram, answer, p, scores, square)
+        if not finished and lowest > 0:
+            after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
         played = Round(1.0, None, p, w, output=Output(w, lowest, None), p_bar=p, finished=finished)
         return after, played
+
+    @cached_property
+    def norms(self) -> Array:
+        """‖A_i‖ of all rows."""
+        return np.sqrt(self.game.rows.squares())
+
+    def _screened(self, state: State, scores: Array, upper: float, lower: float) -> State:
+        """All rows that may still matter, where they are few enough to be in hand together: the next round is then the last."""
+        alive = ~idle(scores, self.norms, self.groups, self.caps, self.game.p_set.mass, upper, lower)
+        more = np.setdiff1d(np.flatnonzero(alive), state.inside)
+        if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), MOST_IN_HAND - len(state.inside)):
+            return state
+        return State(np.concatenate((state.inside, more)), state.p, self._grown(state.gram, state.inside, more))
 
     def _solve(self, state: State) -> tuple[Equilibrium, Array | None]:
         """The equilibrium of the rows in hand, given the rows outside that are held at their caps; and the Gram matrix."""
@@ -149,7 +166,7 @@ class DoubleOracle:
             pull, rest = taken.scores(r), float(r @ r)
         guess = state.p[inside]
         if not guess.any():
-            guess, _ = ascended(taken, _part(self.game.p_set, inside), self.groups[inside], self.seed)
+            guess, _ = ascended(taken, _part(self.game.p_set, inside), self.groups[inside], self.norms[inside] ** 2, self.seed)
         rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d)
         A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
         if A is not None:
@@ -220,13 +237,12 @@ def _part(p_set: Simplex, inside: Array) -> Simplex:
     return Simplex(len(inside), halves=None if p_set.halves is None else p_set.halves[inside])
 
 
-def ascended(rows: Rows, p_set: Simplex, groups: Array, seed: int, epochs: int = EPOCHS) -> tuple[Array, Array]:
+def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: int, epochs: int = EPOCHS) -> tuple[Array, Array]:
     """A guess of the optimal p by epochs of dual coordinate ascent, and which other rows are near the margin.
 
     The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
     method of multipliers: the intercept is the multiplier. Caps are taken relative to the total of x so far.
     """
-    squares = rows.squares()
     x, w = np.zeros(rows.n), np.zeros(rows.d + 1)
     free = groups.shape[1] == 2
     column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0

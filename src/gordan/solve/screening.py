@@ -1,0 +1,37 @@
+"""Which rows cannot matter: a safe test, from any bracket.
+
+Let w = Aᵀp with ‖w‖ = u for some p∈P, let γ* ≥ l, and let w* = Aᵀp* be the least-norm point, ‖w*‖ = γ*. Optimality says
+⟨w*, Aᵀp - w*⟩ ≥ 0 for every p∈P, so ‖w‖² ≥ γ*² + ‖w - w*‖², and
+
+    ‖w - w*‖ ≤ r = √(u² - l²),    |A_i·w - A_i·w*| ≤ ‖A_i‖ r.
+
+It also says that p* fills, in each group, the rows of lowest score A_i·w* up to their caps: p*_i = 0 for every row above the
+level at which the caps of the rows below add up to the group's mass. That level is at most τ, the level for the scores
+A_j·w + ‖A_j‖ r. Hence p*_i = 0 wherever A_i·w - ‖A_i‖ r > τ. No row of weight is ever lost; how many others go depends on r.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gordan.arrays import Array
+
+
+def idle(scores: Array, norms: Array, groups: Array, caps: Array, mass: float, upper: float, lower: float) -> Array:
+    """The rows that have weight 0 in every optimal p, as far as the bracket lower ≤ γ* ≤ upper = ‖w‖ tells; scores are A w.
+
+    `groups` has an indicator column for each group of total `mass`. A little is added to r for rounding.
+    """
+    r = math.sqrt(max(0.0, upper * upper - lower * lower)) + 1e-12 * upper
+    reach = norms * r
+    found = np.zeros(len(scores), dtype=bool)
+    for g in range(groups.shape[1]):
+        members = np.flatnonzero(groups[:, g])
+        ceiling = scores[members] + reach[members]
+        order = np.argsort(ceiling, kind="stable")
+        filled = int(np.searchsorted(np.cumsum(caps[members][order]), mass))
+        level = float(ceiling[order[min(filled, len(order) - 1)]])
+        found[members] = scores[members] - reach[members] > level
+    return found
