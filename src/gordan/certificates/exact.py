@@ -28,17 +28,37 @@ DIGITS = 53
 SMALLEST = 2.0**-500
 
 
+def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
+    """Columns and integers m with x_ij = m_j·2^e for the entries of row i that are not zero, and e."""
+    columns, values = X.row(i)
+    if not len(values):
+        return [], [], 0
+    low = _last_digit(values)
+    if int(np.frexp(values)[1].max()) - low <= 62:  # then all are whole numbers of 64 bits, and exact
+        return columns.tolist(), np.ldexp(values, -low).astype(np.int64).tolist(), low
+    pairs = [bounds.dyadic(x) for x in values.tolist()]
+    return columns.tolist(), [m << (e - low) if e >= low else m >> (low - e) for m, e in pairs], low
+
+
+def _last_digit(values: Array) -> int:
+    """The largest e with all values multiples of 2^e; they are not zero."""
+    fraction, exponent = np.frexp(values)
+    whole = np.ldexp(fraction, DIGITS).astype(np.int64)
+    return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
+
+
 def integer_row(problem: Problem, i: int, sign: int, intercept: str) -> tuple[list[int], int]:
     """Row A_i = entries · 2^e."""
     k = problem.X.d + (intercept != "none")
-    columns, values = problem.X.row(i)
-    pairs = {int(j): bounds.dyadic(float(x)) for j, x in zip(columns, values, strict=True)}
-    if intercept != "none":
-        pairs[k - 1] = (1, 0)
-    low = min((e for _, e in pairs.values()), default=0)
+    columns, whole, low = integer_entries(problem.X, i)
     row = [0] * k
-    for j, (m, e) in pairs.items():
-        row[j] = (sign * m) << (e - low)
+    if intercept == "none":
+        shift = 0
+    else:
+        shift, low = max(0, low), min(0, low)
+        row[k - 1] = sign << -low
+    for j, m in zip(columns, whole, strict=True):
+        row[j] = (sign * m) << shift
     return row, low
 
 
@@ -177,8 +197,6 @@ def _adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
     weight = sum(abs(value) for value in w) + abs(b)
     if weight.bit_length() > DIGITS or not np.isfinite(values).all():
         return False
-    fraction, exponent = np.frexp(np.append(values[values != 0], 1.0))
-    whole = np.ldexp(fraction, DIGITS).astype(np.int64)
-    last = np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent
-    top, low = int(exponent.max()), int(last.min())
+    used = np.append(values[values != 0], 1.0)
+    top, low = int(np.frexp(used)[1].max()), _last_digit(used)
     return top + weight.bit_length() - low <= DIGITS and top + weight.bit_length() < 1023

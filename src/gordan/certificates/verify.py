@@ -136,16 +136,18 @@ def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b:
 def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     if not c.rows:
         return "it has no rows"
-    sums: dict[int, list[tuple[int, int]]] = {}
+    entries = [exact.integer_entries(problem.X, row) for row in c.rows]
+    low = min(e for _, _, e in entries)
+    sums: dict[int, int] = {}
     balance = 0
-    for row, weight in zip(c.rows, c.weights, strict=True):
+    for row, weight, (columns, whole, e) in zip(c.rows, c.weights, entries, strict=True):
         p = int(weight) * int(signs[row])
         balance += p
-        for column, value in zip(*problem.X.row(row), strict=True):
-            m, e = bounds.dyadic(float(value))
-            sums.setdefault(int(column), []).append((p * m, e))
-    for column, terms in sorted(sums.items()):
-        if bounds.add(terms)[0] != 0:
+        p <<= e - low
+        for column, m in zip(columns, whole, strict=True):
+            sums[column] = sums.get(column, 0) + p * m
+    for column, total in sorted(sums.items()):
+        if total != 0:
             return f"the weighted rows do not cancel in column {column}"
     if c.intercept != "none" and balance != 0:
         return "the weights of the two classes differ, and there is an intercept"
