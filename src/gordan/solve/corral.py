@@ -13,7 +13,7 @@ from gordan.rows.kernels import compiled, compiled_in_order
 
 LOWER, FREE, UPPER = 0, 1, 2
 # A row with less than this share of its square outside the span of the corral counts as dependent on it.
-DEPENDENT = 1e-11
+DEPENDENT = 1e-13
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
 
@@ -135,6 +135,45 @@ def _join(K, groups, shift, caps, p, state, load, L, corral, m, i, r):
 
 
 @compiled_in_order
+def _enter(K, groups, shift, caps, p, state, load, L, corral, m, i, r):
+    """Row i leaves its bound for the corral. Returns the corral's size.
+
+    Where it depends on the corral, to rounding, weight moves between it and the rows it depends on until one of these is at a
+    bound and leaves, or row i arrives at its other bound: its score says that the norm falls on the way.
+    """
+    upwards = 1.0 if state[i] == LOWER else -1.0
+    _unsettle(K, caps, state, load, i)
+    while m > 0 and not _append(K, groups, shift, L, corral, m, i, r):
+        _backward(L, m, r)
+        t, blocking = (caps[i] - p[i] if upwards > 0.0 else p[i]), np.int64(-1)
+        for k in range(m):
+            j = corral[k]
+            change = -upwards * r[k]
+            room = np.inf
+            if change < 0.0:
+                room = -p[j] / change
+            elif change > 0.0 and caps[j] < np.inf:
+                room = (caps[j] - p[j]) / change
+            if room < t:
+                t, blocking = max(room, 0.0), np.int64(k)
+        for k in range(m):
+            j = corral[k]
+            p[j] = min(max(p[j] - upwards * t * r[k], 0.0), caps[j])
+        p[i] = min(max(p[i] + upwards * t, 0.0), caps[i])
+        if blocking < 0:
+            _settle(K, caps, p, state, load, i, upwards > 0.0)
+            return m
+        j = corral[blocking]
+        _settle(K, caps, p, state, load, j, -upwards * r[blocking] > 0.0)
+        _remove(L, corral, m, blocking)
+        m = m - np.int64(1)
+    if m == 0:
+        corral[0] = i
+        L[0, 0] = np.sqrt(K[i, i] + shift)
+    return m + np.int64(1)
+
+
+@compiled_in_order
 def _stationary(load, groups, shift, mass, caps, state, L, corral, m, V, levels):
     """The optimum z of the face in V[count], over the corral; `levels` get the scores of its rows. False if it is singular."""
     count = mass.shape[0]
@@ -204,7 +243,6 @@ def descend(K, pull, groups, shift, mass, caps, order, p, tol, zero, most, score
     L = np.empty((n + 1, n + 1))
     V = np.empty((count + 1, n + 1))
     r = np.empty(n + 1)
-    resting = np.zeros(n, np.int8)
     load = pull + 0.0
     m = np.int64(0)  # one type throughout: a kernel is compiled anew for every other
     for i in range(n):
@@ -254,23 +292,13 @@ def descend(K, pull, groups, shift, mass, caps, order, p, tol, zero, most, score
         for g in range(count):
             width += abs(levels[g])
         noise = max(tol * width, ROUNDING)
-        entered = False
-        while not entered:
-            best, entering = noise, np.int64(-1)
-            for i in range(n):
-                slack = scores[i] - levels[groups[i]]
-                gain = 0.0 if state[i] == FREE or resting[i] else (slack if state[i] == UPPER else -slack)
-                if gain > best:
-                    best, entering = gain, i
-            if entering < 0:
-                return True
-            if m > 0 and not _append(K, groups, shift, L, corral, m, entering, r):
-                resting[entering] = 1  # a dependent row cannot improve: its score is off by rounding
-                continue
-            if m == 0:
-                corral[0] = entering
-                L[0, 0] = np.sqrt(K[entering, entering] + shift)
-            _unsettle(K, caps, state, load, entering)
-            m = m + np.int64(1)
-            entered = True
+        best, entering = noise, np.int64(-1)
+        for i in range(n):
+            slack = scores[i] - levels[groups[i]]
+            gain = 0.0 if state[i] == FREE else (slack if state[i] == UPPER else -slack)
+            if gain > best:
+                best, entering = gain, np.int64(i)
+        if entering < 0:
+            return True
+        m = _enter(K, groups, shift, caps, p, state, load, L, corral, m, entering, r)
     return False

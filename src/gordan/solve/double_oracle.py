@@ -16,7 +16,7 @@ from gordan.geometry import Simplex
 from gordan.methods.registry import Guarantee, Method, choose, register
 from gordan.rows import Rows
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
-from gordan.solve.screening import idle
+from gordan.solve.screening import fill_level, idle
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
 MOST_IN_HAND = 6000
@@ -29,6 +29,8 @@ SMALL = 1 << 23
 EPOCHS, PARTS = 20, 5
 # With more rows than this times d the rows are not visited one by one: few of them matter, and the lowest scores find them.
 TALL = 10
+# Rounds on a random sample of the rows before all of them are looked at.
+SAMPLE_ROUNDS = 50
 
 
 @register(
@@ -97,11 +99,35 @@ class DoubleOracle:
             if len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
             scores = rows.scores(rows.combine(p)) if self.game.p_set.caps is not None else p
+        elif self.game.p_set.caps is None and rows.n > 2 * self._sample_size:
+            inside, p = self._from_sample()
+            scores = p
         else:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if self.game.p_set.caps is not None else np.zeros(rows.n)
             inside = self._lowest(scores - self.groups @ self._levels(scores), max(100, rows.d))
         return State(self._able(inside, p, scores), p, None)
+
+    @property
+    def _sample_size(self) -> int:
+        """Of m rows drawn at random, the solution is broken by about d n/m of the others: d√n rows leave some √n."""
+        return max(1000, int(self.game.rows.d * math.sqrt(self.game.rows.n)))
+
+    def _from_sample(self) -> tuple[Array, Array]:
+        """The working set and p of the game on a random sample of rows (Clarkson's idea); costs its share of a pass."""
+        rows, rng = self.game.rows, np.random.default_rng(self.seed)
+        share = self._sample_size // self.groups.shape[1]
+        members = [np.flatnonzero(column) for column in self.groups.T]
+        sample = np.sort(np.concatenate([rng.choice(own, min(len(own), share), replace=False) for own in members]))
+        part = DoubleOracle(Game(rows.take(sample), *_part(self.game.p_set, sample)), self.tol, self.seed)
+        state = part.start()
+        for t in range(1, SAMPLE_ROUNDS + 1):
+            state, played = part.round(state, t)
+            if played.finished:
+                break
+        p = np.zeros(rows.n)
+        p[sample] = played.p
+        return np.sort(sample[state.inside]), p
 
     def _able(self, inside: Array, p: Array, scores: Array) -> Array:
         """The working set with what it takes, under caps, to hold the mass that the rows held at their caps leave to it."""
@@ -121,8 +147,8 @@ class DoubleOracle:
             missing = 1.5 * left - float(self.caps[members & chosen].sum())
             if missing > 0:
                 chosen[idle[: 1 + int(np.searchsorted(np.cumsum(self.caps[idle]), missing))]] = True
-        # the order of `inside` is that of its Gram matrix
-        return np.concatenate((inside, np.setdiff1d(np.flatnonzero(chosen), inside)))
+        chosen[inside] = False
+        return np.concatenate((inside, np.flatnonzero(chosen)))  # the order of `inside` is that of its Gram matrix
 
     def round(self, state: State, t: int) -> tuple[State, Round]:
         """Round t."""
@@ -148,7 +174,8 @@ class DoubleOracle:
     def _screened(self, state: State, scores: Array, upper: float, lower: float) -> State:
         """All rows that may still matter, where they are few enough to be in hand together: the next round is then the last."""
         alive = ~idle(scores, self.norms, self.groups, self.caps, self.game.p_set.mass, upper, lower)
-        more = np.setdiff1d(np.flatnonzero(alive), state.inside)
+        alive[state.inside] = False
+        more = np.flatnonzero(alive)
         if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), MOST_IN_HAND - len(state.inside)):
             return state
         return State(np.concatenate((state.inside, more)), state.p, self._grown(state.gram, state.inside, more))
@@ -166,7 +193,7 @@ class DoubleOracle:
             pull, rest = taken.scores(r), float(r @ r)
         guess = state.p[inside]
         if not guess.any():
-            guess, _ = ascended(taken, _part(self.game.p_set, inside), self.groups[inside], self.norms[inside] ** 2, self.seed)
+            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], self.norms[inside] ** 2, self.seed)
         rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d)
         A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
         if A is not None:
@@ -193,14 +220,15 @@ class DoubleOracle:
             return state._replace(p=p, gram=gram), answer.settled
         count = max(100, int(np.count_nonzero(answer.p)))
         if len(broken) > count:
-            broken = broken[np.argsort(-np.abs(slack[broken]), kind="stable")[:count]]
+            broken = np.sort(broken[np.argpartition(-np.abs(slack[broken]), count)[:count]])
         # rows that are idle and well clear of the level may come back later, at the price of one more round
         keep = ((answer.p > 0) & (answer.p < self.caps[inside])) | (np.abs(slack[inside]) <= 0.1 * square)
         where = np.flatnonzero(keep)
         if len(where) > max(MANY, 4 * rows.d):
             nearest = np.argsort(np.abs(slack[inside[where]]) * (answer.p[where] == 0), kind="stable")
             where = np.sort(where[nearest[: max(MANY, 4 * rows.d)]])
-        broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
+        if self.game.p_set.caps is not None:
+            broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
         if gram is not None:
             where = where[: max(0, MOST_IN_HAND - len(broken))]
             gram = self._grown(gram[np.ix_(where, where)], inside[where], broken)
@@ -213,13 +241,8 @@ class DoubleOracle:
 
     def _levels(self, scores: Array) -> Array:
         """For each group the score up to which p fills it: the minimum without caps, a quantile with them."""
-        levels = []
-        for g in range(self.groups.shape[1]):
-            members = np.flatnonzero(self.groups[:, g])
-            order = members[np.argsort(scores[members], kind="stable")]
-            filled = np.searchsorted(np.cumsum(self.caps[order]), self.game.p_set.mass)
-            levels.append(float(scores[order[min(int(filled), len(order) - 1)]]))
-        return np.array(levels)
+        members = [column > 0 for column in self.groups.T]
+        return np.array([fill_level(scores[own], self.caps[own], self.game.p_set.mass) for own in members])
 
     def _lowest(self, slack: Array, count: int) -> Array:
         """The rows of each group nearest to its level (without caps: the lowest)."""
@@ -232,9 +255,10 @@ class DoubleOracle:
         return np.sort(np.concatenate(chosen))
 
 
-def _part(p_set: Simplex, inside: Array) -> Simplex:
-    """The p-player's set over some of the rows, without caps: what coordinate ascent is asked on them is only a guess."""
-    return Simplex(len(inside), halves=None if p_set.halves is None else p_set.halves[inside])
+def _part(p_set: Simplex, inside: Array) -> tuple[Simplex, Array]:
+    """The p-player's set over some of the rows, without caps, since it serves for a guess only; and a start in it."""
+    part = Simplex(len(inside), halves=None if p_set.halves is None else p_set.halves[inside])
+    return part, part.centre
 
 
 def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: int, epochs: int = EPOCHS) -> tuple[Array, Array]:

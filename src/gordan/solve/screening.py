@@ -28,10 +28,16 @@ def idle(scores: Array, norms: Array, groups: Array, caps: Array, mass: float, u
     reach = norms * r
     found = np.zeros(len(scores), dtype=bool)
     for g in range(groups.shape[1]):
-        members = np.flatnonzero(groups[:, g])
-        ceiling = scores[members] + reach[members]
-        order = np.argsort(ceiling, kind="stable")
-        filled = int(np.searchsorted(np.cumsum(caps[members][order]), mass))
-        level = float(ceiling[order[min(filled, len(order) - 1)]])
-        found[members] = scores[members] - reach[members] > level
+        members = groups[:, g] > 0
+        level = fill_level((scores + reach)[members], caps[members], mass)
+        found |= members & (scores - reach > level)
     return found
+
+
+def fill_level(scores: Array, caps: Array, mass: float) -> float:
+    """The score at which the caps of the rows up to it add up to the mass: the lowest one where each cap alone does."""
+    if float(np.min(caps)) >= mass:
+        return float(np.min(scores))
+    order = np.argsort(scores, kind="stable")
+    filled = int(np.searchsorted(np.cumsum(caps[order]), mass))
+    return float(scores[order[min(filled, len(order) - 1)]])

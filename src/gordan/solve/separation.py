@@ -131,8 +131,8 @@ def by_working_set(
         inside = np.sort(np.argsort(-x * norms, kind="stable")[: min(most, int(np.count_nonzero(x)))])
         p = x[inside] * norms[inside]
     else:
-        centre = np.where(problem.signs > 0, 1 / np.count_nonzero(problem.signs > 0), 1 / np.count_nonzero(problem.signs < 0))
-        inside = np.sort(np.argsort(A.scores(A.combine(centre / norms)) / norms, kind="stable")[: max(100, k)])
+        rng = np.random.default_rng(1)
+        inside = np.sort(rng.choice(n, min(n, max(400, 4 * k)), replace=False))
         p = np.zeros(len(inside))
     for _ in range(10_000 if max_iter is None else max_iter):
         if time.perf_counter() > deadline:
