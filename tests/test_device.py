@@ -6,7 +6,10 @@ are small. What is summed in float32 is held to what its rounding allows, the re
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,6 +160,40 @@ def test_plans_cover_the_rows(interpreter, d, size, wide):
     assert d <= plan.columns * plan.chunks < max(2 * d, 17)
     assert plan.chunks <= 8
     assert plan.rows * plan.columns * plan.chunks <= 64 * 32 * plan.warps
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from gordan.rows import triton_kernels as kernels
+
+def compiled(kernel, warps, types, **constants):
+    source = ASTSource(kernel, types | dict.fromkeys(constants, "constexpr"), constexprs=constants)
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "enable_fp_fusion": True})
+
+for entry, size, wide, narrow, groups in (("fp32", 4, "fp64", "*fp32", 2), ("bf16", 2, "fp32", "*fp32", 1)):
+    cut = kernels.plan(48, size, wide == "fp64")
+    wide = "*" + wide
+    shape = {"ROWS": cut.rows, "COLUMNS": cut.columns, "CHUNKS": cut.chunks, "EVEN": cut.columns * cut.chunks == 48, "STAGES": 3}
+    types = {"X": "*" + entry, "stride": "i32", "v": wide, "signs": "*i8", "log_p0": wide, "order": "*i32", "ends": "*i64"}
+    types |= {"scores": wide, "tally": wide, "acc": narrow, "n": "i32", "d": "i32", "programs": "i32"}
+    compiled(kernels.softmin, cut.warps, types, **shape, GROUPS=groups, UNIFORM=False, NARROW=True)
+    types = {"X": "*" + entry, "stride": "i32", "q": wide, "acc": wide, "n": "i32", "d": "i32", "programs": "i32"}
+    compiled(kernels.combine, cut.warps, types, **shape)
+    types = {"tally": wide, "acc": narrow, "out": "*fp64", "parts": "i32", "d": "i32"}
+    compiled(kernels.merge, 4, types, EVERY=1024, PARTS=128, COLUMNS=16, WEIGHED=groups == 2)
+"""
+
+
+def test_kernels_compile_for_a_gpu(tmp_path):
+    """The interpreter takes Python that the compiler does not; compiling needs no GPU."""
+    pytest.importorskip("triton", reason="triton is missing: pip install 'gordan[test-gpu]'")
+    source = str(Path(gordan.__file__).parents[1])
+    environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": source}
+    (tmp_path / "compile.py").write_text(COMPILE)
+    done = subprocess.run([sys.executable, str(tmp_path / "compile.py")], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 # ---- hard numbers ---------------------------------------------------------------------------------------------------

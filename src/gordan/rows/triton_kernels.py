@@ -179,18 +179,18 @@ def merge(
     tally += g * parts
     top = tl.full([], LEAST, tl.float64)
     if WEIGHED:
-        i = tl.arange(0, EVERY)
-        peak = tl.load(tally + i, mask=i < parts, other=LEAST).to(tl.float64)
+        part = tl.arange(0, EVERY)
+        peak = tl.load(tally + part, mask=part < parts, other=LEAST).to(tl.float64)
         top = tl.max(peak, 0)
         if tl.program_id(0) == 0:
-            shrink = tl.exp(peak - top)
+            factor = tl.exp(peak - top)
             row = groups * parts
-            total = tl.load(tally + row + i, mask=i < parts, other=0.0).to(tl.float64)
-            signed = tl.load(tally + 2 * row + i, mask=i < parts, other=0.0).to(tl.float64)
-            low = tl.load(tally + 3 * row + i, mask=i < parts, other=float("inf")).to(tl.float64)
+            total = tl.load(tally + row + part, mask=part < parts, other=0.0).to(tl.float64)
+            signed = tl.load(tally + 2 * row + part, mask=part < parts, other=0.0).to(tl.float64)
+            low = tl.load(tally + 3 * row + part, mask=part < parts, other=float("inf")).to(tl.float64)
             tl.store(out, top)
-            tl.store(out + 1, tl.sum(shrink * total, 0))
-            tl.store(out + 2, tl.sum(shrink * signed, 0))
+            tl.store(out + 1, tl.sum(factor * total, 0))
+            tl.store(out + 2, tl.sum(factor * signed, 0))
             tl.store(out + 3, tl.min(low, 0))
     j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     sums = tl.zeros([PARTS, COLUMNS], tl.float64)
