@@ -298,15 +298,15 @@ def test_a_stack_is_its_passes(fused, k, split):
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_several_problems_in_one_pass(dtype, count):
-    """Each problem with its own v, signs and halves, as one against the rest has them: the same as a pass for each."""
+def test_several_problems_over_one_matrix(fused, dtype, count):
+    """Each with its own v, signs and halves, as one class against the rest has them: the same as a pass for each."""
     rng = np.random.default_rng(2)
-    n, d, k = 90, 6, 4
-    held = Device(torch.from_numpy(rng.standard_normal((n, d))).to(dtype))
-    V, b = 10.0 ** np.arange(-2, 2)[:, None] * rng.standard_normal((k, d)), rng.standard_normal(k)
+    n, d, k = 60, 6, 5
+    held = Device(torch.from_numpy(rng.standard_normal((n, d))).to(dtype), fused=fused)
+    V, b = 10.0 ** np.arange(-3, 2)[:, None] * rng.standard_normal((k, d)), rng.standard_normal(k)
     y = np.where(np.arange(n) % k == np.arange(k)[:, None], 1, -1).astype(np.int8)
-    signs, groups = torch.from_numpy(y), torch.from_numpy((y < 0).astype(np.int8))
-    sums, scores = held.softmins(V, b, signs, 0.5, None, groups, count)
+    groups = torch.from_numpy((y < 0).astype(np.int8)) if count == 2 else None
+    sums, scores = held.softmins(V, b, torch.from_numpy(y), 0.5, None, groups)
     for h in range(k):
         exact = rows.of(held.X, device="cpu")._storage  # the same entries in memory, in float64
         groups_here = np.zeros(n, np.int8) if count == 1 else (y[h] < 0).astype(np.int8)
@@ -315,9 +315,9 @@ def test_several_problems_in_one_pass(dtype, count):
         rough = tol if dtype == torch.float64 else max(tol, 1e-6)
         got, want = sums.tally[h], alone.tally[0]
         assert np.allclose(scores[h].double().numpy(), s[0], rtol=tol, atol=tol)
-        assert np.allclose(got[0] + np.log(got[1]), want[0] + np.log(want[1]), rtol=tol, atol=tol)
+        assert np.allclose(got[0] + np.log(got[1]), want[0] + np.log(want[1]), rtol=rough, atol=rough)
         assert np.allclose(got[3], want[3], rtol=tol, atol=tol)
-        assert np.allclose(got[2] / got[1], want[2] / want[1], rtol=10 * tol, atol=10 * tol)
+        assert np.allclose(got[2] / got[1], want[2] / want[1], rtol=10 * rough, atol=10 * rough)
         assert np.allclose(sums.acc[h].T / got[1], alone.acc[0].T / want[1], rtol=10 * rough, atol=10 * rough)
 
 

@@ -27,9 +27,10 @@ from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense, Sums
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
-BLOCK = {"cpu": 1 << 18, "cuda": 1 << 26}
+BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
 
-# A stack of more than so many v goes through matrix products: they read X twice and convert it, whatever the number.
+# More problems than this go through matrix products, where these need no converted copy of the entries: that costs more than ten
+# fused passes (`benchmarks/gpu.py`).
 MOST_PASSES = 4
 
 
@@ -171,54 +172,25 @@ class Device:
     def softmin(
         self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any, groups: Any, count: int, threads: int
     ) -> tuple[Sums, Any]:
-        """A pass for each v of the stack; through matrix products where there are so many that this is quicker."""
-        torch = _torch()
         start = log_p0 if is_tensor(log_p0) else None  # placed, or the one number that says uniform
-        split = groups if count == 2 else None
-        if self._kernels is None or len(v) > MOST_PASSES:
-            marks = None if split is None else split.groups
-            return self.softmins(v, b, signs, scale, start, marks, count)
-        passes = [self._run(one, float(constant), signs, start, split) for one, constant in zip(v, b, strict=True)]
-        found = self.fetch(torch.stack([sums for sums, _ in passes]))
-        tally = np.zeros((len(v), 5, count))  # no highest score: one that is infinite shows in the total
-        tally[:, :4] = found[:, :, :4].transpose(0, 2, 1)
-        tally[:, 2] *= scale
-        return Sums(tally, found[:, :, 4:] * scale), torch.stack([scores for _, scores in passes])
+        return self.softmins(v, b, signs, scale, start, groups if count == 2 else None)
 
     @_within_memory
-    def softmins(
-        self, V: Array, b: Array, signs: Any, scale: float, log_p0: Any = None, groups: Any = None, count: int = 1
-    ) -> tuple[Sums, Any]:
+    def softmins(self, V: Array, b: Array, signs: Any, scale: float, log_p0: Any = None, groups: Any = None) -> tuple[Sums, Any]:
         """The fused pass for several problems over one X, each with its own row of V and b, and, where they have several rows, of
-        `signs`, `log_p0` and `groups`: one class against the rest, say.
+        `signs`, `log_p0` and `groups`: one class against the rest, say. `groups` are 0 and 1, or a `Split` for all problems.
 
-        Scores and combinations of a block of rows are two small matrix products, X Vᵀ and Q X with the weights Q.
+        Either the kernel once for each, or two small matrix products for all of them: what is quicker.
         """
-        torch = _torch()
-        k, wide, place = len(V), self.wide, self.X.device
-        units = [self._unit(v) for v in V]
-        matrix = torch.from_numpy(np.stack([v for v, _ in units], axis=1)).to(place, wide)
-        unit = torch.tensor([unit for _, unit in units], dtype=wide, device=place)
-        constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, wide)
-        tally = torch.zeros((k, count, 5), dtype=torch.float64, device=place)
-        tally[:, :, 0], tally[:, :, 3] = -3e38, math.inf
-        acc = torch.zeros((k, count, self.d), dtype=torch.float64, device=place)
-        scores = torch.empty((k, self.n), dtype=wide, device=place)
-        for lo, hi in self._blocks():
-            x, y = self.X[lo:hi], signs[..., lo:hi]
-            s = y * ((x.to(wide) @ matrix) * unit + constants).T
-            scores[:, lo:hi] = s
-            z = (0.0 if log_p0 is None else log_p0[..., lo:hi]) - s
-            q = torch.stack(
-                [_weights(tally[:, g], acc[:, g], z, s, None if count == 1 else groups[..., lo:hi] == g) for g in range(count)], 1
-            )
-            q *= y.expand(k, -1)[:, None]
-            tally[:, :, 2] += q.sum(-1)
-            acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
-        found = self.fetch(tally).transpose(0, 2, 1).copy()
-        found[:, 2] *= scale
-        return Sums(found, self.fetch(acc) * scale), scores
+        by_products = self._kernels is None or (len(V) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
+        found, scores = (self._by_products if by_products else self._by_passes)(V, b, signs, log_p0, groups)
+        host = self.fetch(found)
+        tally = np.zeros((len(V), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
+        tally[:, :4] = host[:, :, :4].transpose(0, 2, 1)
+        tally[:, 2] *= scale
+        return Sums(tally, host[:, :, 4:] * scale), scores
 
+    @_within_memory
     def totals(self, scores: Any, log_p0: Any, groups: Any, sums: Sums) -> Array:
         """Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels make exponentials of float32."""
         torch = _torch()
@@ -297,6 +269,42 @@ class Device:
         )
         return found
 
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
+        """The fused kernel for each problem: (k, groups, 4 + d) in float64, and the scores."""
+        torch = _torch()
+        passes = []
+        for h, v in enumerate(V):
+            split = groups if groups is None or isinstance(groups, Split) else self.split(_row(groups, h), "groups")
+            passes.append(self._run(v, float(b[h]), _row(signs, h), _row(log_p0, h), split))
+        return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
+
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
+        """The same in torch operations. Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights
+        Q: X is read twice, however many problems there are."""
+        torch = _torch()
+        k, place = len(V), self.X.device
+        count = 1 if groups is None else 2
+        groups = groups.groups if isinstance(groups, Split) else groups
+        units = [self._unit(v) for v in V]
+        matrix = torch.from_numpy(np.stack([v for v, _ in units], axis=1)).to(place, self.wide)
+        unit = torch.tensor([unit for _, unit in units], dtype=self.wide, device=place)
+        constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, self.wide)
+        found = torch.zeros((k, count, 4 + self.d), dtype=torch.float64, device=place)
+        tally, acc = found[:, :, :4], found[:, :, 4:]
+        tally[:, :, 0], tally[:, :, 3] = -3e38, math.inf
+        scores = torch.empty((k, self.n), dtype=self.wide, device=place)
+        for lo, hi in self._blocks():
+            x, y = self.X[lo:hi], signs[..., lo:hi]
+            s = y * ((x.to(self.wide) @ matrix) * unit + constants).T
+            scores[:, lo:hi] = s
+            z = -s if log_p0 is None else log_p0[..., lo:hi] - s
+            of_group = [None] if groups is None else [groups[..., lo:hi] == g for g in (0, 1)]
+            q = torch.stack([_weights(tally[:, g], acc[:, g], z, s, mine) for g, mine in enumerate(of_group)], 1)
+            q *= y.expand(k, -1)[:, None]
+            tally[:, :, 2] += q.sum(-1)
+            acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
+        return found, scores
+
     def _unit(self, v: Array) -> tuple[Array, float]:
         """v divided by a power of two near its largest entry, and that power: v/R for rows of enormous R must not underflow."""
         top = float(np.max(np.abs(v), initial=0.0))
@@ -313,8 +321,13 @@ class Device:
             yield lo, min(lo + step, self.n)
 
 
+def _row(values: Any, h: int) -> Any:
+    """What problem h has of a vector over rows: its row, where there is one for each problem."""
+    return values if values is None or values.ndim == 1 else values[h]
+
+
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
-    """e^{z - peak} in float64 for k problems (rows of z and s), after lifting the peaks in `tally` (k, 5) and shrinking what was
+    """e^{z - peak} in float64 for k problems (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
     added below them; rows that are not `mine` weigh zero."""
     torch = _torch()
     z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total

@@ -46,7 +46,7 @@ def plan(d: int, bytes_an_entry: int, wide: bool) -> Plan:
     warps, most = {(4, True): (2, 16), (4, False): (4, 32)}.get((bytes_an_entry, wide), (1, 16))
     while width > 32 * a_thread * warps or (warps < 4 and width > 1024):
         warps *= 2
-    columns = width // 4 if width <= 512 else width // 8 if d < width and bytes_an_entry == 4 else width
+    columns = width // 4 if width <= 512 else width // 8 if d < width and a_thread == 64 else width
     chunks = -(-d // columns)
     rows = 32 * a_thread * warps // (columns * chunks)
     return Plan(max(1, min(64, 1 << max(0, rows.bit_length() - 1))), columns, chunks, warps, max(1, most // warps))
