@@ -221,8 +221,8 @@ class Device:
         return Dense(_exact(self._picked(i)))
 
     @_within_memory
-    def gram(self, i: Array, j: Array) -> Array:
-        left, right = (self._picked(rows).to(_torch().float64) for rows in (i, j))
+    def gram(self, i: Array, j: Array, scale: float) -> Array:
+        left, right = (self._picked(rows).to(_torch().float64) * scale for rows in (i, j))
         return self.fetch(left @ right.T)
 
     def _picked(self, i: Array) -> Any:
