@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# Triton's interpreter, for test_device: Triton looks once, when it is imported, and torch may import it
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")

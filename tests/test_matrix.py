@@ -25,7 +25,15 @@ SETS = {
     "halves": {"halves": PROBLEM.halves},
     "caps+halves": {"caps": np.linspace(2, 9, N) / N, "halves": PROBLEM.halves},
 }
-BACKENDS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_matrix}
+
+
+def tensor(A):
+    """A torch tensor in memory: the passes of the GPU rows, without their kernels."""
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    return torch.from_numpy(A)
+
+
+BACKENDS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_matrix, "torch": tensor}
 
 
 def cells():

@@ -24,11 +24,12 @@ BLOCK_ENTRIES = 1 << 16
 
 @dataclass(frozen=True)
 class Matrix:
-    """The user's X as stored, read by blocks of rows; dense array or CSR arrays. Values are float32 or float64, used exactly."""
+    """The user's X as stored, read by blocks of rows; dense array (or rows on a device that are copied to the host as one slices
+    them) or CSR arrays. Values are float32 or float64, used exactly."""
 
     n: int
     d: int
-    arrays: tuple[Array, ...]
+    arrays: tuple[Any, ...]
 
     @property
     def sparse(self) -> bool:

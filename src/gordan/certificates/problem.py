@@ -13,7 +13,7 @@ from gordan.arrays import Array
 from gordan.certificates.bounds import Matrix
 from gordan.certificates.data import INTERCEPTS, Label
 from gordan.errors import InputError
-from gordan.rows import stored
+from gordan.rows import host, stored
 
 CHUNK = 4096
 
@@ -74,7 +74,7 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """The distinct labels of y in order (str, int, float or bool), and which one each row has; NaN, None and NA are refused."""
     if isinstance(y, (list, tuple)):  # labels of different kinds must not become text
         y = np.fromiter(y, dtype=object, count=len(y))
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else host(y))
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:

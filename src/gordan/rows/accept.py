@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.rows.device import Device, host, is_elsewhere, is_tensor, on_device
 from gordan.rows.memory import Dense, Sparse
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
@@ -23,8 +24,15 @@ EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_EXACT_INTEGER = 2**53
 
 
-def stored(X: Any) -> Dense | Sparse:
-    """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise."""
+def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense | Sparse | Device:
+    """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise; a torch tensor or an array on a
+    GPU stays where it is, unless `device` says where to."""
+    if device == "cpu":
+        X = host(X)
+    elif device is not None or is_tensor(X) or is_elsewhere(X):
+        return on_device(X, device, sums)
+    if sums not in (None, "float64"):
+        raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if sp.issparse(X):
         return _sparse(X)
     return _dense(X)

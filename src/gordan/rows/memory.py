@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.rows.threads import chunks, run
 
 # Entries of the copies that a Gram matrix is computed from.
@@ -43,35 +43,62 @@ class Sums(NamedTuple):
 class Storage(Protocol):
     """What `Rows` asks of a storage of X: all that a memory-mapped, GPU or cluster backend has to provide.
 
-    Vectors are float64 on the host. `signs` and `groups` are int8 per row, `b` is a constant added to every x·w.
+    Vectors over columns are float64 on the host. Vectors over rows live where the rows do: `place` and `split` bring them there,
+    `fetch` brings one back. For rows in memory that is float64 on the host again. `signs` are int8, `b` is a constant added to
+    every x·w, `sums` the type that scores are added up in.
     """
 
     n: int
     d: int
     entries: int
-    dtype: np.dtype[Any]
+    dtype: Any
     kind: str
+    sums: str
 
-    def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
+    def place(self, values: Any, name: str) -> Any:
+        """One number per row, where the rows are; an InputError that names it otherwise. int8 stays int8."""
+        ...
+
+    def split(self, halves: Any, name: str) -> Any:
+        """0 or 1 per row, as `softmin` wants its groups."""
+        ...
+
+    def fetch(self, values: Any) -> Array:
+        """A vector over rows as float64 on the host."""
+        ...
+
+    def finite(self, values: Any) -> bool:
+        """Whether a vector over rows is finite."""
+        ...
+
+    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
+        """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
+        ...
+
+    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
         """y_i (x_i·w + b)."""
         ...
 
-    def combine(self, q: Array, threads: int) -> Array:
+    def combine(self, q: Any, threads: int) -> Array:
         """Xᵀq."""
         ...
 
     def softmin(
-        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
-    ) -> tuple[Sums, Array]:
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any, groups: Any, count: int, threads: int
+    ) -> tuple[Sums, Any]:
         """The sums of the fused pass and the scores, for each row of the stack v with its b; the rows of X are read once."""
         ...
 
+    def totals(self, scores: Any, log_p0: Any, groups: Any, sums: Sums) -> Array:
+        """The totals of that pass, per v and group, to the digits of float64."""
+        ...
+
     def norms(self, p: float, threads: int) -> Array:
-        """‖x_i‖_p; NaN where an entry is not finite."""
+        """‖x_i‖_p on the host; NaN where an entry is not finite."""
         ...
 
     def take(self, i: Array) -> Storage:
-        """The rows i."""
+        """The rows i, in memory."""
         ...
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
@@ -92,6 +119,30 @@ class _Memory:
     dtype: np.dtype[Any]
     arrays: tuple[Array, ...]
     kind: str
+    sums = "float64"
+
+    def place(self, values: Any, name: str) -> Array:
+        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
+        return values if kept else vector(values, name, self.n)
+
+    def split(self, halves: Any, name: str) -> Array:
+        return zeros_and_ones(halves, name, self.n)
+
+    def fetch(self, values: Array) -> Array:
+        return values
+
+    def finite(self, values: Array) -> bool:
+        return bool(np.isfinite(values).all())
+
+    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
+        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
+        chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
+        chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
+        return chosen, scores[chosen]
+
+    def totals(self, scores: Array, log_p0: Array, groups: Array, sums: Sums) -> Array:
+        totals: Array = sums.tally[:, 1]
+        return totals
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, vector, vectors, whole_number, zeros_and_ones
+from gordan.arrays import Array, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import stored
+from gordan.rows.device import host
 from gordan.rows.memory import Storage
 from gordan.rows.threads import available
 
@@ -52,6 +53,9 @@ class Rows:
 
     Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
     a product or a fused pass costs 1, `take(i)` costs its share of the rows. `take` starts a count of its own.
+
+    `resident` rows leave vectors over rows on the device where X is: `scores` and `softmin` give tensors, `combine` and `softmin`
+    take them, and nothing of length n crosses to the host (see `place`). Otherwise they come back as float64 on the host.
     """
 
     def __init__(
@@ -62,12 +66,15 @@ class Rows:
         constant: bool = False,
         scale: float = 1.0,
         threads: int | None = None,
+        resident: bool = False,
     ) -> None:
         self._storage = storage
         self._signs = signs
+        self._placed_signs = storage.place(signs, "signs")
+        self.resident = resident
         self._constant = constant
         self._scale = scale
-        self._groups = np.zeros(storage.n, np.int8)
+        self._groups: Any = None
         self.threads = available() if threads is None else threads
         self.passes = 0.0
 
@@ -82,8 +89,8 @@ class Rows:
         return self._storage.d + self._constant
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored entries."""
+    def dtype(self) -> Any:
+        """Type of the stored entries: a NumPy type, or the name of one that NumPy lacks."""
         return self._storage.dtype
 
     def __repr__(self) -> str:
@@ -91,7 +98,15 @@ class Rows:
 
     def scaled(self, factor: float) -> Rows:
         """The rows factor · A over the same storage, with a count of passes of their own."""
-        return Rows(self._storage, self._signs, constant=self._constant, scale=self._scale * factor, threads=self.threads)
+        return self._with(self._storage, self._signs, self._scale * factor)
+
+    def place(self, values: Any) -> Any:
+        """A vector over rows (log p_0, p) where the rows are: placed once, it is not copied again by every pass."""
+        return self._storage.place(values, "the vector")
+
+    def split(self, halves: Any) -> Any:
+        """The halves where the rows are, likewise."""
+        return self._storage.split(halves, "halves")
 
     def radius(self, p: float = 2.0) -> float:
         """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
@@ -109,18 +124,17 @@ class Rows:
         """A w."""
         self.passes += 1
         v, b = self._split(w)
-        s = self._storage.scores(v, b, self._signs, self.threads)
-        self._check(s)
+        s: Array = self._back(self._storage.scores(v, b, self._placed_signs, self.threads))
         return s
 
     def combine(self, p: Array) -> Array:
         """Aᵀp."""
         self.passes += 1
-        q = np.multiply(vector(p, "p", self.n), self._signs)
+        q = self._storage.place(p, "p") * self._placed_signs
         q *= self._scale  # before the rows: it undoes their size
         combination = self._storage.combine(q, self.threads)
         if self._constant:
-            combination = np.append(combination, np.sum(q))
+            combination = np.append(combination, float(q.sum()))
         self._check(combination)
         return combination
 
@@ -136,12 +150,16 @@ class Rows:
         self.passes += 1
         x = vectors(stack, "v", self.d, "columns") * self._scale
         x, b = (x[:, :-1].copy(), x[:, -1].copy()) if self._constant else (x, np.zeros(len(x)))
-        log_p0 = UNIFORM if log_p0 is None else vector(log_p0, "log_p0", self.n)
-        groups, count = (self._groups, 1) if halves is None else (zeros_and_ones(halves, "halves", self.n), 2)
-        (tally, acc), scores = self._storage.softmin(x, b, self._signs, self._scale, log_p0, groups, count, self.threads)
-        return [self._softmin(tally[h].tolist(), acc[h], scores[h]) for h in range(len(x))]
+        log_p0 = UNIFORM if log_p0 is None else self._storage.place(log_p0, "log_p0")
+        groups, count = (self._everything, 1) if halves is None else (self._storage.split(halves, "halves"), 2)
+        sums, scores = self._storage.softmin(x, b, self._placed_signs, self._scale, log_p0, groups, count, self.threads)
+        totals = sums.tally[:, 1]
+        if not self.resident:
+            totals = self._storage.totals(scores, log_p0, groups, sums)
+            scores = self._storage.fetch(scores)
+        return [self._softmin(sums.tally[h].tolist(), sums.acc[h], scores[h], totals[h].tolist()) for h in range(len(x))]
 
-    def _softmin(self, tally: list[list[float]], acc: Array, scores: Array) -> Softmin:
+    def _softmin(self, tally: list[list[float]], acc: Array, scores: Array, totals: list[float]) -> Softmin:
         """The answer from its sums."""
         peak, total, signed, lowest, highest = tally
         for part, high in zip(total, highest, strict=True):
@@ -153,16 +171,16 @@ class Rows:
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self._constant:
             combination = np.append(combination, sum(q * part for q, part in zip(signed, share, strict=True)))
-        return Softmin(combination, scores, peak, [math.log(part) for part in total], lowest)
+        return Softmin(combination, scores, peak, [math.log(part) for part in totals], lowest)
 
     def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
         k = min(whole_number(k, "k"), self.n)
-        s = self.scores(w)
-        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
-        chosen = np.flatnonzero(s <= np.partition(s, k - 1)[k - 1])
-        chosen = chosen[np.argsort(s[chosen], kind="stable")][:k]
-        return chosen, s[chosen]
+        self.passes += 1
+        v, b = self._split(w)
+        s = self._storage.scores(v, b, self._placed_signs, self.threads)
+        self._check(0.0 if self._storage.finite(s) else math.nan)
+        return self._storage.smallest(s, k)
 
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""
@@ -173,7 +191,26 @@ class Rows:
             raise InputError(f"take needs a list of rows between 0 and {self.n - 1}, or a mask of {self.n}; got {i!r:.60}")
         i = i.astype(np.intp)
         self.passes += len(i) / self.n
-        return Rows(self._storage.take(i), self._signs[i], constant=self._constant, scale=self._scale, threads=self.threads)
+        return self._with(self._storage.take(i), self._signs[i], self._scale)
+
+    def _with(self, storage: Storage, signs: Array, scale: float) -> Rows:
+        return Rows(storage, signs, constant=self._constant, scale=scale, threads=self.threads, resident=self.resident)
+
+    @property
+    def _everything(self) -> Any:
+        """Groups where there is but one."""
+        if self._groups is None:
+            self._groups = self._storage.place(np.zeros(self.n, np.int8), "groups")
+        return self._groups
+
+    def _back(self, values: Any) -> Any:
+        """A vector over rows on its way out of a pass: checked, and on the host unless it is to stay where it is."""
+        if self.resident:
+            self._check(0.0 if self._storage.finite(values) else math.nan)
+            return values
+        fetched = self._storage.fetch(values)
+        self._check(fetched)
+        return fetched
 
     def gram(self, i: Array, j: Array | None = None) -> Array:
         """The products A_i·A_j for rows i and j (i again if None), in memory; costs their share of a pass."""
@@ -281,14 +318,28 @@ class Rows:
         bad = self._storage.first_not_finite()
         if bad is None:
             raise InputError(
-                "a product with X overflows float64; divide X by a power of two so that entries are near 1 (and pass finite w, p)"
+                f"a product with X overflows {self._storage.sums}; divide X by a power of two so that entries are near 1 "
+                "(and pass finite w, p)"
             )
         row, column, value = bad
         raise InputError(f"X[{row}, {column}] is {value}; every entry must be finite (drop or impute that row)")
 
 
-def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None = None) -> Rows:
+def of(
+    X: Any,
+    signs: Any = None,
+    *,
+    constant: bool = False,
+    threads: int | None = None,
+    device: str | None = None,
+    sums: str | None = None,
+    resident: bool = False,
+) -> Rows:
     """Rows A_i = signs_i · x_i (A_i = x_i without signs) over the storage that fits X; a `Rows` is returned as it is.
+
+    Torch tensors and CuPy arrays are used where they are. `device="cuda"` copies X to the GPU once, `device="cpu"` brings it to
+    the host. There `sums="float32"` adds scores up in float32, a few percent faster and to seven digits (see `rows.device`), and
+    `resident` leaves vectors over rows on the device (see `Rows`).
 
     >>> import numpy as np
     >>> A = of(np.array([[1.0, 2.0], [3.0, 4.0]]), signs=[1, -1])
@@ -298,13 +349,15 @@ def of(X: Any, signs: Any = None, *, constant: bool = False, threads: int | None
     if threads is not None:
         threads = whole_number(threads, "threads")
     if isinstance(X, Rows):
-        if signs is not None or constant:
+        if signs is not None or constant or device is not None or sums is not None or resident:
             raise InputError(
-                "X is `Rows` already, with signs and constant column as they are; pass the data itself to choose them"
+                "X is `Rows` already, with signs, constant column and device as they are; pass the data itself to choose them"
             )
-        return X if threads is None else Rows(X._storage, X._signs, constant=X._constant, scale=X._scale, threads=threads)
-    storage = stored(X)
-    y = np.ones(storage.n) if signs is None else vector(signs, "signs", storage.n)
+        if threads is None:
+            return X
+        return Rows(X._storage, X._signs, constant=X._constant, scale=X._scale, threads=threads, resident=X.resident)
+    storage = stored(X, device, sums)
+    y = np.ones(storage.n) if signs is None else vector(host(signs), "signs", storage.n)
     if not np.isin(y, (-1, 1)).all():
         raise InputError("signs must be +1 or -1, one per row")
-    return Rows(storage, y.astype(np.int8), constant=constant, threads=threads)
+    return Rows(storage, y.astype(np.int8), constant=constant, threads=threads, resident=resident)

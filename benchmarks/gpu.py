@@ -1,0 +1,236 @@
+"""The fused pass on a GPU: read bandwidth by type and row length, against `torch.sum` and against two products in torch.
+
+Prints Markdown, and writes it with a JSON twin: `python benchmarks/gpu.py --out docs/gpu`. Every array has 4·10⁹ entries;
+`--entries` says otherwise. `--sweep` also tries other cuts of the pass than the one that gordan plans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import triton
+
+from gordan import rows
+from gordan.rows import triton_kernels as kernels
+from gordan.rows.device import Device
+
+DEVICE = "cuda"
+LENGTHS = [128, 256, 784, 1024, 4096]
+# types of the entries, and of what scores are added up in
+TYPES = [(torch.float32, "float64"), (torch.float32, "float32"), (torch.bfloat16, "float32"), (torch.float16, "float32")]
+
+
+def milliseconds(functions: dict, repeats: int = 7, in_a_row: int = 5) -> dict[str, float]:
+    """Median of each, by events on the device: several calls in a row, as rounds come, and all functions in turn."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for function in functions.values():
+        function()
+    for _ in range(repeats):
+        for name, function in functions.items():
+            function()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(in_a_row):
+                function()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(begin.elapsed_time(end) / in_a_row)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def matrix(entries: int, d: int, dtype: torch.dtype) -> torch.Tensor:
+    X = torch.empty((entries // d, d), dtype=dtype, device=DEVICE)
+    for part in X.split(max(1, len(X) // 16)):
+        part.normal_()
+    return X
+
+
+def two_products(X: torch.Tensor, v: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The same numbers by torch: X is read twice, and 16-bit products are rounded to 16 bits."""
+    return (torch.softmax(-y * (X @ v).float(), 0) * y).to(X.dtype) @ X
+
+
+def cell(entries: int, d: int, dtype: torch.dtype, sums: str) -> dict:
+    """One line of the table. `kernel` is the pass alone, `fused` is `Rows.softmin` on resident rows: v goes to the device and Aᵀp
+    comes back, and the host waits for it."""
+    X = matrix(entries, d, dtype)
+    n = len(X)
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(d) / np.sqrt(d)
+    signs = np.where(rng.random(n) < 0.5, -1, 1).astype(np.int8)
+    A = rows.of(X, signs, sums=sums, resident=True)
+    halves, log_p0 = A.split(signs < 0), A.place(rng.standard_normal(n))
+    narrow_v, y = torch.from_numpy(v).to(DEVICE, dtype), torch.from_numpy(signs).to(DEVICE)
+    took = milliseconds(
+        {
+            "torch.sum": lambda: torch.sum(X),
+            "kernel": lambda: A._storage._run(v, 0.0, A._placed_signs, None, None),
+            "fused": lambda: A.softmin(v),
+            "two products": lambda: two_products(X, narrow_v, y),
+            "fused, halves and log p0": lambda: A.softmin(v, log_p0, halves),
+            "combine": lambda: A.combine(log_p0),
+        }
+    )
+    size = X.numel() * X.element_size() / 1e9
+    rate = {name: size / ms for name, ms in took.items()}  # GB/ms = TB/s
+    scores, combination = errors(A, X, v, signs)
+    row = {"entries": str(dtype).removeprefix("torch."), "scores": sums, "d": d, "n": n}
+    row |= {f"{name} [TB/s]": value for name, value in rate.items() if name != "two products"}
+    row["kernel / torch.sum"] = rate["kernel"] / rate["torch.sum"]
+    row["fused / torch.sum"] = rate["fused"] / rate["torch.sum"]
+    row["halves / torch.sum"] = rate["fused, halves and log p0"] / rate["torch.sum"]
+    row["two products / fused [time]"] = took["two products"] / took["fused"]
+    row["error of scores"] = scores
+    row["error of Aᵀp"] = combination
+    return row
+
+
+def errors(A: rows.Rows, X: torch.Tensor, v: np.ndarray, signs: np.ndarray) -> tuple[float, float]:
+    """Largest error of a score over Σ|x||v|, and ‖error of Aᵀp‖/‖Aᵀp‖, against float64 on the same entries."""
+    soft = A.softmin(v)
+    wide, y = torch.from_numpy(v).to(DEVICE), torch.from_numpy(signs).to(DEVICE)
+    exact = torch.empty(len(X), dtype=torch.float64, device=DEVICE)
+    worst, step = 0.0, max(1, len(X) // 64)
+    for lo in range(0, len(X), step):
+        part = X[lo : lo + step].double()
+        exact[lo : lo + step] = y[lo : lo + step] * (part @ wide)
+        error = (soft.scores[lo : lo + step] - exact[lo : lo + step]).abs()
+        worst = max(worst, float((error / (part.abs() @ wide.abs())).max()))
+    p = torch.softmax(-exact, 0) * y
+    combination = torch.zeros(len(v), dtype=torch.float64, device=DEVICE)
+    for lo in range(0, len(X), step):
+        combination += p[lo : lo + step] @ X[lo : lo + step].double()
+    want = combination.cpu().numpy()
+    return worst, float(np.linalg.norm(soft.combination - want) / np.linalg.norm(want))
+
+
+def levels(entries: int, d: int) -> list[dict]:
+    """One fused pass with vectors over rows on the device, with them brought to the host, and a round of a method."""
+    import gordan
+    from gordan.dynamics import Sums
+    from gordan.geometry import Simplex
+
+    X = matrix(entries, d, torch.float32)
+    signs = np.where(np.random.default_rng(0).random(len(X)) < 0.5, -1, 1)
+    here, there = rows.of(X, signs), rows.of(X, signs, resident=True)
+    v, log_p0 = np.full(d, 0.01), np.zeros(len(X))
+    placed = there.place(log_p0)
+    form = gordan.methods.smooth_perceptron().build(here.scaled(1 / here.radius()), Simplex(len(X)), Simplex(len(X)).centre)
+    state, sums, t = form.start(), Sums(), 0
+
+    def play() -> None:
+        nonlocal state, sums, t
+        t += 1
+        state, played = form.round(state, t)
+        sums = sums.after(form.game, played)
+
+    cases = {
+        "fused pass, vectors over rows stay on the device": lambda: there.softmin(v, placed),
+        "fused pass, log p0 copied there and scores back": lambda: here.softmin(v, log_p0),
+        "round of the Smooth Perceptron, vectors over rows in NumPy": play,
+    }
+    return [{"what": name, "ms": wall(case)} for name, case in cases.items()]
+
+
+def stack(entries: int, d: int, dtype: torch.dtype, sums: str, k: int) -> dict:
+    """k problems over one X, each with its own v and signs: by matrix products, and by a fused pass for each."""
+    X = matrix(entries, d, dtype)
+    rng = np.random.default_rng(0)
+    V = rng.standard_normal((k, d)) / np.sqrt(d)
+    signs = torch.from_numpy(np.where(rng.random((k, len(X))) < 0.1, 1, -1).astype(np.int8)).to(DEVICE)
+    held = Device(X, sums=sums)
+    together = wall(lambda: held._by_products(V, np.zeros(k), signs, None, None))
+    apart = wall(lambda: held._by_passes(V, np.zeros(k), signs, None, None))
+    row = {"entries": str(dtype).removeprefix("torch."), "scores": sums, "d": d, "k": k}
+    return row | {"matrix products [ms]": together, "k fused passes [ms]": apart}
+
+
+def wall(function, repeats: int = 5) -> float:
+    """Median milliseconds by the clock, until the device is idle again."""
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        times.append(1000 * (time.perf_counter() - begin))
+    return statistics.median(times[1:])
+
+
+def sweep(entries: int, d: int, dtype: torch.dtype, sums: str) -> list[dict]:
+    """Other cuts of the pass: entries a thread, warps, columns of a piece."""
+    X = matrix(entries, d, dtype)
+    held = Device(X, sums=sums)
+    planned = held._kernels
+    y = torch.ones(len(X), dtype=torch.int8, device=DEVICE)
+    found = []
+    for columns in (32, 64, 128, 256, 1024, 4096):
+        chunks = -(-d // columns)
+        for warps in (1, 2, 4, 8):
+            for a_thread in (16, 32, 64):
+                tile = 32 * warps * a_thread
+                if chunks > 16 or columns * chunks >= 2 * d or not chunks * columns <= tile <= 64 * columns * chunks:
+                    continue
+                size = 1 << (tile // (columns * chunks)).bit_length() - 1
+                cut = kernels.Plan(size, columns, chunks, warps, max(1, 16 // warps))
+                held.__dict__["_kernels"] = (kernels, planned[1], cut)
+                ms = milliseconds({"it": lambda: held._run(np.ones(d), 0.0, y, None, None)}, 3, 3)["it"]
+                found.append({"cut": f"{size} rows, {chunks} × {columns} columns, {warps} warps", "TB/s": X.nbytes / 1e9 / ms})
+    best = sorted(found, key=lambda row: -row["TB/s"])[:4]
+    name = str(dtype).removeprefix("torch.")
+    return [{"entries": name, "scores": sums, "d": d, **row, "planned": str(tuple(planned[2]))} for row in best]
+
+
+def markdown(table: list[dict]) -> str:
+    def text(value):
+        return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+    head = list(table[0])
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(text(row[key]) for key in head) + " |" for row in table])
+
+
+def name() -> str:
+    return torch.cuda.get_device_name() if DEVICE == "cuda" else DEVICE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("docs/gpu"))
+    parser.add_argument("--entries", type=float, default=4e9, help="of each array")
+    parser.add_argument("--sweep", action="store_true", help="also try other cuts of the pass")
+    options = parser.parse_args()
+    if DEVICE == "cuda" and not torch.cuda.is_available():
+        parser.exit(1, "no CUDA device: these are figures of a GPU\n")
+    entries = int(options.entries)
+    result: dict = {
+        "machine": {"gpu": name(), "torch": torch.__version__, "triton": triton.__version__},
+        "passes": [],
+    }
+    for dtype, sums in TYPES:
+        for d in LENGTHS:
+            result["passes"].append(cell(entries, d, dtype, sums))
+            torch.cuda.empty_cache()
+            print(json.dumps(result["passes"][-1]), flush=True)
+    result["levels"] = levels(entries // 4, 1024)
+    result["stack"] = [stack(entries // 4, 784, *kind, 10) for kind in TYPES[:3]]
+    if options.sweep:
+        result["sweep"] = [row for kind in TYPES[:3] for d in LENGTHS for row in sweep(entries, d, *kind)]
+    text = "\n\n".join(
+        ["Machine: " + ", ".join(f"{key} {value}" for key, value in result["machine"].items())]
+        + [markdown(table) for table in result.values() if isinstance(table, list)]
+    )
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "table.md").write_text(text + "\n")
+    (options.out / "table.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

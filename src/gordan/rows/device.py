@@ -1,0 +1,456 @@
+"""Rows held in a torch tensor. On a GPU the fused pass is one Triton kernel; in memory it is torch operations, block by block.
+
+Entries of 16, 32 and 64 bits are read as they are stored. What they are added up in:
+
+    entries            scores     combination of the fused pass    combine
+    float64            float64    float64                          float64
+    float32            float64    float32                          float64
+    float16, bfloat16  float32    float32                          float32
+
+Scores of float32 rows are float64 because accelerated methods subtract scores of size γt²; the combination is a mean, whose error
+stays that of its terms. `sums="float32"` or "float64" sets the type of the scores and of `combine` otherwise. Numbers found here
+only propose: proofs read the entries themselves, on the host (`OnHost`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.errors import InputError, MissingExtra
+from gordan.rows.memory import Dense, Sums
+
+# Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
+BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
+
+# More problems than this go through matrix products, where these need no converted copy of the entries: that costs more than ten
+# fused passes (`benchmarks/gpu.py`).
+MOST_PASSES = 4
+
+
+Pass = TypeVar("Pass", bound=Callable[..., Any])
+
+
+def _within_memory(operation: Pass) -> Pass:
+    """The operation, with an InputError where the device has no memory left for it."""
+
+    @wraps(operation)
+    def clearly(self: Device, *args: Any, **options: Any) -> Any:
+        return _affordable(lambda: operation(self, *args, **options), f"a pass over {self.n} rows")
+
+    return cast(Pass, clearly)
+
+
+class Split(NamedTuple):
+    """Two groups of rows on the device: 0 or 1 per row, the rows of group 0 and then those of group 1, and where each begins."""
+
+    groups: Any
+    order: Any
+    ends: Any
+
+
+class OnHost:
+    """The entries as they were given, copied to the host by blocks of rows when asked for: float32 or float64, exactly."""
+
+    def __init__(self, X: Any) -> None:
+        self._X = X
+        self.shape: tuple[int, int] = tuple(X.shape)
+        self._lo, self._block = 0, np.empty((0, X.shape[1]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        if isinstance(rows, slice):
+            return _exact(self._X[rows])
+        if not self._lo <= rows < self._lo + len(self._block):  # rows are asked for in order: fetch some more of them
+            step = max(1, (1 << 20) // max(1, self.shape[1]))
+            self._lo = rows // step * step
+            self._block = _exact(self._X[self._lo : self._lo + step])
+        row: Array = self._block[rows - self._lo]
+        return row
+
+    def astype(self, dtype: Any) -> Array:
+        """All of it on the host."""
+        return _exact(self._X).astype(dtype, copy=False)
+
+
+class Device:
+    """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
+
+    `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
+    """
+
+    def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
+        torch = _torch()
+        self.X = X if X.stride(1) == 1 and X.stride(0) >= X.shape[1] else X.contiguous()
+        self.n, self.d = X.shape
+        self.entries = max(1, X.numel())
+        name = str(X.dtype).removeprefix("torch.")
+        self.dtype: Any = name if name == "bfloat16" else np.dtype(name)
+        self.kind = f"torch {X.device}"
+        self.sums = ("float32" if X.element_size() == 2 else "float64") if sums is None else sums
+        if self.sums not in ("float32", "float64") or (name, self.sums) == ("float64", "float32"):
+            raise InputError(f"sums is {sums!r}; pass 'float64', or 'float32' for entries of 32 or 16 bits, or None")
+        self.wide = getattr(torch, self.sums)
+        self.narrow = torch.float64 if name == "float64" else torch.float32
+        self._fused = X.is_cuda if fused is None else fused
+
+    @property
+    def arrays(self) -> tuple[OnHost]:
+        """The entries for whoever proves something about them."""
+        return (OnHost(self.X),)
+
+    # ---- vectors over rows -------------------------------------------------------------------------------------------
+
+    def place(self, values: Any, name: str) -> Any:
+        """One number for each row, on the device; int8 stays int8, everything else becomes the type of the scores."""
+        if not is_tensor(values):
+            array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else vector(values, name, self.n)
+            values = _torch().from_numpy(array if array.flags.writeable else array.copy())
+        if tuple(values.shape) != (self.n,):
+            raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
+        return values.to(self.X.device, values.dtype if values.dtype == _torch().int8 else self.wide)
+
+    def split(self, halves: Any, name: str) -> Split:
+        """The two groups of rows; made anew from 0 and 1 per row, or as it is where it was made before."""
+        if isinstance(halves, Split):
+            return halves
+        torch = _torch()
+        groups = self.place(zeros_and_ones(host(halves), name, self.n), name)
+        order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
+        ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
+        return Split(groups, order, ends)
+
+    def fetch(self, values: Any) -> Array:
+        """A vector over rows as float64 on the host."""
+        fetched: Array = values.to("cpu", _torch().float64).numpy()
+        return fetched
+
+    def finite(self, values: Any) -> bool:
+        """Whether every entry is finite."""
+        return bool(_torch().isfinite(values).all())
+
+    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
+        """The k smallest, lowest first, and where they are; ties go to the earlier row."""
+        torch = _torch()
+        last = torch.topk(scores, k, largest=False, sorted=False).values.max()
+        chosen = torch.nonzero(scores <= last)[:, 0]
+        values, order = torch.sort(scores[chosen], stable=True)
+        return chosen[order[:k]].cpu().numpy(), self.fetch(values[:k])
+
+    # ---- passes ------------------------------------------------------------------------------------------------------
+
+    @_within_memory
+    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
+        if self._kernels is not None:
+            return self._run(w, b, signs, None, None)[1]
+        scores = self.X.new_empty(self.n, dtype=self.wide)
+        v, unit = self._unit(w)
+        v = _torch().from_numpy(v).to(self.X.device, self.wide)
+        for lo, hi in self._blocks():
+            scores[lo:hi] = signs[lo:hi] * ((self.X[lo:hi].to(self.wide) @ v) * unit + b)
+        return scores
+
+    @_within_memory
+    def combine(self, q: Any, threads: int) -> Array:
+        if self._kernels is not None:
+            kernels, programs, cut = self._kernels
+            return self.fetch(kernels.run_combine(self.X, q, self.wide, programs, cut))
+        total = _torch().zeros(self.d, dtype=_torch().float64, device=self.X.device)
+        for lo, hi in self._blocks():
+            total += q[lo:hi].to(self.wide) @ self.X[lo:hi].to(self.wide)
+        return self.fetch(total)
+
+    @_within_memory
+    def softmin(
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any, groups: Any, count: int, threads: int
+    ) -> tuple[Sums, Any]:
+        start = log_p0 if is_tensor(log_p0) else None  # placed, or the one number that says uniform
+        return self.softmins(v, b, signs, scale, start, groups if count == 2 else None)
+
+    @_within_memory
+    def softmins(self, V: Array, b: Array, signs: Any, scale: float, log_p0: Any = None, groups: Any = None) -> tuple[Sums, Any]:
+        """The fused pass for several problems over one X, each with its own row of V and b, and, where they have several rows, of
+        `signs`, `log_p0` and `groups`: one class against the rest, say. `groups` are 0 and 1, or a `Split` for all problems.
+
+        Either the kernel once for each, or two small matrix products for all of them: what is quicker.
+        """
+        by_products = self._kernels is None or (len(V) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
+        found, scores = (self._by_products if by_products else self._by_passes)(V, b, signs, log_p0, groups)
+        host = self.fetch(found)
+        tally = np.zeros((len(V), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
+        tally[:, :4] = host[:, :, :4].transpose(0, 2, 1)
+        tally[:, 2] *= scale
+        return Sums(tally, host[:, :, 4:] * scale), scores
+
+    @_within_memory
+    def totals(self, scores: Any, log_p0: Any, groups: Any, sums: Sums) -> Array:
+        """Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels make exponentials of float32."""
+        torch = _torch()
+        if self.narrow == torch.float64 or self._kernels is None:
+            totals: Array = sums.tally[:, 1]
+            return totals
+        z = (log_p0 if is_tensor(log_p0) else 0.0) - scores.to(torch.float64)
+        peaks = sums.tally[:, 0]
+        parts = [z] if peaks.shape[1] == 1 else [z[:, groups.groups == g] for g in (0, 1)]
+        peak = torch.from_numpy(peaks).to(self.X.device)
+        return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
+
+    @_within_memory
+    def norms(self, p: float, threads: int) -> Array:
+        torch = _torch()
+        norms = np.empty(self.n)
+        for lo, hi in self._blocks():
+            x = self.X[lo:hi].to(torch.float64).abs()
+            top = x.amax(1)
+            if p < math.inf:
+                scaled = x / torch.where(top > 0, top, 1.0)[:, None]
+                top = top * (scaled**p).sum(1) ** (1 / p)
+            norms[lo:hi] = self.fetch(torch.where(torch.isfinite(x).all(1), top, math.nan))
+        return norms
+
+    def take(self, i: Array) -> Dense:
+        """In memory, since that is where single rows are visited and restricted games solved: picked there, then copied."""
+        return Dense(_exact(self._picked(i)))
+
+    @_within_memory
+    def gram(self, i: Array, j: Array, scale: float) -> Array:
+        left, right = (self._picked(rows).to(_torch().float64) * scale for rows in (i, j))
+        return self.fetch(left @ right.T)
+
+    def _picked(self, i: Array) -> Any:
+        where = _torch().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
+        return _affordable(lambda: self.X[where], f"{len(i)} rows")
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        torch = _torch()
+        for lo, hi in self._blocks():
+            finite = torch.isfinite(self.X[lo:hi])
+            if not bool(finite.all()):
+                row, column = (int(i) for i in torch.nonzero(~finite)[0])
+                return row + lo, column, float(self.X[row + lo, column])
+        return None
+
+    # ---- how ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _kernels(self) -> tuple[Any, int, Any] | None:
+        """The Triton kernels, how many multiprocessors there are for them, and how to cut a pass; None where torch does it."""
+        if not self._fused:
+            return None
+        try:
+            from gordan.rows import triton_kernels as kernels
+        except ImportError:
+            raise MissingExtra("triton", "gpu", "a pass over rows on a GPU") from None
+        if self.d > kernels.LONGEST_ROW or self.n >= 2**31:
+            return None
+        cut = kernels.plan(self.d, self.X.element_size(), self.sums == "float64")
+        if not self.X.is_cuda:  # the interpreter runs one program after the other: two, so that there is something to merge
+            return kernels, 2, cut._replace(programs=1)
+        return kernels, _torch().cuda.get_device_properties(self.X.device).multi_processor_count, cut
+
+    def _run(self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None) -> tuple[Any, Any]:
+        """The fused kernel."""
+        assert self._kernels is not None
+        kernels, programs, cut = self._kernels
+        v, unit = self._unit(v)
+        # not waited for: the copy is queued behind the pass before, and its source is staged before the call returns
+        packed = _torch().from_numpy(np.concatenate((v, (unit, b)))).to(self.wide).to(self.X.device, non_blocking=True)
+        order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
+        found: tuple[Any, Any] = kernels.run_softmin(
+            self.X, packed, signs, log_p0, order, ends, count, self.narrow, programs, cut
+        )
+        return found
+
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
+        """The fused kernel for each problem: (k, groups, 4 + d) in float64, and the scores."""
+        torch = _torch()
+        passes = []
+        for h, v in enumerate(V):
+            split = groups if groups is None or isinstance(groups, Split) else self.split(_row(groups, h), "groups")
+            passes.append(self._run(v, float(b[h]), _row(signs, h), _row(log_p0, h), split))
+        return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
+
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
+        """The same in torch operations. Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights
+        Q: X is read twice, however many problems there are."""
+        torch = _torch()
+        k, place = len(V), self.X.device
+        count = 1 if groups is None else 2
+        groups = groups.groups if isinstance(groups, Split) else groups
+        units = [self._unit(v) for v in V]
+        matrix = torch.from_numpy(np.stack([v for v, _ in units], axis=1)).to(place, self.wide)
+        unit = torch.tensor([unit for _, unit in units], dtype=self.wide, device=place)
+        constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, self.wide)
+        found = torch.zeros((k, count, 4 + self.d), dtype=torch.float64, device=place)
+        tally, acc = found[:, :, :4], found[:, :, 4:]
+        tally[:, :, 0], tally[:, :, 3] = -3e38, math.inf
+        scores = torch.empty((k, self.n), dtype=self.wide, device=place)
+        for lo, hi in self._blocks():
+            x, y = self.X[lo:hi], signs[..., lo:hi]
+            s = y * ((x.to(self.wide) @ matrix) * unit + constants).T
+            scores[:, lo:hi] = s
+            z = -s if log_p0 is None else log_p0[..., lo:hi] - s
+            of_group = [None] if groups is None else [groups[..., lo:hi] == g for g in (0, 1)]
+            q = torch.stack([_weights(tally[:, g], acc[:, g], z, s, mine) for g, mine in enumerate(of_group)], 1)
+            q *= y.expand(k, -1)[:, None]
+            tally[:, :, 2] += q.sum(-1)
+            acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
+        return found, scores
+
+    def _unit(self, v: Array) -> tuple[Array, float]:
+        """v divided by a power of two near its largest entry, and that power: v/R for rows of enormous R must not underflow."""
+        top = float(np.max(np.abs(v), initial=0.0))
+        exponent = math.frexp(top)[1] if 0 < top < math.inf else 0
+        if self.sums == "float32" and not -126 <= exponent <= 127:
+            raise InputError(
+                f"w has entries of size {top:.3g}, beyond float32 sums; divide X by a power of two so that entries are near 1"
+            )
+        return np.ldexp(v, -exponent), math.ldexp(1.0, exponent)
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        step = max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
+        for lo in range(0, self.n, step):
+            yield lo, min(lo + step, self.n)
+
+
+def _row(values: Any, h: int) -> Any:
+    """What problem h has of a vector over rows: its row, where there is one for each problem."""
+    return values if values is None or values.ndim == 1 else values[h]
+
+
+def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
+    """e^{z - peak} in float64 for k problems (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
+    added below them; rows that are not `mine` weigh zero."""
+    torch = _torch()
+    z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total
+    s = s.to(torch.float64)
+    if mine is not None:
+        z, s = torch.where(mine, z, -math.inf), torch.where(mine, s, math.inf)
+    top = torch.fmax(tally[:, 0], z.nan_to_num(-math.inf, math.inf, -math.inf).amax(1))
+    shrink = torch.exp(tally[:, 0] - top)
+    weight = torch.exp(z - top[:, None])
+    acc *= shrink[:, None]
+    tally[:, 0] = top
+    tally[:, 1] = tally[:, 1] * shrink + weight.sum(1)
+    tally[:, 2] *= shrink
+    tally[:, 3] = torch.fmin(tally[:, 3], s.amin(1))
+    return weight
+
+
+# ---- what may be passed ----------------------------------------------------------------------------------------------
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether X lies on a device, as a CuPy array does, and says so through DLPack."""
+    return hasattr(X, "__dlpack_device__") and not isinstance(X, np.ndarray) and int(X.__dlpack_device__()[0]) != 1
+
+
+def host(values: Any) -> Any:
+    """`values` on the host: tensors and arrays of other devices are copied, everything else is as it was."""
+    if is_tensor(values) or is_elsewhere(values):
+        tensor = (values if is_tensor(values) else _torch().from_dlpack(values)).detach().cpu()
+        return tensor.to(_torch().float32).numpy() if tensor.dtype == _torch().bfloat16 else tensor.numpy()
+    return values
+
+
+def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:
+    """The storage for X on `device`, or where X is; copied at most once."""
+    torch = _torch(f"device={device!r}" if device is not None else "a torch tensor or an array on a GPU")
+    tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_elsewhere(X) else _from_memory(X)
+    if tensor.layout != torch.strided:
+        raise InputError("X is a sparse tensor; pass X.to_dense(), or a SciPy sparse matrix to stay on the CPU")
+    if tensor.ndim != 2 or 0 in tensor.shape:
+        raise InputError(f"X must be a matrix with rows and columns, but its shape is {tuple(tensor.shape)}")
+    where = tensor.device if device is None else _found(torch, device)
+    if where.type not in ("cpu", "cuda"):
+        raise InputError(f"X is on {where}, which gordan has no passes for; pass X.cpu(), or a tensor on a CUDA device")
+    size = tensor.numel() * tensor.element_size() / 1e9
+    return Device(_affordable(lambda: _real(tensor.to(where)), f"X ({size:.1f} GB)"), sums=sums)
+
+
+def _found(torch: Any, device: str) -> Any:
+    try:
+        where = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InputError(f"device is {device!r}; pass 'cuda', 'cuda:1', 'cpu' or None (where X is)") from None
+    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
+        raise InputError(
+            f"device is {device!r}, but torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices here; "
+            "leave device out to use the CPU, or install a CUDA build of torch"
+        )
+    return where
+
+
+def _from_memory(X: Any) -> Any:
+    """NumPy and what it reads, as a tensor over the same memory; refusals are those of rows in memory."""
+    from gordan.rows.accept import stored
+
+    held = stored(X)
+    if not isinstance(held, Dense):
+        raise InputError("sparse rows stay on the CPU; leave device out, or pass X.toarray()")
+    array = held.arrays[0].view()
+    torch = _torch()
+    import warnings
+
+    with warnings.catch_warnings():  # the array is read-only, which torch cannot say: nothing here writes to it
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array)
+
+
+def _real(X: Any) -> Any:
+    """X with entries of type float16, bfloat16, float32 or float64, exactly; as in `accept`."""
+    torch = _torch()
+    if X.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        return X
+    if X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+        return X.to(torch.float32)
+    if X.dtype == torch.int32:
+        return X.to(torch.float64)
+    if X.dtype == torch.int64:
+        far = (X > 2**53) | (X < -(2**53))
+        if bool(far.any()):
+            row, column = (int(i) for i in torch.nonzero(far)[0])
+            raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")
+        return X.to(torch.float64)
+    raise InputError(f"the entries of X are {X.dtype}; features must be real numbers: pass X.to(torch.float32), say")
+
+
+def _exact(X: Any) -> Array:
+    """A part of X on the host: float32, to which 16 bits convert exactly, or float64."""
+    part = X.cpu()
+    exact: Array = (part if part.element_size() > 2 else part.to(_torch().float32)).numpy()
+    return exact
+
+
+def _affordable(make: Callable[[], Any], what: str) -> Any:
+    torch = _torch()
+    try:
+        return make()
+    except torch.OutOfMemoryError:
+        free, all_of_it = (x / 1e9 for x in torch.cuda.mem_get_info())
+        raise InputError(
+            f"{what} does not fit on the GPU, where {free:.1f} of {all_of_it:.1f} GB are free; "
+            "pass a float32, float16 or bfloat16 tensor or fewer rows, or leave device out to use the CPU"
+        ) from None
+
+
+def _torch(purpose: str = "rows on a device") -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "gpu", purpose) from None
+    return torch

@@ -1,0 +1,246 @@
+"""The loops over rows on a GPU, in Triton. Imported when rows lie on a CUDA device; elsewhere Triton's interpreter can run them.
+
+A program walks over blocks of ROWS whole rows, so that a row is still in registers when its weight is known: X is read once.
+Each of the ROWS places in a block is a streaming softmax of its own (running peak, total and combination); a row stays with
+the threads that read it and nothing passes between them but the score, until the program ends. `merge` then adds the parts
+in a fixed order: no atomics, so a pass repeats to the bit.
+
+A row is read in CHUNKS pieces of COLUMNS entries. Narrow pieces put few threads on a row, so that few of them work out the same
+score and exponential, and a row whose length is no power of two leaves few idle. The pieces are kept in tuples, because Triton
+has no arrays of tiles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+# No row has been seen yet; as in `memory`, and within float32.
+LEAST = tl.constexpr(-3.0e38)
+
+
+class Plan(NamedTuple):
+    """How a pass is cut: rows and columns of a tile, pieces of a row, warps of a program, and programs on a multiprocessor."""
+
+    rows: int
+    columns: int
+    chunks: int
+    warps: int
+    programs: int
+
+
+# Longer rows do not fit into the registers of one program.
+LONGEST_ROW = 16384
+
+
+def plan(d: int, bytes_an_entry: int, wide: bool) -> Plan:
+    """The shapes that were fastest on an H200 (`benchmarks/gpu.py --sweep`); `wide` where scores are float64.
+
+    Small sums leave registers for more warps; where they do not, fewer warps with more rows each hide the waiting better.
+    """
+    width = max(16, triton.next_power_of_2(d))
+    a_thread = 64 if bytes_an_entry == 4 and wide and d % 16 == 0 else 32  # 64 entries and a mask for each are too much
+    warps, most = {(4, True): (2, 16), (4, False): (4, 32)}.get((bytes_an_entry, wide), (1, 16))
+    while width > 32 * a_thread * warps or (warps < 4 and width > 1024):
+        warps *= 2
+    columns = width // 4 if width <= 512 else width // 8 if d < width and a_thread == 64 else width
+    chunks = -(-d // columns)
+    rows = 32 * a_thread * warps // (columns * chunks)
+    return Plan(max(1, min(64, 1 << max(0, rows.bit_length() - 1))), columns, chunks, warps, max(1, most // warps))
+
+
+@triton.jit
+def _exp(z, NARROW: tl.constexpr):
+    """e^z; in float32 where NARROW: the difference z of two scores has been formed in the wider type already."""
+    return tl.exp(z.to(tl.float32)) if NARROW else tl.exp(z)
+
+
+@triton.jit
+def _read(X, stride, row, here, d, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, EVEN: tl.constexpr):
+    """The rows of one block in pieces, zero beyond the last row and column."""
+    x = ()
+    for c in tl.static_range(CHUNKS):
+        j = c * COLUMNS + tl.arange(0, COLUMNS)
+        mask = here[:, None] if EVEN else here[:, None] & (j < d)[None, :]
+        x = x + (tl.load(X + row.to(tl.int64)[:, None] * stride + j[None, :], mask=mask, other=0.0),)
+    return x
+
+
+@triton.jit(do_not_specialize=["n", "programs"])
+def softmin(
+    X, stride, v, signs, log_p0, order, ends, scores, tally, acc, n, d, programs,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, GROUPS: tl.constexpr, UNIFORM: tl.constexpr,
+    EVEN: tl.constexpr, NARROW: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """scores_i = y_i (unit · x_i·v + b); and per program the peak, Σ e^{z_i - peak}, Σ y_i e^{z_i - peak}, the lowest score, and
+    Σ e^{z_i - peak} y_i x_i, where z = log p_0 - scores.
+
+    `v` holds d entries, then unit and b; scores are summed in its type, combinations in that of `acc`. With two GROUPS every
+    other program belongs to the second: group g has the rows order[ends[g]:ends[g+1]], and no program sees rows of both.
+    """
+    wide = v.dtype.element_ty
+    narrow = acc.dtype.element_ty
+    g, program = tl.program_id(0) % GROUPS, tl.program_id(0) // GROUPS
+    unit, b = tl.load(v + d), tl.load(v + d + 1)
+    w = ()
+    sums = ()
+    for c in tl.static_range(CHUNKS):
+        j = c * COLUMNS + tl.arange(0, COLUMNS)
+        w = w + (tl.load(v + j, mask=j < d, other=0.0),)
+        sums = sums + (tl.zeros([ROWS, COLUMNS], narrow),)
+    peak, low = tl.full([ROWS], LEAST, wide), tl.full([ROWS], float("inf"), wide)
+    total, signed = tl.zeros([ROWS], narrow), tl.zeros([ROWS], narrow)
+    first, last = 0, n
+    if GROUPS > 1:
+        first, last = tl.load(ends + g).to(tl.int32), tl.load(ends + g + 1).to(tl.int32)
+    for block in tl.range(program, tl.cdiv(last - first, ROWS), programs, num_stages=STAGES):
+        row = first + block * ROWS + tl.arange(0, ROWS)
+        here = row < last
+        if GROUPS > 1:
+            row = tl.load(order + row, mask=here, other=0)
+        x = _read(X, stride, row, here, d, COLUMNS, CHUNKS, EVEN)
+        product = x[0].to(wide) * w[0][None, :]
+        for c in tl.static_range(1, CHUNKS):
+            product += x[c].to(wide) * w[c][None, :]
+        y = tl.load(signs + row, mask=here, other=0)
+        s = y.to(wide) * (tl.sum(product, 1) * unit + b)
+        tl.store(scores + row, s, mask=here)
+        z = -s
+        if not UNIFORM:
+            z += tl.load(log_p0 + row, mask=here, other=0.0).to(wide)
+        # an overflow must show in the total: at a score of +inf the weight is zero, and nobody the wiser
+        z = tl.where(here, tl.where(tl.abs(s) < float("inf"), z, float("nan")), float("-inf"))
+        low = tl.minimum(low, tl.where(here, s, float("inf")))
+        if tl.max((z > peak).to(tl.int32), 0) > 0:  # rare, after the first few blocks
+            top = tl.maximum(peak, z)
+            shrink = _exp(peak - top, NARROW).to(narrow)
+            peak, total, signed = top, total * shrink, signed * shrink
+            shrunk = ()
+            for c in tl.static_range(CHUNKS):
+                shrunk = shrunk + (sums[c] * shrink[:, None],)
+            sums = shrunk
+        weight = _exp(z - peak, NARROW).to(narrow)
+        q = weight * y.to(narrow)
+        total, signed = total + weight, signed + q
+        added = ()
+        for c in tl.static_range(CHUNKS):
+            added = added + (sums[c] + q[:, None] * x[c].to(narrow),)
+        sums = added
+    top = tl.max(peak, 0)
+    shrink = _exp(peak - top, NARROW).to(narrow)
+    part, parts = g * programs + program, GROUPS * programs
+    tl.store(tally + part, top)
+    tl.store(tally + parts + part, tl.sum(total * shrink, 0).to(wide))
+    tl.store(tally + 2 * parts + part, tl.sum(signed * shrink, 0).to(wide))
+    tl.store(tally + 3 * parts + part, tl.min(low, 0))
+    for c in tl.static_range(CHUNKS):
+        j = c * COLUMNS + tl.arange(0, COLUMNS)
+        tl.store(acc + part.to(tl.int64) * d + j, tl.sum(sums[c] * shrink[:, None], 0), mask=j < d)
+
+
+@triton.jit(do_not_specialize=["n", "programs"])
+def combine(
+    X, stride, q, acc, n, d, programs,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Per program Σ q_i x_i, in the type of `acc`."""
+    narrow = acc.dtype.element_ty
+    sums = ()
+    for _ in tl.static_range(CHUNKS):
+        sums = sums + (tl.zeros([ROWS, COLUMNS], narrow),)
+    for block in tl.range(tl.program_id(0), tl.cdiv(n, ROWS), programs, num_stages=STAGES):
+        row = block * ROWS + tl.arange(0, ROWS)
+        here = row < n
+        weight = tl.load(q + row, mask=here, other=0.0).to(narrow)
+        x = _read(X, stride, row, here, d, COLUMNS, CHUNKS, EVEN)
+        added = ()
+        for c in tl.static_range(CHUNKS):
+            added = added + (sums[c] + weight[:, None] * x[c].to(narrow),)
+        sums = added
+    for c in tl.static_range(CHUNKS):
+        j = c * COLUMNS + tl.arange(0, COLUMNS)
+        tl.store(acc + tl.program_id(0).to(tl.int64) * d + j, tl.sum(sums[c], 0), mask=j < d)
+
+
+@triton.jit
+def merge(
+    tally, acc, out, parts, d, EVERY: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHED: tl.constexpr
+):  # fmt: skip
+    """The parts of one group in order, in float64: out = peak, total, signed, low, and the combination.
+
+    Where not WEIGHED there is no tally, and every part counts once. EVERY is the number of parts or more, for the tally is read
+    at once; the combinations are read PARTS at a time.
+    """
+    g, groups = tl.program_id(1), tl.num_programs(1)
+    out += g * (4 + d)
+    tally += g * parts
+    top = tl.full([], LEAST, tl.float64)
+    if WEIGHED:
+        part = tl.arange(0, EVERY)
+        peak = tl.load(tally + part, mask=part < parts, other=LEAST).to(tl.float64)
+        top = tl.max(peak, 0)
+        if tl.program_id(0) == 0:
+            factor = tl.exp(peak - top)
+            row = groups * parts
+            total = tl.load(tally + row + part, mask=part < parts, other=0.0).to(tl.float64)
+            signed = tl.load(tally + 2 * row + part, mask=part < parts, other=0.0).to(tl.float64)
+            low = tl.load(tally + 3 * row + part, mask=part < parts, other=float("inf")).to(tl.float64)
+            tl.store(out, top)
+            tl.store(out + 1, tl.sum(factor * total, 0))
+            tl.store(out + 2, tl.sum(factor * signed, 0))
+            tl.store(out + 3, tl.min(low, 0))
+    j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    sums = tl.zeros([PARTS, COLUMNS], tl.float64)
+    for start in range(0, parts, PARTS):
+        i = start + tl.arange(0, PARTS)
+        shrink = tl.full([PARTS], 1.0, tl.float64)
+        if WEIGHED:
+            shrink = tl.exp(tl.load(tally + i, mask=i < parts, other=LEAST).to(tl.float64) - top)
+        where = acc + (g * parts + i).to(tl.int64)[:, None] * d + j[None, :]
+        tile = tl.load(where, mask=(i < parts)[:, None] & (j < d)[None, :], other=0.0).to(tl.float64)
+        sums += tile * shrink[:, None]
+    tl.store(out + 4 + j, tl.sum(sums, 0), mask=j < d)
+
+
+def run_softmin(
+    X: Any, v: Any, signs: Any, log_p0: Any | None, order: Any, ends: Any, groups: int, narrow: Any, programs: int, cut: Plan
+) -> tuple[Any, Any]:
+    """One fused pass over the tensor X: (groups, 4 + d) in float64 as `merge` leaves it, and the scores in the type of v."""
+    n, d = X.shape
+    programs *= cut.programs
+    scores = X.new_empty(n, dtype=v.dtype)
+    tally = X.new_empty((4, groups, programs), dtype=v.dtype)
+    acc = X.new_empty((groups, programs, d), dtype=narrow)
+    softmin[(groups * programs,)](
+        X, X.stride(0), v, signs, signs if log_p0 is None else log_p0, order, ends, scores, tally, acc, n, d, programs,
+        ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, GROUPS=groups, UNIFORM=log_p0 is None,
+        EVEN=cut.columns * cut.chunks == d, NARROW=X.element_size() < 8, STAGES=3,
+        num_warps=cut.warps, enable_fp_fusion=True,
+    )  # fmt: skip
+    return _merged(tally, acc), scores
+
+
+def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
+    """Xᵀq, in float64."""
+    n, d = X.shape
+    programs *= cut.programs
+    acc = X.new_empty((1, programs, d), dtype=narrow)
+    combine[(programs,)](
+        X, X.stride(0), q, acc, n, d, programs,
+        ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, EVEN=cut.columns * cut.chunks == d, STAGES=3,
+        num_warps=cut.warps, enable_fp_fusion=True,
+    )  # fmt: skip
+    return _merged(None, acc)[0, 4:]
+
+
+def _merged(tally: Any | None, acc: Any) -> Any:
+    groups, parts, d = acc.shape
+    out = torch.empty((groups, 4 + d), dtype=torch.float64, device=acc.device)
+    merge[(triton.cdiv(d, 16), groups)](
+        acc if tally is None else tally, acc, out, parts, d,
+        EVERY=triton.next_power_of_2(parts), PARTS=128, COLUMNS=16, WEIGHED=tally is not None, enable_fp_fusion=True,
+    )  # fmt: skip
+    return out

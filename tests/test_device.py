@@ -1,0 +1,481 @@
+"""Rows in torch tensors against the same rows in memory, and the Triton kernels in their interpreter against a slow twin.
+
+Everything here runs on the CPU: torch operations as they are, kernels one program at a time in Python, so that problems for them
+are small. What is summed in float32 is held to what its rounding allows, the rest to float64.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, softmax
+
+import gordan
+from gordan import InputError, rows
+from gordan.certificates.problem import Problem
+from gordan.errors import MissingExtra
+
+torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+
+from gordan.rows.device import Device, OnHost  # noqa: E402
+
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+# one row, one column, rows that fill no tile, several blocks; the interpreter takes its time, so fewer for the kernels
+SHAPES = [("torch", shape) for shape in ((1, 1), (6, 1), (5, 3), (33, 16), (131, 50), (19, 300), (9000, 40))]
+SHAPES += [("kernels", shape) for shape in ((1, 1), (131, 20), (11, 300))]
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    """The kernels, to be run by Triton's interpreter (conftest turns it on)."""
+    pytest.importorskip("triton", reason="triton is missing: pip install 'gordan[test-gpu]'")
+    from gordan.rows import triton_kernels
+
+    return triton_kernels
+
+
+@pytest.fixture(params=["torch", "kernels"])
+def fused(request):
+    """Whether passes are kernels."""
+    if request.param == "kernels":
+        request.getfixturevalue("interpreter")
+    return request.param == "kernels"
+
+
+@pytest.fixture(params=SHAPES, ids=lambda case: f"{case[0]}-{case[1][0]}x{case[1][1]}")
+def case(request):
+    """Whether passes are kernels, and a shape."""
+    way, shape = request.param
+    if way == "kernels":
+        request.getfixturevalue("interpreter")
+    return way == "kernels", shape
+
+
+def problem(n, d, dtype, seed=0):
+    """A tensor, its values in float64, signs, halves, v and log p_0."""
+    rng = np.random.default_rng(seed)
+    X = torch.from_numpy(rng.standard_normal((n, d))).to(dtype)
+    signs = np.where(np.arange(n) % 3 == 1, -1, 1)
+    halves = (np.arange(n) % 4 > 1).astype(np.int8)
+    return X, X.double().numpy(), signs, halves, rng.standard_normal(d + 1) / np.sqrt(d), rng.standard_normal(n)
+
+
+def rows_of(X, signs, fused, *, sums=None, scale=0.37, resident=False):
+    """Rows with a constant column over a tensor, through kernels or torch operations."""
+    storage = Device(X, sums=sums, fused=fused)
+    return rows.Rows(storage, signs.astype(np.int8), constant=True, scale=scale, resident=resident)
+
+
+def digits(made):
+    """Rounding of a score, and of a term of the combination."""
+    tiny = {"float64": 2.0**-53, "float32": 2.0**-24}
+    score = tiny[made._storage.sums]
+    return 40 * score, 40 * (score if made.dtype == np.float64 else max(score, 2.0**-22))
+
+
+# ---- every operation ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("start", "split"), [("uniform", "whole"), ("log p0", "whole"), ("log p0", "halves")])
+def test_softmin(case, dtype, start, split):
+    fused, shape = case
+    X, exact, signs, halves, v, log_p0 = problem(*shape, dtype)
+    if shape[0] < 3:
+        split = "whole"  # one row has no halves
+    made = rows_of(X, signs, fused)
+    A = 0.37 * signs[:, None] * np.column_stack((exact, np.ones(len(exact))))
+    got = made.softmin(v, log_p0 if start == "log p0" else None, halves if split == "halves" else None)
+    s = A @ v
+    z = (log_p0 if start == "log p0" else 0.0) - s
+    groups = [halves == 0, halves == 1] if split == "halves" else [np.ones(len(s), bool)]
+    p = np.zeros(len(s))
+    for group in groups:
+        p[group] = softmax(z[group]) / len(groups)
+    score, term = digits(made)
+    size = np.abs(A) @ np.abs(v)
+    assert got.scores.dtype == got.combination.dtype == np.float64
+    assert (np.abs(got.scores - s) <= score * size).all()
+    assert np.abs(np.subtract(got.lowest, [s[group].min() for group in groups])).max() <= score * size.max()
+    assert np.abs(np.subtract(got.log_total, [logsumexp(z[group]) for group in groups])).max() <= score * (1 + size.max())
+    assert (np.abs(got.combination - A.T @ p) <= term * (1 + size.max()) * (np.abs(A).T @ p)).all()
+    assert made.passes == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_other_operations(case, dtype):
+    fused, shape = case
+    X, exact, signs, _, w, p = problem(*shape, dtype, seed=1)
+    made = rows_of(X, signs, fused)
+    A = 0.37 * signs[:, None] * np.column_stack((exact, np.ones(len(exact))))
+    score, _ = digits(made)
+    size = np.abs(A) @ np.abs(w)
+    scores, combination = made.scores(w), made.combine(p)
+    assert (np.abs(scores - A @ w) <= score * size).all()
+    assert (np.abs(combination - A.T @ p) <= score * np.abs(A).T @ np.abs(p)).all()
+    assert abs(scores @ p - w @ combination) <= score * (size @ np.abs(p))
+    for norm in (1.0, 2.0, 3.0, np.inf):
+        assert made.radius(norm) == pytest.approx(np.linalg.norm(A, ord=norm, axis=1).max(), rel=1e-13)
+    i, s = made.lowest(w, 4)
+    assert np.array_equal(i, np.argsort(scores, kind="stable")[:4])
+    assert np.array_equal(s, scores[i])
+    some = np.array([len(A) - 1, 0, len(A) // 2, 0])
+    taken = made.take(some)
+    assert (taken.n, taken.d, taken.in_memory) == (4, made.d, True)
+    assert np.abs(taken.scores(w) - A[some] @ w).max() <= 1e-13 * size.max()
+    assert np.abs(made.gram(some) - A[some] @ A[some].T).max() <= 1e-13 * (A**2).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 5, 9])
+def test_ties_go_to_the_earlier_row(k):
+    X = torch.tensor([2.0, 1, 0, 1, 0, 1, 0, 2, 1])[:, None]
+    i, s = rows.of(X).lowest(np.ones(1), k)
+    assert i.tolist() == [2, 4, 6, 1, 3, 5, 8, 0, 7][:k]
+    assert s.tolist() == X[i, 0].tolist()
+
+
+def test_both_ways_agree_and_repeat(interpreter):
+    """Kernels and torch operations give the same numbers; either gives the same bits twice."""
+    X, _, signs, halves, v, log_p0 = problem(300, 20, torch.float32)
+    kernels, plain = rows_of(X, signs, True), rows_of(X, signs, False)
+    for made in (kernels, plain):
+        once, again = made.softmin(v, log_p0, halves), made.softmin(v, log_p0, halves)
+        assert all(np.array_equal(x, y) for x, y in zip(once, again, strict=True))
+    assert np.abs(kernels.softmin(v).combination - plain.softmin(v).combination).max() < 1e-6
+    assert np.abs(kernels.softmin(v).scores - plain.softmin(v).scores).max() < 1e-14
+
+
+@pytest.mark.parametrize("d", [1, 15, 16, 50, 100, 128, 300, 512, 784, 1000, 1024, 3000, 4096, 16384])
+@pytest.mark.parametrize(("size", "wide"), [(2, False), (2, True), (4, False), (4, True), (8, True)])
+def test_plans_cover_the_rows(interpreter, d, size, wide):
+    """Tiles hold whole rows, have sizes that Triton takes, and leave less than half of their columns idle, beyond d = 16."""
+    plan = interpreter.plan(d, size, wide)
+    for power in (plan.rows, plan.columns, plan.warps):
+        assert power & (power - 1) == 0
+    assert d <= plan.columns * plan.chunks < max(2 * d, 17)
+    assert plan.chunks <= 8
+    assert plan.rows * plan.columns * plan.chunks <= 64 * 32 * plan.warps
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from gordan.rows import triton_kernels as kernels
+
+def compiled(kernel, warps, types, **constants):
+    source = ASTSource(kernel, types | dict.fromkeys(constants, "constexpr"), constexprs=constants)
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "enable_fp_fusion": True})
+
+for entry, size, wide, narrow, groups in (("fp32", 4, "fp64", "*fp32", 2), ("bf16", 2, "fp32", "*fp32", 1)):
+    cut = kernels.plan(48, size, wide == "fp64")
+    wide = "*" + wide
+    shape = {"ROWS": cut.rows, "COLUMNS": cut.columns, "CHUNKS": cut.chunks, "EVEN": cut.columns * cut.chunks == 48, "STAGES": 3}
+    types = {"X": "*" + entry, "stride": "i32", "v": wide, "signs": "*i8", "log_p0": wide, "order": "*i32", "ends": "*i64"}
+    types |= {"scores": wide, "tally": wide, "acc": narrow, "n": "i32", "d": "i32", "programs": "i32"}
+    compiled(kernels.softmin, cut.warps, types, **shape, GROUPS=groups, UNIFORM=False, NARROW=True)
+    types = {"X": "*" + entry, "stride": "i32", "q": wide, "acc": wide, "n": "i32", "d": "i32", "programs": "i32"}
+    compiled(kernels.combine, cut.warps, types, **shape)
+    types = {"tally": wide, "acc": narrow, "out": "*fp64", "parts": "i32", "d": "i32"}
+    compiled(kernels.merge, 4, types, EVERY=1024, PARTS=128, COLUMNS=16, WEIGHED=groups == 2)
+"""
+
+
+def test_kernels_compile_for_a_gpu(tmp_path):
+    """The interpreter takes Python that the compiler does not; compiling needs no GPU."""
+    pytest.importorskip("triton", reason="triton is missing: pip install 'gordan[test-gpu]'")
+    source = str(Path(gordan.__file__).parents[1])
+    environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": source}
+    (tmp_path / "compile.py").write_text(COMPILE)
+    done = subprocess.run([sys.executable, str(tmp_path / "compile.py")], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+# ---- hard numbers ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_weight_zero_are_left_out(fused):
+    X, _, signs, halves, v, log_p0 = problem(200, 5, torch.float64)
+    gone = np.arange(200) % 2 == 0
+    X[gone, 0] -= 1e4
+    for split in (None, halves):
+        got = rows_of(X, signs, fused).softmin(v, np.where(gone, -np.inf, log_p0), split)
+        left = rows_of(X[~gone], signs[~gone], fused).softmin(v, log_p0[~gone], None if split is None else split[~gone])
+        assert np.allclose(got.combination, left.combination, rtol=1e-12, atol=1e-12)
+        assert np.allclose(got.log_total, left.log_total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_scores_of_any_size(fused, dtype):
+    """A sharp softmin: exponents of size 10⁵, of which one or two rows survive."""
+    s = torch.tensor([3.0e5, -1.0e5, 7.0, -1.0e5, 0.0], dtype=dtype)
+    got = Device(s[:, None], fused=fused)
+    soft = rows.Rows(got, np.ones(5, np.int8)).softmin(np.ones(1))
+    lowest = float(s[1])
+    assert soft.lowest[0] == lowest
+    assert soft.combination[0] == pytest.approx(lowest, rel=1e-7)
+    assert soft.log_total[0] == pytest.approx(-lowest + np.log(2), rel=1e-7)
+
+
+def test_rows_of_enormous_norm(fused):
+    """v = w/R is near the least float32; the power of two that `_unit` takes out keeps its digits."""
+    X = torch.tensor([[1.0, 2.0], [-0.5, 1.0]]).to(torch.bfloat16) * 2.0**120
+    made = rows.Rows(Device(X, fused=fused), np.ones(2, np.int8), scale=2.0**-121)
+    got = made.softmin(np.array([1 / 3, 0.7]))
+    A = X.double().numpy() * 2.0**-121
+    assert np.allclose(got.scores, A @ [1 / 3, 0.7], rtol=1e-6)
+    assert np.allclose(got.combination, A.T @ softmax(-A @ [1 / 3, 0.7]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("resident", [False, True])
+def test_not_finite(fused, value, resident):
+    X = torch.ones((40, 3))
+    X[17, 2] = value
+    made = rows_of(X, np.ones(40), fused, resident=resident)
+    calls = [
+        lambda: made.softmin(np.ones(4)),
+        lambda: made.softmin(-np.ones(4)),
+        lambda: made.scores(np.ones(4)),
+        lambda: made.lowest(np.ones(4), 2),
+        lambda: made.combine(np.ones(40)),
+        made.radius,
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"X\[17, 2\] is -?(nan|inf)"):
+            call()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_overflow_is_told(fused, sign):
+    """A score of +inf has weight zero; it must not pass for a row that does not matter."""
+    X = sign * torch.tensor([[3e38, 3e38], [1.0, 1.0]])
+    made = rows.Rows(Device(X, sums="float32", fused=fused), np.ones(2, np.int8))
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(InputError, match="overflows float32"):
+        made.softmin(np.ones(2))
+
+
+# ---- vectors that stay on the device --------------------------------------------------------------------------------
+
+
+def test_resident_rows(fused):
+    X, _, signs, halves, v, log_p0 = problem(60, 7, torch.float32)
+    here, there = rows_of(X, signs, fused), rows_of(X, signs, fused, resident=True)
+    placed, split = there.place(log_p0), there.split(halves)
+    one, other = here.softmin(v, log_p0, halves), there.softmin(v, placed, split)
+    assert isinstance(other.scores, torch.Tensor)
+    assert np.array_equal(one.scores, other.scores.numpy())
+    assert np.array_equal(one.combination, other.combination)
+    assert np.allclose(one.log_total, other.log_total, rtol=1e-6)
+    assert isinstance(there.scores(v), torch.Tensor)
+    assert np.array_equal(here.combine(log_p0), there.combine(placed))
+    assert there.scaled(2.0).resident
+    with pytest.raises(InputError, match=r"60 rows; its shape is \(59,\)"):
+        there.softmin(v, placed[1:])
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("split", ["whole", "halves"])
+def test_a_stack_is_its_passes(fused, k, split):
+    """However a stack of v is worked off."""
+    X, _, signs, halves, _, log_p0 = problem(70, 9, torch.float32)
+    stack = np.random.default_rng(3).standard_normal((k, 10))
+    made = rows_of(X, signs, fused)
+    chosen = halves if split == "halves" else None
+    for got, v in zip(made.softmins(stack, log_p0, chosen), stack, strict=True):
+        want = made.softmin(v, log_p0, chosen)
+        assert np.allclose(got.scores, want.scores, rtol=0, atol=1e-13)
+        assert np.allclose(got.log_total, want.log_total, rtol=1e-13)
+        assert np.allclose(got.combination, want.combination, rtol=1e-5, atol=1e-6)
+        assert got.lowest == pytest.approx(want.lowest, rel=1e-13)
+    assert made.passes == 1 + k
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_several_problems_over_one_matrix(fused, dtype, count):
+    """Each with its own v, signs and halves, as one class against the rest has them: the same as a pass for each."""
+    rng = np.random.default_rng(2)
+    n, d, k = 60, 6, 5
+    held = Device(torch.from_numpy(rng.standard_normal((n, d))).to(dtype), fused=fused)
+    V, b = 10.0 ** np.arange(-3, 2)[:, None] * rng.standard_normal((k, d)), rng.standard_normal(k)
+    y = np.where(np.arange(n) % k == np.arange(k)[:, None], 1, -1).astype(np.int8)
+    groups = torch.from_numpy((y < 0).astype(np.int8)) if count == 2 else None
+    sums, scores = held.softmins(V, b, torch.from_numpy(y), 0.5, None, groups)
+    for h in range(k):
+        exact = rows.of(held.X, device="cpu")._storage  # the same entries in memory, in float64
+        groups_here = np.zeros(n, np.int8) if count == 1 else (y[h] < 0).astype(np.int8)
+        alone, s = exact.softmin(V[h : h + 1], b[h : h + 1], y[h], 0.5, np.zeros(1), groups_here, count, 1)
+        tol = {"float64": 1e-13, "float32": 2e-5}[held.sums]
+        rough = tol if dtype == torch.float64 else max(tol, 1e-6)
+        got, want = sums.tally[h], alone.tally[0]
+        assert np.allclose(scores[h].double().numpy(), s[0], rtol=tol, atol=tol)
+        assert np.allclose(got[0] + np.log(got[1]), want[0] + np.log(want[1]), rtol=rough, atol=rough)
+        assert np.allclose(got[3], want[3], rtol=tol, atol=tol)
+        assert np.allclose(got[2] / got[1], want[2] / want[1], rtol=10 * rough, atol=10 * rough)
+        assert np.allclose(sums.acc[h].T / got[1], alone.acc[0].T / want[1], rtol=10 * rough, atol=10 * rough)
+
+
+# ---- what may be passed ---------------------------------------------------------------------------------------------
+
+
+class FromElsewhere:
+    """Like a CuPy array: no `__array__` that works, a DLPack capsule that does."""
+
+    def __init__(self, X):
+        self._X = X
+
+    def __dlpack__(self, **options):
+        return self._X.__dlpack__()
+
+    def __dlpack_device__(self):
+        return (3, 0)  # memory pinned for a GPU: the nearest that a machine without one has
+
+
+@pytest.mark.parametrize(
+    "kind", ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+)
+def test_entries_are_exact(kind):
+    values = np.array([[0, 1], [1, 1]]) if kind == "bool" else np.array([[0, 1], [100, 3]])
+    X = torch.from_numpy(values).to(getattr(torch, kind))
+    made = rows.of(X, [1, -1])
+    assert made.scores(np.array([1.0, 0.5])).tolist() == (np.array([[1], [-1]]) * values @ [1.0, 0.5]).tolist()
+
+
+def test_tensors_of_every_layout():
+    base = torch.arange(12.0).reshape(3, 4)
+    want = base.numpy() @ np.array([1.0, 2, 3, 4])
+    layouts = {
+        "transposed": base.T.contiguous().T,
+        "every second row": base.repeat_interleave(2, 0)[::2],
+        "every second column": base.repeat_interleave(2, 1)[:, ::2],
+        "a broadcast row": base[:1].expand(3, 4),
+        "with a gradient": base.clone().requires_grad_(),
+    }
+    for name, X in layouts.items():
+        got = rows.of(X).scores(np.array([1.0, 2, 3, 4]))
+        assert got.tolist() == (want[:1].repeat(3) if "broadcast" in name else want).tolist(), name
+    contiguous = rows.of(base)
+    assert contiguous._storage.X.data_ptr() == base.data_ptr()
+
+
+def test_dlpack():
+    X = torch.arange(6.0).reshape(3, 2)
+    made = rows.of(FromElsewhere(X), FromElsewhere(torch.tensor([1.0, -1, 1])))
+    assert made._storage.X.data_ptr() == X.data_ptr()
+    assert made.scores(np.ones(2)).tolist() == [1.0, -5.0, 9.0]
+
+
+def test_device_cpu_is_rows_in_memory():
+    X = torch.arange(6.0).reshape(3, 2).bfloat16()
+    assert repr(rows.of(X, device="cpu")) == "Rows(dense float32, n=3, d=2, scale=1)"
+    assert repr(rows.of(X)) == "Rows(torch cpu bfloat16, n=3, d=2, scale=1)"
+    assert rows.of(X, device="cpu").scores(np.ones(2)).tolist() == rows.of(X).scores(np.ones(2)).tolist()
+
+
+REFUSED = {
+    "vector": (lambda: rows.of(torch.ones(3)), "its shape is (3,)"),
+    "empty": (lambda: rows.of(torch.ones((0, 2))), "its shape is (0, 2)"),
+    "complex": (lambda: rows.of(torch.ones((2, 2), dtype=torch.complex64)), "complex64"),
+    "sparse tensor": (lambda: rows.of(torch.eye(2).to_sparse()), "to_dense()"),
+    "large integer": (lambda: rows.of(torch.tensor([[1, 2], [3, 2**53 + 1]])), "X[1, 1] is beyond 2**53"),
+    "sums of float64": (lambda: rows.of(torch.ones((2, 2), dtype=torch.float64), sums="float32"), "sums is 'float32'"),
+    "unknown sums": (lambda: rows.of(torch.ones((2, 2)), sums="float16"), "sums is 'float16'"),
+    "sums in memory": (lambda: rows.of(np.ones((2, 2)), sums="float32"), "float64; leave sums out"),
+    "unknown device": (lambda: rows.of(np.ones((2, 2)), device="gpu"), "pass 'cuda'"),
+    "no such device": (lambda: rows.of(np.ones((2, 2)), device="cuda:99"), "leave device out to use the CPU"),
+    "device for rows": (lambda: rows.of(rows.of(np.ones((2, 2))), device="cuda"), "pass the data itself"),
+    "on no device": (lambda: rows.of(torch.ones((2, 2), device="meta")), "pass X.cpu()"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    call, told = REFUSED[case]
+    with pytest.raises(InputError) as error:
+        call()
+    assert told in str(error.value)
+
+
+def test_out_of_memory_names_the_way_out(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    made = rows.of(torch.ones((4, 2)))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1e9, 8e9))
+    monkeypatch.setattr(Device, "_blocks", full)
+    with pytest.raises(InputError, match=r"1\.0 of 8\.0 GB are free; pass a float32.* or leave device out"):
+        made.softmin(np.ones(2))
+
+
+def test_missing_torch_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"device='cuda' needs torch: pip install 'gordan\[gpu\]'"):
+        rows.of(np.ones((2, 2)), device="cuda")
+
+
+# ---- proofs read the entries themselves -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_proofs_about_tensors(dtype):
+    """A verdict about a tensor is one about the same values in NumPy: same hash, and each accepts the other's certificate."""
+    rng = np.random.default_rng(4)
+    X = torch.from_numpy(rng.standard_normal((30, 4))).to(dtype)
+    exact = X.double().numpy()
+    for y in (np.where(exact @ [1.0, 2, 3, 4] > 0, "a", "b"), np.where(np.arange(30) % 2, 1, 0)):
+        labels = y if y.dtype.kind == "U" else torch.from_numpy(y)
+        verdict, twin = gordan.separate(X, labels), gordan.separate(exact, y)
+        assert verdict.status == twin.status
+        assert verdict.certificate.data_hash == twin.certificate.data_hash
+        for certificate in (verdict.certificate, twin.certificate):
+            assert gordan.verify(certificate, X, labels)
+            assert gordan.verify(certificate, exact, y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_the_largest_margin_is_the_same(dtype, intercept):
+    """Certified brackets from a tensor and from the same values in memory overlap, and each certificate holds for both."""
+    rng = np.random.default_rng(7)
+    X = torch.from_numpy(rng.standard_normal((200, 5)))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += torch.from_numpy(0.2 * y)
+    X = X.to(dtype)
+    exact = X.double().numpy()
+    one, other = gordan.maximize_margin(X, y, intercept=intercept), gordan.maximize_margin(exact, y, intercept=intercept)
+    assert one.status == other.status == "solved"
+    (low, high), (other_low, other_high) = one.margin, other.margin
+    assert max(low, other_low) <= min(high, other_high)
+    for certificate in (one.certificate, other.certificate):
+        assert gordan.verify(certificate, X, y)
+        assert gordan.verify(certificate, exact, y)
+
+
+def test_entries_come_to_the_host_by_blocks(monkeypatch):
+    """Bounds need X on the host; they get it a block at a time."""
+    fetched = []
+    original = OnHost.__getitem__
+
+    def watch(self, part):
+        block = original(self, part)
+        fetched.append(block.size)
+        return block
+
+    monkeypatch.setattr(OnHost, "__getitem__", watch)
+    X = torch.from_numpy(np.random.default_rng(0).standard_normal((5000, 50)))
+    X[:, 0] += 9 * torch.sign(X[:, 0])
+    X = X.to(torch.bfloat16)
+    y = np.where(X[:, 0].float().numpy() > 0, 1, -1)
+    certificate = gordan.separate(X, y, intercept="none").certificate
+    fetched.clear()
+    assert gordan.verify(certificate, X, y)
+    assert 0 < max(fetched) <= X.numel() / 3
+    values = Problem.of(X, y).X.arrays[0][10:13]
+    assert values.dtype == np.float32
+    assert np.array_equal(values, X[10:13].float().numpy())
