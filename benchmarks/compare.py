@@ -3,9 +3,9 @@
     python benchmarks/compare.py all --data FOLDER [--out FOLDER] [--quick] [--resume] [--only SET ...]
     python benchmarks/compare.py verdict|margin|soft|growth|first-call|report ...
 
-A section writes `SECTION.json` after every set, so that `--resume` goes on where a run was stopped; `report` makes the tables and
-plots from what is there. Settings of a peer are tried in turn and the best one counts; a peer that does not get there counts at its
-limit and is marked with >.
+A section writes `SECTION.json` after every set, so that `--resume` goes on where a run was stopped; `report` makes the tables
+and plots from what is there. Settings of a peer are tried in turn and the best one counts; a peer that does not get there counts
+at its limit and is marked with >.
 """
 
 from __future__ import annotations
@@ -155,6 +155,8 @@ def ours(bench: Bench, key: str, intercept: str, limit: float, nu: float | None 
     for tol in ACCURACIES:
         run = bench.call("gordan margin", key, intercept, limit, tol=tol, nu=nu)
         runs.append(run | {"accuracy": run["gap"] if run.get("status") == "solved" else math.inf})
+        if run.get("status") == "not-separable":
+            return runs, run
     return runs, bench.call("gordan margin", key, intercept, limit, tol=1e-8, nu=nu)
 
 

@@ -1,7 +1,7 @@
 """The sets that are compared on: every one in a folder, and made-up ones for growth.
 
-A folder holds dense sets as `NAME.npz` with arrays X and y, sparse ones as `NAME.npz` (SciPy) beside `NAME.y.npy`. Of a set with more
-than two classes the first is taken against the rest.
+A folder holds dense sets as `NAME.npz` with arrays X and y, sparse ones as `NAME.npz` (SciPy) beside `NAME.y.npy`. Of a set with
+more than two classes the first is taken against the rest.
 """
 
 from __future__ import annotations

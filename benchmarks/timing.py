@@ -1,7 +1,7 @@
 """Timed calls in a worker process that has everything imported and compiled, and that is killed when a call outlasts its limit.
 
-One worker runs gordan and the peers in turn, with the same threads; peers written in C cannot be interrupted otherwise. Short calls
-are repeated and their median is taken.
+One worker runs gordan and the peers in turn, with the same threads; peers written in C cannot be interrupted otherwise. Short
+calls are repeated and their median is taken.
 """
 
 from __future__ import annotations
