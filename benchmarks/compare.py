@@ -68,12 +68,14 @@ class Bench:
     def say(self, text: str) -> None:
         print(f"[{time.perf_counter() - self.begun:6.0f} s] {text}", flush=True)
 
-    def call(self, peer: str, key: str, intercept: str, limit: float, **settings: Any) -> dict[str, Any]:
-        """One timed call, told with its settings."""
+    def call(self, peer: str, key: str, intercept: str, limit: float, nu: float | None = None, **settings: Any) -> dict[str, Any]:
+        """One timed call, told with its settings; the answer is judged for that intercept and nu."""
         passed = dict(settings)
         if peer.startswith("gordan"):
             passed["intercept"] = intercept
-        run = self.worker.call(peer, key, passed, intercept, limit) | {"settings": settings}
+        if peer in ("gordan margin", "LIBSVM nu"):
+            passed["nu"] = nu
+        run = self.worker.call(peer, key, passed, intercept, nu, limit) | {"settings": settings}
         if "failed" in run:
             self.say(f"    {peer} {settings}: {run['failed']}")
         return run
@@ -129,7 +131,14 @@ def until_zero_error(bench: Bench, peer: str, key: str, grid: list[dict[str, Any
 
 
 def until_accurate(
-    bench: Bench, peer: str, key: str, intercept: str, lines: list[list[dict[str, Any]]], limit: float, best_possible: float
+    bench: Bench,
+    peer: str,
+    key: str,
+    intercept: str,
+    lines: list[list[dict[str, Any]]],
+    limit: float,
+    gamma: float,
+    nu: float | None = None,
 ) -> Runs:
     """Runs along lines of settings, each finer than the one before, until the finest accuracy is reached.
 
@@ -140,8 +149,8 @@ def until_accurate(
         reached = report.time_to(runs, ACCURACIES[-1], limit)
         left = limit if not runs else limit / 3 if reached["timeout"] else 2 * reached["seconds"]
         for settings in line:
-            run = bench.call(peer, key, intercept, left, **settings)
-            run["accuracy"] = 1 - run["reached"] / best_possible if "reached" in run else math.inf
+            run = bench.call(peer, key, intercept, left, nu, **settings)
+            run["accuracy"] = 1 - run["reached"] / gamma if "reached" in run else math.inf
             runs.append(run)
             left -= run["seconds"]
             if run["accuracy"] <= ACCURACIES[-1] or run.get("timeout") or "failed" in run or left <= 0.1:
@@ -153,11 +162,11 @@ def ours(bench: Bench, key: str, intercept: str, limit: float, nu: float | None 
     """gordan at each accuracy, certified; and a finer run that peers are judged against."""
     runs = []
     for tol in ACCURACIES:
-        run = bench.call("gordan margin", key, intercept, limit, tol=tol, nu=nu)
+        run = bench.call("gordan margin", key, intercept, limit, nu, tol=tol)
         runs.append(run | {"accuracy": run["gap"] if run.get("status") == "solved" else math.inf})
         if run.get("status") == "not-separable":
             return runs, run
-    return runs, bench.call("gordan margin", key, intercept, limit, tol=1e-8, nu=nu)
+    return runs, bench.call("gordan margin", key, intercept, limit, nu, tol=1e-8)
 
 
 # ---- sections --------------------------------------------------------------------------------------------------------
@@ -211,14 +220,13 @@ def margin(bench: Bench) -> None:
                     "LIBLINEAR": [
                         [{"C": C, "tol": tol} for tol in tols],
                         [{"C": C / 20, "tol": tol} for tol in tols],
-                        [{"C": 100 * C, "tol": tol, "loss": "squared_hinge"} for tol in tols],
                     ]
                 },
             }[intercept]
             entry[intercept] = {"gordan": runs, "reference": finer["margin"]}
             for peer, line in lines.items():
                 entry[intercept][peer] = until_accurate(bench, peer, key, intercept, line, limit, gamma)
-            bench.say(f"margin {name} {intercept}: " + report.line(entry[intercept], ACCURACIES, bench.limits))
+            bench.say(f"margin {name} {intercept}: " + report.line(entry[intercept], ACCURACIES, bench.limits["gordan"], limit))
         return entry
 
     bench.section("margin", bench.names(), measure)
@@ -228,10 +236,10 @@ def soft(bench: Bench) -> None:
     """Soft margins: nu against NuSVC (free intercept) and, at the C that has the same solution, LinearSVC (penalized)."""
 
     def measure(name: str) -> dict[str, Any]:
-        key, limit = bench.key(name), bench.limits["peer"]
+        key, limit = bench.key(name), bench.limits["soft"]
         data = sets.load(key)
         n = len(data.y)
-        nu = round(1.6 * min(np.mean(data.y > 0), np.mean(data.y < 0)), 3)
+        nu = round(1.6 * float(min(np.mean(data.y > 0), np.mean(data.y < 0))), 3)
         entry: dict[str, Any] = {"n": n, "d": data.X.shape[1], "nu": nu}
         for intercept in ("free", "penalized"):
             runs, finer = ours(bench, key, intercept, bench.limits["gordan"], nu)
@@ -241,13 +249,13 @@ def soft(bench: Bench) -> None:
                 continue
             gamma = finer["margin"][1]
             if intercept == "free":
-                line = [{"nu": nu, "tol": 10.0**-k} for k in (1, 3, 5, 7)]
-                entry[intercept]["NuSVC"] = until_accurate(bench, "LIBSVM nu", key, intercept, [line], limit, gamma)
+                line = [{"tol": 10.0**-k} for k in (1, 3, 5, 7)]
+                entry[intercept]["NuSVC"] = until_accurate(bench, "LIBSVM nu", key, intercept, [line], limit, gamma, nu)
             elif finer["level"] > 0:
                 C = 1 / (nu * n * gamma * finer["level"])
                 line = [{"C": C, "tol": 10.0**-k} for k in range(1, 9)]
-                entry[intercept]["LIBLINEAR"] = until_accurate(bench, "LIBLINEAR", key, intercept, [line], limit, gamma)
-            bench.say(f"soft {name} {intercept}: " + report.line(entry[intercept], ACCURACIES, bench.limits))
+                entry[intercept]["LIBLINEAR"] = until_accurate(bench, "LIBLINEAR", key, intercept, [line], limit, gamma, nu)
+            bench.say(f"soft {name} {intercept}: " + report.line(entry[intercept], ACCURACIES, bench.limits["gordan"], limit))
         return entry
 
     bench.section("soft", bench.names(SOFT), measure)
@@ -330,9 +338,9 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.section in ("all", "verdict", "margin", "soft") and (options.data is None or not sets.names(options.data)):
         parser.error("--data must name a folder with sets (NAME.npz)")
-    limits = {"gordan": 60.0, "HiGHS": 60.0, "peer": 30.0, "unproved": 10.0, "growth": 30.0}
+    limits = {"gordan": 60.0, "HiGHS": 60.0, "peer": 30.0, "unproved": 5.0, "soft": 10.0, "growth": 20.0}
     if options.quick or options.limit:
-        limits |= dict.fromkeys(("HiGHS", "peer", "unproved", "growth"), options.limit or 3.0)
+        limits |= dict.fromkeys(("HiGHS", "peer", "unproved", "soft", "growth"), options.limit or 2.0)
     bench = Bench(options.data, options.out, options.quick, options.resume, options.only, limits, Worker(options.threads))
     run: dict[str, Callable[[Bench], None]] = {
         "verdict": verdict,

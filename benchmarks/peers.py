@@ -55,7 +55,7 @@ def gordan_margin(data: Data, limit: float, intercept: str, tol: float, nu: floa
 
     def answer(r: Any) -> Answer:
         claims = {"status": r.status, "gap": r.gap, "margin": list(r.margin), "passes": r.passes, "rounds": r.n_iter}
-        if nu is not None and r.p is not None:
+        if nu is not None and r.p is not None and r.w is not None:
             claims["level"] = _level(data, r, nu)
         return Answer(r.w, r.b or 0.0, claims)
 
@@ -104,11 +104,11 @@ def perceptron(data: Data, limit: float, epochs: int) -> Call:
     return Call(lambda: model.fit(data.X64, data.y), _plane)
 
 
-def liblinear(data: Data, limit: float, C: float, tol: float, loss: str = "hinge") -> Call:
+def liblinear(data: Data, limit: float, C: float, tol: float) -> Call:
     """LinearSVC: dual coordinate descent; the intercept is penalized."""
     from sklearn.svm import LinearSVC
 
-    model = LinearSVC(loss=loss, C=C, tol=tol, dual=True, max_iter=10**7, random_state=0)
+    model = LinearSVC(loss="hinge", C=C, tol=tol, dual=True, max_iter=10**7, random_state=0)
     return Call(lambda: model.fit(data.X64, data.y), _plane)
 
 

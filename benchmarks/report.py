@@ -32,13 +32,13 @@ def clock(run: Run | None) -> str:
     return ("✗ >" if "failed" in run else ">" if run.get("timeout") else "") + text
 
 
-def line(variant: dict[str, Any], accuracies: Iterable[float], limits: dict[str, float]) -> str:
+def line(variant: dict[str, Any], accuracies: Iterable[float], own: float, limit: float) -> str:
     """One line of progress: seconds to each accuracy."""
     told = []
     for who, runs in variant.items():
         if who != "reference":
-            limit = limits["gordan" if who == "gordan" else "peer"]
-            told.append(f"{who} " + "/".join(clock(time_to(runs, accuracy, limit)) for accuracy in accuracies))
+            most = own if who == "gordan" else limit
+            told.append(f"{who} " + "/".join(clock(time_to(runs, accuracy, most)) for accuracy in accuracies))
     return ", ".join(told)
 
 
@@ -107,7 +107,7 @@ def margins(entries: dict[str, Run], accuracies: tuple[float, ...], limits: dict
         for intercept in (variant for variant in ("free", "penalized") if variant in entry and entry.get("separable", True)):
             runs = entry[intercept]
             row = {"set": name, "n": f"{entry['n']:,}", "d": f"{entry['d']:,}", "intercept": intercept}
-            row |= accuracy_cells(runs, accuracies, limits)
+            row |= accuracy_cells(runs, accuracies, limits["gordan"], limits["peer"])
             own = time_to(runs["gordan"], accuracies[-1], limits["gordan"])
             finest = runs["gordan"][-1]
             peers = [time_to(runs[who], accuracies[-1], limits["peer"]) for who in peers_in(runs)]
@@ -141,7 +141,7 @@ def softs(entries: dict[str, Run], accuracies: tuple[float, ...], limits: dict[s
     for name, entry in sorted(entries.items()):
         for intercept in (variant for variant in ("free", "penalized") if variant in entry):
             row = {"set": name, "n": f"{entry['n']:,}", "d": f"{entry['d']:,}", "nu": entry["nu"], "intercept": intercept}
-            rows.append(row | accuracy_cells(entry[intercept], accuracies, limits))
+            rows.append(row | accuracy_cells(entry[intercept], accuracies, limits["gordan"], limits["soft"]))
     return table(rows)
 
 
@@ -149,12 +149,12 @@ def peers_in(runs: dict[str, Any]) -> list[str]:
     return [who for who in runs if who not in ("gordan", "reference")]
 
 
-def accuracy_cells(runs: dict[str, Any], accuracies: tuple[float, ...], limits: dict[str, float]) -> dict[str, str]:
+def accuracy_cells(runs: dict[str, Any], accuracies: tuple[float, ...], own: float, limit: float) -> dict[str, str]:
     """One cell for each of us and the peers: seconds to the accuracies."""
     cells = {}
     for who in ("gordan", *peers_in(runs)):
-        limit = limits["gordan" if who == "gordan" else "peer"]
-        cells[f"{who} [s]"] = " / ".join(clock(time_to(runs[who], accuracy, limit)) for accuracy in accuracies)
+        most = own if who == "gordan" else limit
+        cells[f"{who} [s]"] = " / ".join(clock(time_to(runs[who], accuracy, most)) for accuracy in accuracies)
     return cells
 
 
