@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 EXTRAS ?=
+DATA   ?=
 comma  := ,
 WORKERS ?= 2
 
-.PHONY: demo test lint bench soak docs rates clean
+.PHONY: demo test lint bench bench-quick soak docs rates clean
 
 demo: $(VENV)/.core
 	$(BIN)/gordan demo
@@ -20,10 +21,15 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# DATA is a folder of sets (see docs/benchmarks.md); RESUME=1 keeps what a stopped run has measured at the same commit.
 bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/compare.py all --data "$(DATA)" $(if $(RESUME),--resume)
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/reading.py
+
+bench-quick: $(VENV)/.bench
+	$(BIN)/python benchmarks/compare.py all --quick --data "$(DATA)" --out docs/_build/bench-quick
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak

@@ -13,6 +13,8 @@ import scipy.sparse as sp
 
 import gordan
 from gordan import datasets
+from gordan.certificates.problem import Problem
+from gordan.solve.quick import row_keys
 from gordan.verdicts import outward
 
 XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
@@ -49,6 +51,17 @@ def test_iris():
     for column in (*X.T, np.ones(len(X))):
         assert sum(Fraction(column[i]) * int(y[i]) * weight for i, weight in zip(rows, weights, strict=True)) == 0
     assert gordan.verify(v.certificate, X, y)
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0, 0.5, 255.0])
+def test_rows_of_round_numbers_have_keys_of_their_own(value):
+    """Equal keys send rows to a slow comparison: all 4,096 rows of twelve such numbers or zeros must be told apart."""
+    X = value * ((np.arange(4096)[:, None] >> np.arange(12)) & 1)
+    y = np.arange(4096) % 2
+    keys = row_keys(Problem.of(X, y))
+    assert len(np.unique(keys)) == 4096
+    assert keys[0] == 0
+    assert (keys == row_keys(Problem.of(sp.csr_array(X.astype(np.float32)), y))).all()
 
 
 def test_xor_has_a_four_row_witness():

@@ -1,0 +1,88 @@
+"""The sets that are compared on: every one in a folder, and made-up ones for growth.
+
+A folder holds dense sets as `NAME.npz` with arrays X and y, sparse ones as `NAME.npz` (SciPy) beside `NAME.y.npy`. Of a set with
+more than two classes the first is taken against the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+# Planted margin of the made-up sets, as a share of the typical row norm.
+MARGIN = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """X as stored, for gordan; as float64, for peers that would convert it anyway; y is -1 or 1."""
+
+    name: str
+    X: Any
+    y: np.ndarray
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.X)
+
+    @cached_property
+    def X64(self) -> Any:
+        return self.X.astype(np.float64, copy=False)
+
+    @cached_property
+    def radius(self) -> float:
+        squares = self.X64.multiply(self.X64).sum(axis=1) if self.sparse else np.einsum("ij,ij->i", self.X64, self.X64)
+        return float(np.sqrt(np.max(squares)))
+
+    def signed(self, constant: bool) -> Any:
+        """The rows y_i x_i, or y_i (x_i, 1)."""
+        y = self.y.astype(np.float64)
+        if self.sparse:
+            A = sp.diags_array(y) @ self.X64
+            return sp.csr_array(sp.hstack((A, sp.csr_array(y[:, None]))) if constant else A)
+        A = self.X64 * y[:, None]
+        return np.column_stack((A, y)) if constant else A
+
+
+def names(folder: Path) -> list[str]:
+    """The sets in a folder, the smallest file first."""
+    return [path.stem for path in sorted(folder.glob("*.npz"), key=lambda path: path.stat().st_size)]
+
+
+@lru_cache(maxsize=1)
+def load(key: str) -> Data:
+    """The set in that file, or the made-up one that `planted` has named. One is kept."""
+    if key.startswith("planted:"):
+        _, kind, n, d = key.split(":")
+        return planted(kind, int(n), int(d))
+    path = Path(key)
+    labels = path.with_suffix(".y.npy")
+    if labels.exists():
+        X, y = sp.csr_array(sp.load_npz(path)), np.load(labels)
+    else:
+        with np.load(path) as stored:
+            X, y = stored["X"], stored["y"]
+    if X.dtype.kind in "iu":
+        X = X.astype(np.float64)
+    classes = np.unique(y)
+    positive = y == (classes[0] if len(classes) > 2 else classes[1])
+    return Data(path.stem, X, np.where(positive, 1, -1).astype(np.int64))
+
+
+def planted(kind: str, n: int, d: int) -> Data:
+    """Gaussian rows of length about 1, moved apart along a hidden direction; "overlap": one label in ten is then turned over."""
+    rng = np.random.default_rng(7)
+    w = rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    X = rng.standard_normal((n, d))
+    X /= np.sqrt(d)
+    y = np.where(X @ w >= 0, 1, -1)
+    X += (MARGIN * y)[:, None] * w
+    if kind == "overlap":
+        y = np.where(rng.random(n) < 0.1, -y, y)
+    return Data(f"{kind} {n:,} × {d:,}", X, y)
