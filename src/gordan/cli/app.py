@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,11 +89,11 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     epilog=_examples(
-        "gordan demo                                 see what it does, on data that comes along",
-        "gordan separate data.csv                    is there a plane between the classes?",
-        "gordan fit data.csv -o model.gordan         the plane of largest margin",
-        "gordan predict model.gordan new.csv         the class of each row",
-        "gordan --install-completion                 completion for this shell",
+        "gordan demo                           see what it does",
+        "gordan separate data.csv              is there a plane between the classes?",
+        "gordan fit data.csv -o model.gordan   the plane of largest margin",
+        "gordan predict model.gordan new.csv   the class of each row",
+        "gordan --install-completion           completion for this shell",
     )
 )
 def _root(
@@ -100,9 +101,27 @@ def _root(
 ) -> None:
     """Is this data linearly separable, and with what margin? Answers come with a proof.
 
-    Exit codes: 0 answered (separate: separable; verify: accepted), 1 no (not separable; rejected), 2 wrong use or bad input,
-    3 undecided, 130 Ctrl-C.
+    Exit codes: 0 answered, and yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 130 Ctrl-C.
     """
+
+
+@app.command(epilog=_examples("gordan demo", "gordan demo --rounds 200 --no-picture"))
+@answering
+def demo(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that each method plays.")] = 2000,
+    picture: Annotated[Path, typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed.")] = Path(
+        "gordan-demo.png"
+    ),
+    no_picture: Annotated[bool, typer.Option("--no-picture", help="Save none.")] = False,
+    as_json: Json = False,
+) -> int:
+    """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
+    from gordan.cli.demo import show
+
+    _require_folder(None if no_picture else picture)
+    with Watch("running; the first time the code is compiled, which takes half a minute") as watch:
+        show(rounds, None if no_picture else picture, as_json, watch.close)
+    return ANSWERED
 
 
 @app.command(
@@ -197,15 +216,14 @@ def fit(
     max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most.")] = None,
     time_limit: TimeLimit = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
-    certificates: Annotated[
-        bool, typer.Option("--certificates/--no-certificates", help="Keep the proofs in the model file.")
-    ] = True,
+    no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
     """Fit the plane of largest margin and write it to a model file.
 
-    Of more than two classes each is separated from the rest. Ctrl-C and the time limit keep the best plane so far, with what is
-    proved about it. Exit code 1: not separable, and 3: no plane found; then nothing is written.
+    Of more than two classes each is separated from the rest. Ctrl-C and the time limit keep the best plane so far.
+
+    Exit code 1: not separable. 3: no plane found. Nothing is written then.
     """
     from gordan.cli import models
     from gordan.cli.data import read_data
@@ -217,7 +235,7 @@ def fit(
         options |= {"max_iter": max_iter, "threads": threads, "callback": watch.moment if watch.visible else None}
         classes, planes = models.fit(data, options, time_limit, watch.about)
         watch.about("writing")
-        model = models.model_of(data, classes, planes, certificates)
+        model = models.model_of(data, classes, planes, not no_certificates)
         if model is not None:
             model.save(output)
     if as_json:
@@ -279,8 +297,9 @@ def predict(
 ) -> int:
     """Print the class of each row, one on a line.
 
-    Columns are found by name where the model and the file have names; others are ignored. If the file has labels, how many were
-    met is said on stderr.
+    Columns are found by name where the model and the file have names; others are ignored.
+
+    If the file has labels, stderr says how many of them were met.
     """
     from gordan.cli import models
     from gordan.io import Model
@@ -458,7 +477,7 @@ def race(
         )
         if html is not None:
             watch.about("writing")
-            _write(html, report.page(result))
+            _write(html, report.page_html(result))
     if as_json:
         say_json({**result.to_dict(), "html": None if html is None else str(html), "interrupted": interrupts.pressed})
     else:
@@ -523,24 +542,6 @@ def play(
     return INTERRUPTED if interrupts.pressed else ANSWERED
 
 
-@app.command(epilog=_examples("gordan demo", "gordan demo --rounds 200 --no-picture"))
-@answering
-def demo(
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that each method plays.")] = 2000,
-    picture: Annotated[Path, typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed.")] = Path(
-        "gordan-demo.png"
-    ),
-    no_picture: Annotated[bool, typer.Option("--no-picture", help="Save none.")] = False,
-    as_json: Json = False,
-) -> int:
-    """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
-    from gordan.cli.demo import show
-
-    _require_folder(None if no_picture else picture)
-    show(rounds, None if no_picture else picture, as_json)
-    return ANSWERED
-
-
 def _require_folder(path: Path | None) -> None:
     """Refuse a file that cannot be written before anything is computed."""
     if path is None:
@@ -559,4 +560,6 @@ def _write(path: Path, text: str) -> None:
 
 def main() -> None:
     """Entry point of the `gordan` command."""
+    # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
+    gc.set_threshold(50_000, 20, 20)
     app(prog_name="gordan")

@@ -22,7 +22,7 @@ MOST_LISTED = 8
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows and labels of a file. `labels` are as written there; `y` is what is separated: they, or whether they are `positive`."""
+    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`."""
 
     X: Any
     y: Array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 METHODS = ("normalized_gradient_descent", "mirror_prox_perceptron", "smooth_perceptron")
 
 
-def show(rounds: int, picture: Path | None, as_json: bool) -> None:
-    """Run everything, print it, and save the picture if there is matplotlib."""
+def show(rounds: int, picture: Path | None, as_json: bool, done: Callable[[], None]) -> None:
+    """Run everything, save the picture if there is matplotlib, call `done`, and print it all."""
     X, y = datasets.iris("setosa")
     separable = gordan.separate(X, y)
     other, signs = datasets.iris("virginica")
@@ -35,6 +36,7 @@ def show(rounds: int, picture: Path | None, as_json: bool) -> None:
         with contextlib.suppress(ImportError):
             _save(picture, X, y, traces)
             saved = str(picture)
+    done()
     if as_json:
         say_json(
             {
@@ -59,7 +61,7 @@ def show(rounds: int, picture: Path | None, as_json: bool) -> None:
     _title("3. a rash and a new soap, 12 people: does a logistic regression have estimates?")
     for line in repr(diagnosis).split("\n"):
         say(line)
-    _title(f"4. three methods of the paper close in on the margin of 1, {rounds} rounds each")
+    _title(f"4. three methods of the paper close in on the margin of the first set, {rounds} rounds each")
     _methods(traces)
     if picture is not None:
         say(f"\npicture saved to {saved}" if saved else "\n(with matplotlib a picture is saved: pip install 'gordan[plot]')")
@@ -74,10 +76,9 @@ def _title(text: str) -> None:
 def _tell_witness(verdict: Verdict) -> None:
     """What anybody can add up."""
     assert verdict.witness is not None
-    say("  weights " + ", ".join(weights_told(verdict.witness)))
-    say(
-        "  Add up weight · label · (flower, 1) over these rows, label +1 or -1: in exact arithmetic the sum is zero, column by column."
-    )
+    for row, weight in zip(verdict.witness.rows, weights_told(verdict.witness), strict=True):
+        say(f"  row {row}  weight {weight}")
+    say("  Add up weight · label · (flower, 1) over these rows, label +1 or -1: the sum is exactly zero, column by column.")
     say("  A plane with every flower on its side would make the same sum positive, so there is none.")
 
 

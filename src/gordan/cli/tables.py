@@ -14,7 +14,7 @@ from gordan.verdicts import outward
 
 if TYPE_CHECKING:
     from gordan.report import Race
-    from gordan.report.race import Step
+    from gordan.report.racing import Step
     from gordan.trace import Trace
 
 # Lines of a trace that are printed.
@@ -70,9 +70,7 @@ def trace_table(trace: Trace, statement: str) -> None:
             "-" if trace.bound is None else f"{trace.bound[k]:.1e}",
         )
     _print(made)
-    say(
-        "lower, upper: the margin is between them. regret: (R^w + R^p)/Σα of the players. theorem: what bounds the game's gap."
-    )
+    say("lower, upper: the margin is between them. regret: (R^w + R^p)/Σα of the players. theorem: what bounds the game's gap.")
     say(f"ended after round {trace.t[-1]}: {trace.status}")
 
 

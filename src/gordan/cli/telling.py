@@ -217,6 +217,10 @@ class Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line away."""
         self._timer.cancel()
         if self._timer.ident is not None:
             self._timer.join()
@@ -233,8 +237,9 @@ class Watch:
         from gordan.verdicts import outward
 
         lower, upper = outward(moment.lower, moment.upper)
-        bracket = f"margin {lower} … {upper}" if moment.lower > 0 else f"margin at most {upper}"
-        self._state = f"{bracket}  gap {moment.gap:.1e}  {moment.passes:.0f} passes"
+        found = moment.lower > 0
+        bracket = f"margin {lower} … {upper}  gap {moment.gap:.1e}" if found else f"no separator yet, margin at most {upper}"
+        self._state = f"{bracket}  {moment.passes:.0f} passes"
         if self._tol is not None and 0 < moment.gap < 1:
             self._done = min(1.0, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
         self._show()

@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from gordan.errors import MissingExtra
-from gordan.report.race import Race, Step
+from gordan.report.racing import Race, Step
 from gordan.verdicts import outward
 
 INTERCEPTS = {"free": "free intercept", "penalized": "penalized intercept", "none": "no intercept"}
 
 
-def page(race: Race) -> str:
+def page_html(race: Race) -> str:
     """The page, as text. Needs plotly, whose JavaScript is put inside; a browser opens it without a network."""
     require_plotly()
     from plotly.offline import get_plotlyjs
