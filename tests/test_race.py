@@ -192,10 +192,10 @@ def browser(tmp_path_factory):
         context.close()
 
 
-@pytest.fixture
-def opened(browser, html, tmp_path):
-    """The page in the browser, and what the browser complained of or asked the network for."""
-    path = tmp_path / "race.html"
+@pytest.fixture(scope="module")
+def opened(browser, html, tmp_path_factory):
+    """The page in the browser, and what the browser complained of or asked the network for. Opened once: tests leave it as it was."""
+    path = tmp_path_factory.mktemp("page") / "race.html"
     path.write_text(html, encoding="utf-8")
     tab, complaints = browser.new_page(), []
     tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
@@ -205,6 +205,13 @@ def opened(browser, html, tmp_path):
     tab.wait_for_selector("#plot-regret .main-svg")
     yield tab, complaints
     tab.close()
+
+
+@pytest.fixture
+def tab(opened):
+    """The page; a test that makes the browser complain has failed."""
+    page, complaints = opened
+    yield page
     assert complaints == []
 
 
@@ -212,8 +219,7 @@ VISIBLE = "id => document.getElementById(id).data.filter(line => line.visible).m
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="not tried on Windows")
-def test_page_loads_and_toggles_a_series(opened):
-    tab, _ = opened
+def test_page_loads_and_toggles_a_series(tab):
     plots = ["plot-bracket", "plot-gap", "plot-margin", "plot-regret"]
     assert all(any(name.startswith("smooth_perceptron") for name in tab.evaluate(VISIBLE, plot)) for plot in plots)
     drawn = tab.locator("#plot-bracket .scatterlayer .trace").count()
@@ -231,10 +237,10 @@ def test_page_loads_and_toggles_a_series(opened):
     tab.get_by_role("radio", name="seconds").check()
     assert tab.evaluate(title, "plot-gap") == "seconds"
     assert tab.evaluate(title, "plot-margin") == "rounds"
+    tab.get_by_role("radio", name="passes").check()
 
 
-def test_page_has_names_for_everything(opened):
-    tab, _ = opened
+def test_page_has_names_for_everything(tab):
     unnamed = """() => Array.from(document.querySelectorAll("button, input, [role=img], [role=region], figure, table"))
         .filter(e => !(e.ariaLabel || e.getAttribute("aria-labelledby") || e.labels?.length || e.caption || e.textContent.trim()))
         .map(e => e.outerHTML.slice(0, 80))"""
@@ -255,8 +261,7 @@ def contrast(first: str, second: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_in_light_and_dark(opened, scheme, tmp_path):
-    tab, _ = opened
+def test_page_in_light_and_dark(tab, scheme, tmp_path):
     tab.emulate_media(color_scheme=scheme)
     tab.wait_for_selector(f"html[data-theme={scheme}]")
     ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -271,8 +276,7 @@ def test_page_in_light_and_dark(opened, scheme, tmp_path):
     assert len(picture) > 20_000
 
 
-def test_page_on_a_phone(opened):
-    tab, _ = opened
+def test_page_on_a_phone(tab):
     tab.set_viewport_size({"width": 375, "height": 812})
     tab.wait_for_timeout(300)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 375
