@@ -194,7 +194,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, html, tmp_path_factory):
-    """The page in the browser, and what the browser complained of or asked the network for. Opened once: tests leave it as it was."""
+    """The page in the browser, and what the browser complained of or asked the network for. Opened once."""
     path = tmp_path_factory.mktemp("page") / "race.html"
     path.write_text(html, encoding="utf-8")
     tab, complaints = browser.new_page(), []
