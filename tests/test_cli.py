@@ -346,6 +346,16 @@ def test_wrong_use_exits_with_2_and_says_why(arguments, message, tmp_path, monke
     assert result.stdout == ""
 
 
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", str(tmp_path / ".m.gordan.1.part"))
+
+    monkeypatch.setattr("gordan.io.container.write_atomic", full)
+    result = run("fit", IRIS, "--positive", "setosa", "-o", tmp_path / "m.gordan")
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'm.gordan'}: it cannot be written: No space left on device" in result.stderr
+
+
 def test_errors_as_json():
     result = run("separate", "missing.csv", "--json")
     assert (result.exit_code, json.loads(result.stdout)) == (2, {"error": "missing.csv: No such file or directory"})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -237,7 +239,8 @@ def fit(
         watch.about("writing")
         model = models.model_of(data, classes, planes, not no_certificates)
         if model is not None:
-            model.save(output)
+            with _writing(output):
+                model.save(output)
     if as_json:
         say_json(
             {
@@ -531,7 +534,8 @@ def play(
         halves = problem.signs < 0 if intercept == "free" else None
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
     if save is not None:
-        trace.save(save)
+        with _writing(save):
+            trace.save(save)
     if as_json:
         facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
         say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": plain(trace.to_dict())})
@@ -552,10 +556,20 @@ def _require_folder(path: Path | None) -> None:
         raise InputError(f"there is no folder {path.parent} to write {path.name} to; make it first")
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Within: an error of the file system is told with the name that the user knows, not that of the temporary file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"it cannot be written: {error.strerror or error}", str(path)) from None
+
+
 def _write(path: Path, text: str) -> None:
     from gordan.io import write_atomic
 
-    write_atomic(path, text.encode())
+    with _writing(path):
+        write_atomic(path, text.encode())
 
 
 def main() -> None:
