@@ -1,32 +1,449 @@
-"""The command line."""
+"""The command line: what it prints is re-derived from the files it was given."""
 
 from __future__ import annotations
 
+import csv
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import gordan
+from gordan import datasets
+from gordan.certificates import standalone
 from gordan.cli.app import app
+from gordan.cli.data import lines_of
+from gordan.cli.models import labels_of
+from gordan.io import Model, read
 
-runner = CliRunner()
+DATA = Path(gordan.__file__).parent / "data"
+IRIS, RASH = DATA / "iris.csv", DATA / "rash.csv"
+# half the distance of the hulls of setosa and the rest, from an independent solver (LIBSVM, C = 1e10)
+SETOSA = 0.817557
 
 
-def test_demo_prints_three_brackets_for_one_number():
-    result = runner.invoke(app, ["demo", "--rounds", "300"])
+def run(*arguments: object, **options):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def answer(*arguments: object, code: int = 0):
+    """The JSON that a command prints."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == code, result.output
+    assert result.stdout.count("\n") == 1
+    return json.loads(result.stdout, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
+
+
+def program(*arguments: object, **options):
+    """The program as a process of its own."""
+    command = [sys.executable, "-m", "gordan", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Two classes in a CSV; rows 3 and 8 have the same features and different labels."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(-9, 10, size=(30, 3)) / 4
+    y = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+    X[8], y[3], y[8] = X[3], "up", "down"
+    return write_csv(tmp_path / "pair.csv", X, y)
+
+
+def write_csv(path: Path, X, y=None, names: str = "abcdefghij") -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names[: X.shape[1]], *([] if y is None else ["side"])])
+        writer.writerows([*map(repr, row), *([] if y is None else [y[i]])] for i, row in enumerate(X.tolist()))
+    return path
+
+
+# ---- separate and verify ----------------------------------------------------------------------------------------------
+
+
+def test_separable_with_the_plane_and_its_margin():
+    found = answer("separate", IRIS, "--positive", "setosa")
+    X, y = datasets.iris()
+    distances = y * (X @ np.array(found["w"]) + found["b"]) / np.linalg.norm(found["w"])
+    lower, upper = found["margin"]
+    assert found["status"] == "separable"
+    assert found["proved"]
+    assert (lower + upper) / 2 == pytest.approx(SETOSA, rel=1e-5)
+    assert lower <= distances.min() * (1 + 1e-12) <= upper * (1 + 1e-12)
+
+
+def test_not_separable_names_rows_and_lines(table):
+    result = run("separate", table)
+    assert result.exit_code == 1
+    assert "not separable: rows 3 and 8 have the same features and different labels" in result.stdout
+    lines = table.read_text().splitlines()
+    told = re.findall(r"row (\d+) +line (\d+) +label (\w+) +weight 1", result.stdout)
+    assert [row for row, _, _ in told] == ["3", "8"]
+    assert len({lines[int(line) - 1].rpartition(",")[0] for _, line, _ in told}) == 1  # the same features
+    assert all(lines[int(line) - 1].endswith(label) for _, line, label in told)
+
+
+def test_witness_cancels_exactly():
+    found = answer("separate", IRIS, "--positive", "virginica", code=1)
+    rows, weights = found["witness"]["rows"], [int(weight, 16) for weight in found["witness"]["weights"]]
+    cells = [line.split(",") for line in IRIS.read_text().splitlines()[1:]]
+    for column in [*range(4), None]:
+        signed = [
+            weight * (1 if cells[row][4] == "virginica" else -1) * (1 if column is None else Fraction(float(cells[row][column])))
+            for row, weight in zip(rows, weights, strict=True)
+        ]
+        assert sum(signed) == 0
+    assert all(weight > 0 for weight in weights)
+
+
+def test_undecided_is_not_a_no(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "hard.npz", X=rng.normal(size=(4000, 60)), y=rng.integers(0, 2, 4000))
+    found = answer("separate", tmp_path / "hard.npz", "--time-limit", 0.001, code=3)
+    assert found["status"] == "undecided"
+    assert found["separable"] is None
+    assert found["w"] is None
+    assert run("separate", tmp_path / "hard.npz", "--time-limit", 0.001).exit_code == 3
+
+
+def test_certificate_is_accepted_by_both_checkers(table, tmp_path, capsys):
+    proof = tmp_path / "proof.json"
+    assert run("separate", table, "--certificate", proof).exit_code == 1
+    result = run("verify", proof, table)
+    assert (result.exit_code, result.stdout.split(":")[0]) == (0, "accepted")
+    assert standalone.main([str(proof), str(table)]) == 0
+    # a label changed: the claim is about other data, and false
+    changed = tmp_path / "changed.csv"
+    lines = table.read_text().splitlines()
+    lines[9] = lines[9].replace("down", "up")
+    changed.write_text("\n".join(lines) + "\n")
+    result = run("verify", proof, changed)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("rejected: ")
+    assert "other data" in result.stdout
+    assert answer("verify", proof, changed, code=1)["checks"][0]["other_data"]
+
+
+def test_certificate_of_one_class_against_the_rest(tmp_path):
+    proof = tmp_path / "proof.json"
+    run("separate", IRIS, "--positive", "setosa", "--certificate", proof)
+    assert run("verify", proof, IRIS, "--positive", "setosa").exit_code == 0
+    assert run("verify", proof, IRIS, "--positive", "virginica").exit_code == 1
+    assert run("verify", proof, IRIS).exit_code == 2
+
+
+# ---- fit and predict --------------------------------------------------------------------------------------------------
+
+
+def test_fit_then_predict(tmp_path):
+    model = tmp_path / "setosa.gordan"
+    found = answer("fit", IRIS, "-o", model, "--positive", "setosa")
+    plane = found["planes"][0]
+    assert plane["status"] == "solved"
+    assert plane["margin"][0] <= SETOSA * (1 + 1e-6)
+    loaded = Model.load(model)
+    data = read(IRIS)
+    scores = data.X @ loaded.coef[0] + loaded.intercept[0]
+    assert ((scores > 0) == (data.y == "setosa")).all()
+    result = run("predict", model, IRIS, "--label", "species")
+    assert result.stdout.split() == [str(label == "setosa") for label in data.y]
+    printed = run("predict", model, IRIS, "--scores").stdout.split()
+    assert np.array(printed, float) == pytest.approx(scores, rel=1e-12, abs=1e-12)
+    assert run("verify", model, IRIS, "--positive", "setosa").exit_code == 0
+
+
+def test_predict_finds_columns_by_name(tmp_path, table):
+    model = tmp_path / "m.gordan"
+    data = read(table)
+    good = [i for i in range(30) if i not in (3, 8)]
+    clean = write_csv(tmp_path / "clean.csv", data.X[good], data.y[good])
+    assert run("fit", clean, "-o", model).exit_code == 0
+    labels = run("predict", model, clean)
+    assert labels.stdout.split() == data.y[good].tolist()
+    assert "28 of 28 labels" in labels.stderr
+    # other order, no label, a column that the model does not know
+    moved = write_csv(tmp_path / "moved.csv", np.column_stack([data.X[good][:, [2, 0, 1]], np.arange(28.0)]), names="cabz")
+    assert run("predict", model, moved, "--unlabelled").stdout == labels.stdout
+    assert run("predict", model, write_csv(tmp_path / "less.csv", data.X[:, :2])).exit_code == 2
+    # an array has no names: columns by position
+    np.save(tmp_path / "plain.npy", data.X[good])
+    assert run("predict", model, tmp_path / "plain.npy").stdout == labels.stdout
+
+
+def test_fit_three_classes(tmp_path):
+    rng = np.random.default_rng(1)
+    centres = np.array([[6.0, 0.0], [-3.0, 5.0], [-3.0, -5.0]])
+    X, y = np.vstack([centre + rng.uniform(-1, 1, (20, 2)) for centre in centres]), np.repeat([1, 2, 5], 20)
+    path, model = write_csv(tmp_path / "three.csv", X, y), tmp_path / "three.gordan"
+    found = answer("fit", path, "-o", model)
+    assert [plane["positive"] for plane in found["planes"]] == [1, 2, 5]
+    loaded = Model.load(model)
+    own = np.argmax(X @ loaded.coef.T + loaded.intercept, axis=1)
+    assert run("predict", model, path).stdout.split() == [str(loaded.classes[k]) for k in own]
+    assert answer("predict", model, path)["accuracy"] == 1
+    verified = answer("verify", model, path)
+    assert [check["positive"] for check in verified["checks"]] == [1, 2, 5]
+    assert verified["accepted"]
+
+
+def test_fit_without_a_separator_writes_nothing(table, tmp_path):
+    model = tmp_path / "m.gordan"
+    result = run("fit", table, "-o", model)
+    assert result.exit_code == 1
+    assert "--nu" in result.stderr
+    assert not model.exists()
+    found = answer("fit", table, "-o", model, "--nu", 0.5)
+    assert found["planes"][0]["margin"][0] > 0
+    assert Model.load(model).nu == 0.5
+
+
+def test_one_vs_one_votes():
+    model = Model(
+        classes=("a", "b", "c"),
+        coef=np.zeros((3, 1)),
+        intercept=np.zeros(3),
+        kind="one-vs-one",
+        margins=np.zeros((3, 2)),
+        norm=2.0,
+        nu=None,
+        intercept_kind="free",
+        version="0",
+    )
+    # (a, b), (a, c), (b, c): b beats a and c; a circle is decided by the sums
+    scores = np.array([[1.0, 1.0, -1.0], [1.0, -3.0, 1.0], [-1.0, 3.0, -1.0]])
+    assert labels_of(model, scores).tolist() == ["b", "a", "c"]
+
+
+# ---- diagnose, play, demo ---------------------------------------------------------------------------------------------
+
+
+def test_diagnose_names_the_column():
+    found = answer("diagnose", RASH)
+    assert found["kind"] == "quasi-complete"
+    assert found["columns"] == {"age": 0, "new_soap": 1, "dose": 0, "(intercept)": 0}
+    soap = [i for i, line in enumerate(RASH.read_text().splitlines()[1:]) if line.split(",")[1] == "1"]
+    assert found["rows"] == soap
+    result = run("diagnose", RASH)
     assert result.exit_code == 0
-    brackets = [tuple(map(float, pair)) for pair in re.findall(r"(0\.\d{5}) (\d\.\d{5})", result.output)]
+    assert "new_soap goes to +∞" in result.stdout
+    assert "8-11" in result.stdout
+
+
+def test_play_prints_a_table_or_the_trace(tmp_path):
+    arguments = ("play", IRIS, "mirror_prox_perceptron", "--positive", "setosa", "--rounds", 200)
+    found = answer(*arguments, "--save", tmp_path / "t.json")
+    saved = gordan.Trace.load(tmp_path / "t.json")
+    assert found["columns"]["upper"] == saved.upper.tolist()
+    assert found["bracket"][0] <= SETOSA <= found["bracket"][1]
+    lines = [line.split() for line in run(*arguments).stdout.splitlines()]
+    last = next(line for line in reversed(lines) if line[:1] == ["200"])
+    assert float(last[2]) <= SETOSA <= float(last[3])
+
+
+def test_demo(tmp_path):
+    result = run("demo", "--rounds", "300", "--picture", tmp_path / "demo.png")
+    assert result.exit_code == 0
+    brackets = [tuple(map(float, pair)) for pair in re.findall(r"(0\.\d{5,7}) (\d\.\d{4,6})\b", result.output)]
     assert len(brackets) == 3
-    # half the distance of the hulls of setosa and the rest, from an independent solver (LIBSVM, C = 1e10)
-    assert all(lower <= 0.817557 <= upper for lower, upper in brackets)
+    assert all(lower <= SETOSA <= upper for lower, upper in brackets)
+    assert "cancel exactly" in result.output
+    assert "Quasi-complete separation" in result.output
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    found = answer("demo", "--rounds", "10", "--no-picture")
+    assert found["inseparable"]["accepted"]
+    assert found["picture"] is None
 
 
-def test_version_and_help():
-    assert runner.invoke(app, ["--version"]).output.strip() == f"gordan {gordan.__version__}"
-    assert "demo" in runner.invoke(app, ["--help"]).output
+def test_demo_without_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("demo", "--rounds", "10", "--picture", tmp_path / "demo.png")
+    assert result.exit_code == 0
+    assert "gordan[plot]" in result.output
+    assert not (tmp_path / "demo.png").exists()
 
 
-@pytest.mark.parametrize("arguments", [["demo", "--rounds", "0"], ["nonsense"], ["demo", "--unknown"]])
-def test_wrong_use_exits_with_2(arguments):
-    assert runner.invoke(app, arguments).exit_code == 2
+# ---- files, lines, wrong use ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        ("a.csv", 'a,y\n1,0\n\n2,1\n"3\n",1\n4,0\n', {0: 2, 1: 4, 2: 5, 3: 7}),
+        ("a.tsv", "\ufeffa\ty\r\n1\t0\r\n2\t1\r\n", {0: 2, 1: 3}),
+        ("a.svm", "# one\n1 1:1\n\n-1 2:1 # two\n1\n", {0: 2, 1: 4, 2: 5}),
+    ],
+)
+def test_lines_of_rows(tmp_path, name, content, lines):
+    path = tmp_path / name
+    path.write_bytes(content.encode())
+    assert lines_of(path, [*lines]) == lines
+    assert lines_of(path, [1]) == {1: lines[1]}
+    if '"' not in content:
+        assert len(read(path).y) == len(lines)
+
+
+def test_binary_files_have_no_lines(tmp_path):
+    np.save(tmp_path / "a.npy", np.eye(3))
+    assert lines_of(tmp_path / "a.npy", [0]) == {}
+
+
+def bad_files(folder: Path) -> None:
+    (folder / "bad.csv").write_text("a,b,y\n1,2,0\n1,x,1\n")
+    (folder / "one.csv").write_text("a,y\n1,0\n2,0\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "bad.svm").write_text("1 1:2\n-1 2:1 1:3\n")
+    (folder / "junk.json").write_text("{}")
+
+
+WRONG = [
+    (["nonsense"], "No such command"),
+    (["separate"], "Missing argument"),
+    (["separate", "missing.csv"], "missing.csv: No such file"),
+    (["separate", "bad.csv"], "bad.csv, line 3, column 1 ('b'): the cell is 'x', which is not a number"),
+    (["separate", "bad.svm"], "bad.svm, line 2: index 1 comes after 2"),
+    (["separate", "one.csv"], "one.csv has one class only"),
+    (["separate", "empty.csv"], "empty.csv is empty"),
+    (["separate", IRIS], "3 classes, setosa, versicolor, virginica; pass --positive setosa"),
+    (["separate", IRIS, "--positive", "rose"], "no class 'rose'; its classes are setosa"),
+    (["separate", RASH, "--label", "colour"], "no column named 'colour'; its columns are 'age'"),
+    (["separate", RASH, "--certificate", "nowhere/c.json"], "there is no folder nowhere"),
+    (["separate", RASH, "--intercept", "maybe"], "maybe"),
+    (["fit", RASH], "Missing option"),
+    (["fit", RASH, "-o", "m", "--norm", "1"], "norm is 1.0; pass a number p with 2 <= p <= inf"),
+    (["fit", RASH, "-o", "m", "--nu", "0.99"], "nu is 0.99; for this data it must be in (0,"),
+    (["fit", RASH, "-o", "m", "--method", "magic"], "there is no method 'magic'; choose one of"),
+    (["predict", RASH, RASH], "rash.csv"),
+    (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
+    (["play", RASH, "magic"], "there is no method 'magic'"),
+    (["play", RASH, "nesterov", "--norm", "3"], "nesterov has no --norm"),
+    (["race", RASH, "--method", "perceptron"], "perceptron has no free intercept"),
+    (["demo", "--rounds", "0"], "1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), WRONG, ids=[" ".join(map(str, a[:1])) + str(k) for k, (a, _) in enumerate(WRONG)]
+)
+def test_wrong_use_exits_with_2_and_says_why(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bad_files(tmp_path)
+    result = run(*arguments, terminal_width=200)
+    assert result.exit_code == 2
+    assert message in re.sub(r"\s*│?\n│?\s*", " ", result.stderr)
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", str(tmp_path / ".m.gordan.1.part"))
+
+    monkeypatch.setattr("gordan.io.container.write_atomic", full)
+    result = run("fit", IRIS, "--positive", "setosa", "-o", tmp_path / "m.gordan")
+    assert result.exit_code == 2
+    assert f"{tmp_path / 'm.gordan'}: it cannot be written: No space left on device" in result.stderr
+
+
+def test_errors_as_json():
+    result = run("separate", "missing.csv", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (2, {"error": "missing.csv: No such file or directory"})
+
+
+def test_version_help_and_completion():
+    assert run("--version").output.strip() == f"gordan {gordan.__version__}"
+    for command in ("demo", "separate", "fit", "predict", "verify", "diagnose", "race", "play"):
+        text = run(command, "--help").output
+        assert f"gordan {command}" in text[text.index("Examples") :]
+        assert command in run("--help").output
+    completing = {"_GORDAN_COMPLETE": "complete_bash", "COMP_WORDS": "gordan play x.csv smooth_", "COMP_CWORD": "3"}
+    shown = run(env=completing, prog_name="gordan").output.split()
+    assert [word for word in shown if word.startswith("smooth_")] == ["smooth_perceptron", "smooth_p_norm_perceptron"]
+
+
+# ---- as a program of its own ------------------------------------------------------------------------------------------
+
+
+def test_heavy_packages_are_left_alone():
+    code = "import sys, gordan.cli.app as cli; sys.argv = ['gordan', 'separate', sys.argv[1], '--positive', 'setosa']\n"
+    code += "heavy = ('sklearn', 'matplotlib', 'plotly', 'pandas', 'rich.progress')\n"
+    code += "try: cli.main()\nexcept SystemExit as end: print(end.code, [name for name in heavy if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, IRIS], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_pipe_that_closes_early(tmp_path):
+    np.savez(tmp_path / "many.npz", X=np.tile([[0.0], [2.0]], (100_000, 1)), y=np.tile([0, 1], 100_000))
+    model = tmp_path / "m.gordan"
+    assert run("fit", tmp_path / "many.npz", "-o", model, "--no-certificates").exit_code == 0
+    with program("predict", model, tmp_path / "many.npz", stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert "Traceback" not in complaint
+    assert "Error" not in complaint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
+def test_ctrl_c_in_a_long_fit(tmp_path):
+    """The bar shows the bracket; Ctrl-C ends the run with the bracket so far, code 130 and no traceback."""
+    import pty
+
+    X, w = np.random.default_rng(2).normal(size=(3000, 20)), np.arange(1.0, 21.0)
+    signs = np.sign(X @ w)
+    X += np.outer(signs, w) / 500
+    np.savez(tmp_path / "long.npz", X=X, y=signs.astype(int))
+    arguments = ("--method", "smooth_perceptron", "--tol", 1e-12, "--max-iter", 10**8)
+    ours, theirs = pty.openpty()
+    with program("fit", tmp_path / "long.npz", "-o", tmp_path / "long.gordan", *arguments, stderr=theirs) as process:
+        os.close(theirs)
+        seen, deadline = b"", time.monotonic() + 90
+        while b"gap" not in seen and time.monotonic() < deadline:
+            seen += os.read(ours, 4096)
+        assert b"margin" in seen
+        process.send_signal(signal.SIGINT)
+        told = process.stdout.read()
+        assert process.wait(60) == 130
+    os.close(ours)
+    assert "Traceback" not in told
+    lower, upper = map(float, re.search(r"interrupted\): the largest margin is between (\S+) and (\S+) \(proved", told).groups())
+    model = Model.load(tmp_path / "long.gordan")
+    reached = np.min(signs * (X @ model.coef[0] + model.intercept[0]))
+    assert 0 < lower <= reached <= upper
+
+
+def test_ctrl_c_before_anything_is_known(monkeypatch):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gordan, "diagnose", pressed)
+    result = run("diagnose", RASH)
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+
+
+def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
+    real = gordan.separate
+
+    def pressed(*arguments, **options):
+        verdict = real(*arguments, **options)
+        try:  # as `separate` does, which keeps what it has
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return verdict
+
+    monkeypatch.setattr(gordan, "separate", pressed)
+    found = answer("separate", IRIS, "--positive", "setosa", code=130)
+    assert found["interrupted"]
+    assert found["status"] == "separable"

@@ -21,7 +21,27 @@ def iris(positive: str = "setosa") -> tuple[Array, Array]:
     """
     if positive not in ("setosa", "versicolor", "virginica"):
         raise InputError(f"positive is {positive!r}; choose 'setosa', 'versicolor' or 'virginica'")
-    lines = (files("gordan") / "data" / "iris.csv").read_text().splitlines()[1:]
-    cells = [line.split(",") for line in lines]
+    cells = _cells("iris.csv")[1:]
     X = np.array([[float(cell) for cell in row[:4]] for row in cells])
     return X, np.array([1 if row[4] == positive else -1 for row in cells])
+
+
+def rash() -> tuple[Array, Array, tuple[str, ...]]:
+    """Twelve invented people: age, whether they use a new soap, the dose of a cream; y tells who has a rash. Names come third.
+
+    Everybody with the new soap has a rash and the others overlap: the separation is quasi-complete.
+
+    >>> X, y, names = rash()
+    >>> names, set(y[X[:, 1] == 1].tolist())
+    (('age', 'new_soap', 'dose'), {'yes'})
+    """
+    header, *cells = _cells("rash.csv")
+    return (
+        np.array([[float(cell) for cell in row[:-1]] for row in cells]),
+        np.array([row[-1] for row in cells]),
+        tuple(header[:-1]),
+    )
+
+
+def _cells(name: str) -> list[list[str]]:
+    return [line.split(",") for line in (files("gordan") / "data" / name).read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""The command line: `gordan demo`, for now."""
+"""The command line: `gordan --help`."""
 
 from gordan.cli.app import main
 

@@ -77,7 +77,7 @@ def read(
 
 
 def _read(path: Path, wanted: Wanted) -> Table:
-    kind = _format(path)
+    kind = format_of(path)
     if kind == "svmlight":
         return read_svmlight(path, wanted)
     if kind in ("csv", "tsv"):
@@ -85,7 +85,8 @@ def _read(path: Path, wanted: Wanted) -> Table:
     return {"npy": read_npy, "npz": read_npz, "parquet": read_parquet}[kind](path, wanted)
 
 
-def _format(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """Which format a file has: "svmlight", "csv", "tsv", "npy", "npz" or "parquet"."""
     if path.is_dir():
         if next(path.glob("*.parquet"), None) is None:
             raise IsADirectoryError(errno.EISDIR, "it is a folder, and one without Parquet files; pass a file", str(path))

@@ -1,0 +1,132 @@
+"""What a command reads: a table with labels, one class against the rest if asked for, and where its rows are in the file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gordan.errors import InputError
+
+if TYPE_CHECKING:
+    from gordan.arrays import Array
+
+# Bytes up to which a file of text is gone through once more to find the lines of some rows.
+CHEAP = 1 << 24
+MOST_LISTED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`."""
+
+    X: Any
+    y: Array
+    labels: Array
+    names: tuple[str, ...] | None
+    path: Path
+    positive: str | int | float | bool | None
+
+    @property
+    def told(self) -> str:
+        """The classes in words."""
+        if self.positive is not None:
+            return f"{self.positive} against the rest"
+        return " against ".join(map(str, reversed(np.unique(self.y).tolist())))
+
+    def lines(self, rows: Collection[int]) -> dict[int, int]:
+        """The line of the file on which each of these rows starts; empty where that is not cheap to say."""
+        return lines_of(self.path, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """An array with names for its columns, in the manner of a data frame."""
+
+    values: Array
+    columns: tuple[str, ...]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype, copy=copy)
+
+
+def read_data(path: Path, label: str | None, positive: str | None, *, multiclass: bool = False) -> Data:
+    """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine."""
+    from gordan.io import read
+
+    table = read(path, label=label)
+    assert table.y is not None  # labels were asked for
+    y = labels = table.y
+    classes = np.unique(labels).tolist()
+    found = None
+    if positive is not None:
+        found = _class_named(positive, classes, path)
+        y = labels == found
+    elif len(classes) > 2 and not multiclass:
+        many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
+        some = ", ".join(map(str, classes[:MOST_LISTED]))
+        hint = " (or is the label another column? --label NAME)" if len(classes) > MOST_LISTED else ""
+        raise InputError(
+            f"{path} has {len(classes)} classes, {some}{many}; pass --positive {classes[0]} for that class against the rest{hint}"
+        )
+    if len(classes) == 1:
+        raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
+    return Data(table.X, y, labels, table.names, path, found)
+
+
+def _class_named(text: str, classes: list[Any], path: Path) -> Any:
+    """The class that `text` names."""
+    for label in classes:
+        if str(label) == text or (not isinstance(label, (str, bool)) and _number(text) == label):
+            return label
+    shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
+    raise InputError(f"{path} has no class {text!r}; its classes are {shown}")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
+    """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
+    from gordan.io.reading import format_of
+
+    kind = format_of(path)
+    if not rows or kind not in ("svmlight", "csv", "tsv") or path.stat().st_size > CHEAP:
+        return {}
+    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, "," if kind == "csv" else "\t")
+    wanted, last, found = {*rows}, max(rows), {}
+    for row, line in enumerate(starts):
+        if row in wanted:
+            found[row] = line
+        if row >= last:
+            break
+    return found
+
+
+def _svmlight_starts(path: Path) -> Iterator[int]:
+    from gordan.io.text import Text
+
+    with Text(path) as text:
+        for number, line in enumerate(text.lines(), 1):
+            if line.partition(b"#")[0].split():
+                yield number
+
+
+def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
+    from gordan.io.text import Text
+
+    with Text(path) as text:
+        records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
+        header, start = True, 1
+        for record in records:
+            if record and not header:
+                yield start
+            header, start = header and not record, records.line_num + 1

@@ -1,0 +1,116 @@
+"""Fitting a model file from a table, and predicting with one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gordan.cli.data import Data
+from gordan.errors import InputError
+
+if TYPE_CHECKING:
+    from gordan.arrays import Array
+    from gordan.io import Model, Table
+    from gordan.verdicts import MarginResult
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The result of one binary problem: `positive` against `rest`."""
+
+    positive: Any
+    rest: Any
+    result: MarginResult
+
+    @property
+    def told(self) -> str:
+        """Which classes it is about, in words."""
+        return f"{self.positive} against {self.rest}"
+
+
+def fit(
+    data: Data, options: dict[str, Any], time_limit: float | None, begin: Callable[[str], None]
+) -> tuple[tuple[Any, ...], list[Plane]]:
+    """The classes and a plane for two of them, or one for each of more against the rest.
+
+    `begin` is told each problem before it is solved. An interrupted run ends the list.
+    """
+    from gordan.verdicts import maximize_margin
+
+    classes = tuple(np.unique(data.y).tolist())
+    problems = [(classes[1], classes[0], data.y)]
+    if len(classes) > 2:
+        problems = [(label, "the rest", data.y == label) for label in classes]
+    planes: list[Plane] = []
+    started = time.perf_counter()
+    for positive, rest, y in problems:
+        begin(data.told if len(problems) == 1 else f"{positive} against the rest")
+        left = None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started))
+        planes.append(Plane(positive, rest, maximize_margin(data.X, y, time_limit=left, **options)))
+        if planes[-1].result.status == "interrupted":
+            break
+    return classes, planes
+
+
+def model_of(data: Data, classes: tuple[Any, ...], planes: list[Plane], certificates: bool) -> Model | None:
+    """The model, or None where a plane is missing."""
+    from gordan import __version__
+    from gordan.io import Model
+
+    results = [plane.result for plane in planes]
+    if len(results) < (1 if len(classes) == 2 else len(classes)) or any(r.w is None for r in results):
+        return None
+    return Model(
+        classes=classes,
+        coef=np.array([r.w for r in results]),
+        intercept=np.array([float(r.b or 0.0) for r in results]),
+        kind="binary" if len(classes) == 2 else "one-vs-rest",
+        margins=np.array([r.margin for r in results]),
+        norm=results[0].norm,
+        nu=None if results[0].nu is None else float(results[0].nu),
+        intercept_kind=results[0].intercept,
+        version=__version__,
+        names=data.names,
+        certificates=tuple(r.certificate.to_json() for r in results) if certificates else None,
+    )
+
+
+def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> Table:
+    """The table to predict, with the columns that the model knows: by name where both have names, else by position."""
+    from gordan.io import read
+    from gordan.io.reading import format_of
+
+    named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")
+    features: Any = model.names if named else model.coef.shape[1]
+    if unlabelled and label is not None:
+        raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
+    return read(path, label=label, features=features, labelled=False if unlabelled else None)
+
+
+def scores_of(model: Model, X: Any) -> Array:
+    """x·w + b for each row and plane."""
+    return np.asarray(X @ model.coef.T + model.intercept)
+
+
+def labels_of(model: Model, scores: Array) -> Array:
+    """The class of each row: by sign, by the highest score, or by votes and then by the sum of scores."""
+    classes = np.array(model.classes)
+    if model.kind == "binary":
+        return np.asarray(classes[(scores[:, 0] > 0).astype(int)])
+    if model.kind == "one-vs-rest":
+        return np.asarray(classes[scores.argmax(axis=1)])
+    votes, total = np.zeros((len(scores), len(classes))), np.zeros((len(scores), len(classes)))
+    pairs = [(i, j) for i in range(len(classes)) for j in range(i + 1, len(classes))]
+    for k, (i, j) in enumerate(pairs):
+        won = scores[:, k] > 0
+        votes[:, j] += won
+        votes[:, i] += ~won
+        total[:, j] += scores[:, k]
+        total[:, i] -= scores[:, k]
+    best = votes == votes.max(axis=1, keepdims=True)
+    return np.asarray(classes[np.where(best, total, -np.inf).argmax(axis=1)])

@@ -1,0 +1,81 @@
+"""Tables in the terminal, drawn by rich."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from gordan.cli.telling import console, say
+from gordan.report.page import seconds_told
+from gordan.verdicts import outward
+
+if TYPE_CHECKING:
+    from gordan.report import Race
+    from gordan.report.racing import Step
+    from gordan.trace import Trace
+
+# Lines of a trace that are printed.
+MOST_LINES = 16
+
+
+def table(title: str | None, first: str, *others: str) -> Table:
+    """An empty table with these headings; all but the first are numbers."""
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    made.add_column(first, no_wrap=True)
+    for heading in others:
+        made.add_column(heading, justify="right")
+    return made
+
+
+def race_table(race: Race) -> None:
+    """First positive margin, time to tol and last bracket of each method."""
+    made = table(
+        f"{race.source}: {race.told}", "method", "first separator", f"to gap {race.tol:g}", "margin between", "passes", "time"
+    )
+    for lane in race.lanes:
+        lower, upper = outward(*lane.trace.bracket)
+        made.add_row(
+            lane.name,
+            _step(lane.first_positive),
+            _step(lane.reached(race.tol)),
+            f"{lower} {upper}",
+            f"{lane.trace.passes[-1]:.0f}",
+            seconds_told(float(lane.trace.seconds[-1])),
+        )
+    _print(made)
+
+
+def _step(step: Step | None) -> str:
+    return "-" if step is None else f"{step.passes:.4g} passes\n{seconds_told(step.seconds)}"
+
+
+def trace_table(trace: Trace, statement: str) -> None:
+    """Some of the recorded rounds, the first and the last among them."""
+    say(f"{trace.method}, {trace.form} form; theorem: {statement}")
+    made = table(None, "round", "passes", "lower", "upper", "gap", "regret", "theorem")
+    chosen = np.unique(np.linspace(0, len(trace) - 1, min(MOST_LINES, len(trace))).round().astype(int))
+    for k in chosen.tolist():
+        lower, upper = outward(float(trace.lower[k]), float(trace.upper[k]))
+        regret = None if trace.regret_w is None else (trace.regret_w[k] + trace.regret_p[k]) / trace.weight[k]
+        made.add_row(
+            str(trace.t[k]),
+            f"{trace.passes[k]:.4g}",
+            lower,
+            upper,
+            f"{trace.gap[k]:.1e}",
+            "-" if regret is None else f"{regret:.1e}",
+            "-" if trace.bound is None else f"{trace.bound[k]:.1e}",
+        )
+    _print(made)
+    say("lower, upper: the margin is between them. regret: (R^w + R^p)/Σα of the players. theorem: what bounds the game's gap.")
+    say(f"ended after round {trace.t[-1]}: {trace.status}")
+
+
+def _print(made: Table) -> None:
+    target = console()
+    if not target.is_terminal:  # a pipe has no width to fit into
+        target.width = 200
+    target.print(made)

@@ -1,0 +1,271 @@
+"""How the command line talks: answers and JSON on stdout, progress and complaints on stderr, and the exit codes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import shutil
+import signal
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
+
+import typer
+
+from gordan.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gordan.cli.data import Data
+    from gordan.trace import Moment
+    from gordan.verdicts import Verdict, Witness
+
+ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
+# Seconds of silence before a progress bar appears: short runs show none.
+PATIENCE = 0.4
+# Rows of a witness, or of any other list, that are printed.
+MOST_ROWS = 10
+P = ParamSpec("P")
+
+
+# ---- commands and how they end ----------------------------------------------------------------------------------------
+
+
+def answering(command: Callable[P, int]) -> Callable[P, None]:
+    """A command that returns its exit code, with the errors that gordan raises by design told in one line each."""
+
+    @functools.wraps(command)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except BrokenPipeError:  # whoever read our output has gone, as `head` does
+            raise
+        except KeyboardInterrupt:
+            complain("interrupted", kwargs)
+            code = INTERRUPTED
+        except (InputError, MissingExtra) as error:
+            code = complain(str(error), kwargs)
+        except OSError as error:
+            told = f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
+            code = complain(told, kwargs)
+        except MemoryError:
+            code = complain("there is not enough memory for this data", kwargs)
+        raise typer.Exit(code)
+
+    return answer
+
+
+def complain(message: str, options: dict[str, Any]) -> int:
+    """Say on stderr what went wrong, and with --json on stdout as well; the exit code of bad input."""
+    typer.echo(f"gordan: {message}", err=True)
+    if options.get("as_json"):
+        say_json({"error": message})
+    return BAD_INPUT
+
+
+def note(message: str) -> None:
+    """A remark on stderr, which leaves stdout to the answer."""
+    typer.echo(message, err=True)
+
+
+class Interrupts:
+    """Within: whether Ctrl-C was pressed is remembered, since the functions that keep what they have proved do not pass it on."""
+
+    pressed = False
+
+    def __enter__(self) -> Interrupts:
+        self._before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def _press(self, _: int, __: FrameType | None) -> NoReturn:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+
+# ---- answers ----------------------------------------------------------------------------------------------------------
+
+
+def say(text: str) -> None:
+    """A line of the answer; broken between words where a terminal is narrower."""
+    typer.echo(fitted(text))
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Lines of the answer as they are."""
+    typer.echo("\n".join(lines))
+
+
+def fitted(text: str) -> str:
+    """text in lines that fit the terminal; as it is if piped, so that one answer is one line."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if not 20 <= width < len(text):
+        return text
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def headline(text: str, good: bool | None) -> None:
+    """The first line of an answer: what comes before the colon in green, red, or yellow where it is open; plain if piped."""
+    colour = {True: typer.colors.GREEN, False: typer.colors.RED, None: typer.colors.YELLOW}[good]
+    head, colon, rest = fitted(text).partition(":")
+    typer.echo(typer.style(head, fg=colour, bold=True) + colon + rest)
+
+
+def say_json(content: Any) -> None:
+    """The answer for machines: one JSON object on one line."""
+    typer.echo(json.dumps(plain(content), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """For JSON: arrays as lists, and null for infinity and NaN, which JSON does not have."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def witness_plain(witness: Witness | None) -> dict[str, Any] | None:
+    """A witness for JSON; weights as hexadecimal text, since they may have thousands of digits."""
+    return None if witness is None else {"rows": witness.rows, "weights": [hex(weight) for weight in witness.weights]}
+
+
+def say_witness(witness: Witness, data: Data) -> None:
+    """The rows of a witness, where they are in the file, and with which weights they cancel."""
+    shown = witness.rows[:MOST_ROWS]
+    lines = data.lines(shown)
+    table = [
+        [f"row {row}", f"line {lines[row]}" if row in lines else "", f"label {data.labels[row]}", f"weight {weight}"]
+        for row, weight in zip(shown, weights_told(witness), strict=False)
+    ]
+    for line in aligned(table):
+        say("  " + line)
+    if len(witness.rows) > len(shown):
+        say(f"  and {len(witness.rows) - len(shown)} more rows; --json lists them all")
+
+
+def weights_told(witness: Witness) -> list[str]:
+    """The weights of a witness: as they are if they are short, else about which share of the total each is."""
+    if max(witness.weights) < 10**9:
+        return [str(weight) for weight in witness.weights]
+    total = sum(witness.weights)
+    return [f"≈ {weight / total:.3g} of all" for weight in witness.weights]
+
+
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, each column as wide as its widest cell; empty columns are left out."""
+    columns = [column for column in zip(*table, strict=True) if any(column)]
+    widths = [max(map(len, column)) for column in columns]
+    padded = (zip(row, widths, strict=True) for row in zip(*columns, strict=True))
+    return ["  ".join(cell.ljust(width) for cell, width in row).rstrip() for row in padded]
+
+
+def rows_told(rows: Iterable[int]) -> str:
+    """Rows in words, runs of them shortened: 3, 5-9."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if runs and row == runs[-1][1] + 1:
+            runs[-1][1] = row
+        else:
+            runs.append([row, row])
+    told = [str(start) if start == end else f"{start}-{end}" for start, end in runs]
+    return ", ".join(told[:MOST_ROWS]) + (", …" if len(told) > MOST_ROWS else "")
+
+
+def console(*, err: bool = False) -> Console:
+    """Rich's console, for tables."""
+    from rich.console import Console
+
+    return Console(stderr=err, highlight=False)
+
+
+# ---- progress ---------------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
+
+    The bar is full when the relative width of the bracket has come down from 1 to `tol`, on a logarithmic scale.
+    """
+
+    def __init__(self, what: str, tol: float | None = None) -> None:
+        self._what, self._tol = what, tol
+        self._done, self._state = 0.0, ""
+        self._progress: Any = None
+        self._timer = threading.Timer(PATIENCE, self._start)
+        self._timer.daemon = True
+        self.visible = sys.stderr.isatty()
+
+    def __enter__(self) -> Watch:
+        if self.visible:
+            self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line away."""
+        self._timer.cancel()
+        if self._timer.ident is not None:
+            self._timer.join()
+        if self._progress is not None:
+            self._progress.stop()
+
+    def about(self, what: str) -> None:
+        """Another thing is being done now."""
+        self._what, self._done, self._state = what, 0.0, ""
+        self._show()
+
+    def moment(self, moment: Moment) -> bool:
+        """Show a recorded round; a callback of `maximize_margin` and `play`."""
+        from gordan.verdicts import outward
+
+        lower, upper = outward(moment.lower, moment.upper)
+        found = moment.lower > 0
+        bracket = f"margin {lower} … {upper}  gap {moment.gap:.1e}" if found else f"no separator yet, margin at most {upper}"
+        self._state = f"{bracket}  {moment.passes:.0f} passes"
+        if self._tol is not None and 0 < moment.gap < 1:
+            self._done = min(1.0, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
+        self._show()
+        return False
+
+    def verdict(self, verdict: Verdict) -> bool:
+        """Show what is proved so far; a callback of `separate`."""
+        from gordan.verdicts import outward
+
+        self._state = f"no proof yet; the margin is at most {outward(*verdict.margin)[1]}"
+        self._show()
+        return False
+
+    def _start(self) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        bar = [] if self._tol is None else [BarColumn(bar_width=20)]
+        columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar]
+        columns += [TextColumn("{task.fields[state]}", markup=False), TimeElapsedColumn()]
+        progress = Progress(*columns, console=console(err=True), transient=True, refresh_per_second=8)
+        progress.add_task(self._what, total=None if self._tol is None else 1.0, state=self._state)
+        progress.start()
+        self._progress = progress
+        self._show()
+
+    def _show(self) -> None:
+        if self._progress is not None:
+            task = self._progress.task_ids[0]
+            self._progress.update(task, description=self._what, completed=self._done, state=self._state)

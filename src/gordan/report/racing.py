@@ -1,0 +1,226 @@
+"""A race: chosen methods on the same rows, one after the other, each measured in the same way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gordan import methods, rows
+from gordan.arrays import Array, positive, whole_number
+from gordan.certificates.problem import Problem, check_intercept
+from gordan.errors import InputError
+from gordan.geometry import Simplex
+from gordan.methods import Method
+from gordan.research import play
+from gordan.trace import Moment, Trace
+from gordan.verdicts import Verdict, separate
+
+DEFAULT = (
+    "double_oracle",
+    "smooth_perceptron",
+    "accelerated_perceptron",
+    "mirror_prox_perceptron",
+    "nesterov",
+    "normalized_gradient_descent",
+)
+# What runs for other norms than 2.
+P_NORM = ("smooth_p_norm_perceptron", "accelerated_p_norm_perceptron")
+# The baselines that know neither caps nor halves.
+WITHOUT_HALVES = ("perceptron", "p_norm_perceptron")
+
+
+class Step(NamedTuple):
+    """A recorded round and what it had cost."""
+
+    t: int
+    passes: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """One method of a race: how it was run, what was measured, and D of its guarantee."""
+
+    method: Method
+    trace: Trace
+    D: float
+
+    @property
+    def name(self) -> str:
+        """The method's registered name."""
+        return self.method.name
+
+    @property
+    def first_positive(self) -> Step | None:
+        """The first recorded round whose output, or a move before it, has a positive margin."""
+        return self._first(np.asarray(self.trace.lower) > 0)
+
+    def reached(self, tol: float) -> Step | None:
+        """The first recorded round with a relative gap of at most tol."""
+        return self._first((np.asarray(self.trace.gap) <= tol) & (np.asarray(self.trace.lower) > 0))
+
+    def _first(self, holds: Array) -> Step | None:
+        if not holds.any():
+            return None
+        k = int(np.argmax(holds))
+        return Step(int(self.trace.t[k]), float(self.trace.passes[k]), float(self.trace.seconds[k]))
+
+    def promised_margin(self, gamma: float) -> list[float] | None:
+        """What the method's theorem promises for the normalized margin at each recorded round, in the units of X.
+
+        gamma is a lower bound for γ*, in these units: the promises increase with γ, so what is drawn still holds.
+        """
+        promise, R = self.method.guarantee.margin, self.trace.scale
+        if promise is None or not gamma > 0:
+            return None
+        return [R * promise(int(t), self.D, gamma / R) for t in self.trace.t]
+
+    @property
+    def average_regret(self) -> Array | None:
+        """(R^w + R^p)/Σα over the recorded rounds, or None for a method that plays no game."""
+        trace = self.trace
+        if trace.regret_w is None or trace.regret_p is None:
+            return None
+        return np.asarray((trace.regret_w + trace.regret_p) / trace.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """What `race` measured. `bracket` is the best of all lanes, in the units of X: floating-point estimates, as in a trace."""
+
+    source: str
+    told: str
+    n: int
+    d: int
+    intercept: str
+    norm: float
+    tol: float
+    verdict: Verdict
+    lanes: tuple[Lane, ...]
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """The best lower and the best upper bound on γ* of all lanes."""
+        return max(lane.trace.bracket[0] for lane in self.lanes), min(lane.trace.bracket[1] for lane in self.lanes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        gamma = self.bracket[0]
+        return {
+            "source": self.source,
+            "told": self.told,
+            "n": self.n,
+            "d": self.d,
+            "intercept": self.intercept,
+            "norm": self.norm,
+            "tol": self.tol,
+            "verdict": repr(self.verdict),
+            "status": self.verdict.status,
+            "bracket": list(self.bracket),
+            "methods": [
+                {
+                    "name": lane.name,
+                    "form": lane.trace.form,
+                    "statement": lane.method.guarantee.statement,
+                    "status": lane.trace.status,
+                    "bracket": list(lane.trace.bracket),
+                    "gap": float(lane.trace.gap[-1]),
+                    "rounds": int(lane.trace.t[-1]),
+                    "passes": float(lane.trace.passes[-1]),
+                    "seconds": float(lane.trace.seconds[-1]),
+                    "first_positive": _step(lane.first_positive),
+                    "to_tol": _step(lane.reached(self.tol)),
+                    "columns": {**lane.trace.to_dict(), "gap": lane.trace.gap.tolist()},
+                    "promised_margin": lane.promised_margin(gamma),
+                    "average_regret": None if lane.average_regret is None else lane.average_regret.tolist(),
+                }
+                for lane in self.lanes
+            ],
+        }
+
+
+def _step(step: Step | None) -> dict[str, float] | None:
+    return None if step is None else step._asdict()
+
+
+def race(
+    X: Any,
+    y: Any,
+    names: Sequence[str] | None = None,
+    *,
+    intercept: str = "free",
+    norm: float = 2.0,
+    rounds: int = 2000,
+    tol: float = 1e-4,
+    time_limit: float = 10.0,
+    source: str = "the data",
+    told: str | None = None,
+    begin: Callable[[str], object] | None = None,
+    callback: Callable[[Moment], object] | None = None,
+) -> Race:
+    """Run the methods of these names on X, y, each until its bracket is narrower than tol, or for `rounds` rounds or seconds.
+
+    Each method plays two rounds before its clock is started, so that nobody pays for loading compiled code. `begin` is told the
+    name of each before it runs. Ctrl-C ends the method that is running, and the race with those that have run so far.
+
+    >>> import gordan.report
+    >>> X, y = [[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]
+    >>> result = gordan.report.race(X, y, ["smooth_perceptron", "double_oracle"])
+    >>> [lane.name for lane in result.lanes if lane.first_positive]
+    ['smooth_perceptron', 'double_oracle']
+    """
+    check_intercept(intercept)
+    rounds, tol, time_limit = whole_number(rounds, "rounds"), positive(tol, "tol"), positive(time_limit, "time_limit")
+    problem = Problem.of(X, y)
+    chosen = [_method(name, norm, intercept) for name in (names or _default(norm, intercept))]
+    if len({method.name for method in chosen}) < len(chosen):
+        raise InputError("a method is named twice; name each once")
+    begin = begin or (lambda _: None)
+    begin("verdict")
+    verdict = separate(X, y, intercept=intercept, time_limit=time_limit)
+    A = rows.of(X, problem.signs, constant=intercept == "penalized")
+    halves = problem.signs < 0 if intercept == "free" else None
+    p_set = Simplex(A.n, halves=halves)
+    D = p_set.diameter(p_set.centre)
+
+    def stop(moment: Moment) -> bool:
+        return bool(callback is not None and callback(moment)) or (moment.lower > 0 and moment.gap <= tol)
+
+    lanes: list[Lane] = []
+    for method in chosen:
+        begin(method.name)
+        try:
+            play(A, method, 2, halves=halves)
+            trace = play(A, method, rounds, halves=halves, time_limit=time_limit, callback=stop)
+        except KeyboardInterrupt:
+            if not lanes:
+                raise
+            break
+        lanes.append(Lane(method, trace, D))
+        if trace.status == "interrupted":
+            break
+    told = told or " against ".join(map(str, reversed(problem.classes)))
+    return Race(source, told, A.n, problem.X.d, intercept, float(norm), tol, verdict, tuple(lanes))
+
+
+def _default(norm: float, intercept: str) -> tuple[str, ...]:
+    if norm != 2:
+        return P_NORM
+    return DEFAULT if intercept == "free" else (*DEFAULT, "perceptron")
+
+
+def _method(name: str, norm: float, intercept: str) -> Method:
+    """The method of that name for this norm, or an InputError that says why it cannot run."""
+    entry = methods.get(name)
+    if not (isinstance(norm, (int, float)) and 2 <= norm < math.inf):
+        raise InputError(f"norm is {norm!r}; a race needs a number p with 2 <= p < inf (p = 2 log d is close to inf)")
+    if name in WITHOUT_HALVES and intercept == "free":
+        raise InputError(f"{name} has no free intercept; pass --intercept penalized or none, or leave it out")
+    method = entry(p=float(norm)) if "p_norm" in name else entry()
+    if method.norm != norm:
+        raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")
+    return method

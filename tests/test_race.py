@@ -1,0 +1,286 @@
+"""The race: what its table and lines say, re-derived from the traces; and its page in a browser without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import gordan
+from gordan import datasets, report
+from gordan.cli.app import app
+from gordan.report.page import seconds_told
+
+pytest.importorskip("plotly", reason="the page needs plotly: pip install 'gordan[report]'")
+METHODS = ["double_oracle", "smooth_perceptron", "mirror_prox_perceptron", "normalized_gradient_descent"]
+
+
+@pytest.fixture(scope="module")
+def result():
+    X, y = datasets.iris()
+    return report.race(X, y, METHODS, rounds=400, source="</script><b>iris & co", told="setosa against the rest")
+
+
+@pytest.fixture(scope="module")
+def html(result):
+    return report.page_html(result)
+
+
+# ---- the race itself --------------------------------------------------------------------------------------------------
+
+
+def test_margins_keep_what_the_theorems_promise(result):
+    gamma = gordan.maximize_margin(*datasets.iris(), tol=1e-8).margin[0]
+    promised = 0
+    for lane in result.lanes:
+        lines = lane.promised_margin(result.bracket[0])
+        if lines is None:
+            continue
+        promised += 1
+        assert (np.array(lines) <= lane.trace.normalized_margin + 1e-9).all()
+        # drawn for a lower bound of γ*, so below what would be drawn for γ* itself
+        assert (np.array(lines) <= np.array(lane.promised_margin(gamma)) + 1e-9).all()
+    assert promised >= 2
+
+
+def test_smooth_perceptron_line_is_the_printed_one(result):
+    lane = next(lane for lane in result.lanes if lane.name == "smooth_perceptron")
+    X, y = datasets.iris()
+    R, gamma = np.linalg.norm(X, axis=1).max(), result.bracket[0]
+    D = (np.log((y > 0).sum()) + np.log((y < 0).sum())) / 2
+    t = lane.trace.t
+    assert lane.promised_margin(gamma) == pytest.approx(gamma - R * 8 * D / (gamma / R * t * (t + 1)), rel=1e-9)
+
+
+def test_regrets_stay_under_their_bounds(result):
+    for lane in result.lanes:
+        regret = lane.average_regret
+        if regret is None or lane.trace.bound is None:
+            continue
+        assert (regret <= lane.trace.bound + 1e-9).all()
+        assert (lane.trace.dual - lane.trace.m <= regret + 1e-9).all()  # Theorem 1
+
+
+def test_steps_are_first_ones(result):
+    for lane in result.lanes:
+        rounds = {int(t): k for k, t in enumerate(lane.trace.t)}
+        first = lane.first_positive
+        assert first is not None
+        k = rounds[first.t]
+        assert lane.trace.lower[k] > 0
+        assert (lane.trace.lower[:k] <= 0).all()
+        assert (first.passes, first.seconds) == (lane.trace.passes[k], lane.trace.seconds[k])
+        reached = lane.reached(result.tol)
+        if reached is None:
+            assert (lane.trace.gap > result.tol).all()
+        else:
+            assert lane.trace.gap[rounds[reached.t]] <= result.tol
+            assert (lane.trace.gap[: rounds[reached.t]] > result.tol).all()
+    assert result.lanes[0].reached(result.tol) is not None
+    assert result.lanes[-1].reached(result.tol) is None
+
+
+def test_inseparable_data_never_reaches(capsys):
+    X, y = datasets.iris("virginica")
+    result = report.race(X, y, ["smooth_perceptron", "double_oracle"], rounds=30)
+    assert result.verdict.separable is False
+    assert [(lane.first_positive, lane.reached(1e-4)) for lane in result.lanes] == [(None, None)] * 2
+    assert result.bracket[0] == 0
+    assert result.lanes[0].promised_margin(result.bracket[0]) is None
+    assert report.page_html(result).count("not reached") == 4
+
+
+def test_other_norms_and_intercepts():
+    X, y = datasets.iris()
+    result = report.race(X, y, norm=4.0, intercept="penalized", rounds=20)
+    assert [lane.name for lane in result.lanes] == ["smooth_p_norm_perceptron", "accelerated_p_norm_perceptron"]
+    assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
+    for wrong in ({"names": ["perceptron"]}, {"names": ["nesterov"], "norm": 3.0}, {"norm": np.inf}, {"names": ["nesterov"] * 2}):
+        with pytest.raises(gordan.InputError):
+            report.race(X, y, **wrong)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(2e-5, "20 µs"), (0.0123, "12 ms"), (0.25, "250 ms"), (3.456, "3.46 s")])
+def test_seconds(seconds, told):
+    assert seconds_told(seconds) == told
+
+
+# ---- the page as text -------------------------------------------------------------------------------------------------
+
+
+class _Parts(HTMLParser):
+    """What refers to somewhere else, and the rows of the table."""
+
+    def __init__(self):
+        super().__init__()
+        self.outside, self.rows, self.inside, self.scripts = [], [], False, 0
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.outside += [v for k, v in attributes if k in ("src", "href") and not (v or "").startswith("data:")]
+        self.scripts += tag == "script"
+        if tag == "tr" and "data-method" in found:
+            self.rows.append([])
+        self.inside = tag in ("td", "th", "span", "wbr") and bool(self.rows)
+
+    def handle_data(self, text):
+        if self.inside and self.rows and text.strip():
+            self.rows[-1].append(text.strip())
+
+
+def test_page_needs_nothing_else(html, result):
+    parts = _Parts()
+    parts.feed(html)
+    assert parts.outside == []
+    assert parts.scripts == 3  # data, plotly, ours: a name from outside has opened no other
+    assert "<b>iris" not in html
+    assert [re.sub("[^a-z_]", "", "".join(row))[: len(name)] for row, name in zip(parts.rows, METHODS, strict=True)] == METHODS
+
+
+def test_page_carries_the_numbers(html, result):
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])
+    for lane, shown in zip(result.lanes, data["methods"], strict=True):
+        assert shown["columns"]["upper"] == lane.trace.upper.tolist()
+        assert shown["columns"]["gap"] == lane.trace.gap.tolist()
+
+
+def test_command_writes_the_page(tmp_path):
+    page = tmp_path / "report.html"
+    path = os.path.join(os.path.dirname(gordan.__file__), "data", "iris.csv")
+    arguments = ["race", path, "--positive", "setosa", "--rounds", "50", "-m", "nesterov", "-m", "double_oracle"]
+    done = CliRunner().invoke(app, [*arguments, "--html", str(page)])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"double_oracle +[\d.]+ passes +[\d.]+ passes", done.output)
+    assert page.read_text().startswith("<!doctype html>")
+    told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert [method["name"] for method in told["methods"]] == ["nesterov", "double_oracle"]
+    assert told["methods"][1]["to_tol"]["passes"] > 0
+    assert told["methods"][0]["to_tol"] is None
+
+
+def test_without_plotly_it_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr("gordan.report.page.find_spec", lambda _: None)
+    path = os.path.join(os.path.dirname(gordan.__file__), "data", "rash.csv")
+    done = CliRunner().invoke(app, ["race", path, "--html", str(tmp_path / "x.html")])
+    assert done.exit_code == 2
+    assert "pip install 'gordan[report]'" in done.stderr
+
+
+# ---- the page in a browser --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    api = pytest.importorskip("playwright.sync_api", reason="driving a browser needs playwright: pip install 'gordan[test]'")
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    found = os.environ.get("GORDAN_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium: install Debian's package chromium (apt install chromium), or set GORDAN_CHROMIUM to its path")
+    with api.sync_playwright() as driver:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        context = driver.chromium.launch_persistent_context(
+            str(tmp_path_factory.mktemp("profile")), executable_path=found, headless=True, args=options, offline=True
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser, html, tmp_path_factory):
+    """The page in the browser, and what the browser complained of or asked the network for. Opened once."""
+    path = tmp_path_factory.mktemp("page") / "race.html"
+    path.write_text(html, encoding="utf-8")
+    tab, complaints = browser.new_page(), []
+    tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or complaints.append(request.url))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("#plot-regret .main-svg")
+    yield tab, complaints
+    tab.close()
+
+
+@pytest.fixture
+def tab(opened):
+    """The page; a test that makes the browser complain has failed."""
+    page, complaints = opened
+    yield page
+    assert complaints == []
+
+
+VISIBLE = "id => document.getElementById(id).data.filter(line => line.visible).map(line => line.name)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="not tried on Windows")
+def test_page_loads_and_toggles_a_series(tab):
+    plots = ["plot-bracket", "plot-gap", "plot-margin", "plot-regret"]
+    assert all(any(name.startswith("smooth_perceptron") for name in tab.evaluate(VISIBLE, plot)) for plot in plots)
+    drawn = tab.locator("#plot-bracket .scatterlayer .trace").count()
+    chip = tab.get_by_role("button", name="smooth_perceptron")
+    assert chip.get_attribute("aria-pressed") == "true"
+    chip.click()
+    assert chip.get_attribute("aria-pressed") == "false"
+    for plot in plots:
+        assert not any(name.startswith("smooth_perceptron") for name in tab.evaluate(VISIBLE, plot))
+    assert tab.locator("#plot-bracket .scatterlayer .trace").count() == drawn - 2
+    chip.press("Enter")  # by keyboard as well
+    assert tab.locator("#plot-bracket .scatterlayer .trace").count() == drawn
+    title = "id => document.getElementById(id).layout.xaxis.title.text"
+    assert tab.evaluate(title, "plot-gap") == "passes"
+    tab.get_by_role("radio", name="seconds").check()
+    assert tab.evaluate(title, "plot-gap") == "seconds"
+    assert tab.evaluate(title, "plot-margin") == "rounds"
+    tab.get_by_role("radio", name="passes").check()
+
+
+def test_page_has_names_for_everything(tab):
+    unnamed = """() => Array.from(document.querySelectorAll("button, input, [role=img], [role=region], figure, table"))
+        .filter(e => !(e.ariaLabel || e.getAttribute("aria-labelledby") || e.labels?.length || e.caption || e.textContent.trim()))
+        .map(e => e.outerHTML.slice(0, 80))"""
+    assert tab.evaluate(unnamed) == []
+    assert tab.get_by_role("img", name="Relative gap against passes").count() == 1
+    assert tab.get_by_role("table", name="Each method on the same rows").count() == 1
+    assert tab.get_by_role("rowheader").count() == len(METHODS)
+
+
+def contrast(first: str, second: str) -> float:
+    """Of two colours rgb(…), as WCAG defines it."""
+    lights = []
+    for colour in (first, second):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_in_light_and_dark(tab, scheme, tmp_path):
+    tab.emulate_media(color_scheme=scheme)
+    tab.wait_for_selector(f"html[data-theme={scheme}]")
+    ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (contrast(ground, "rgb(255, 255, 255)") < 1.5) == (scheme == "light")
+    for selector, least in (("body", 7), (".facts", 4.5), (".never", 4.5), ("tbody .mark", 4.5)):
+        for colour in tab.eval_on_selector_all(selector, "all => all.map(e => getComputedStyle(e).color)"):
+            assert contrast(ground, colour) >= least, (selector, colour)
+    tab.get_by_role("button", name="colours").click()  # the reader may choose the other one
+    assert tab.evaluate("document.documentElement.dataset.theme") != scheme
+    picture = tab.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 20_000
+
+
+def test_page_on_a_phone(tab):
+    tab.set_viewport_size({"width": 375, "height": 812})
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 375
+    width = "document.getElementById('plot-bracket').getBoundingClientRect().width"
+    assert 250 <= tab.evaluate(width) <= 375
+    small = "Array.from(document.querySelectorAll('button')).filter(e => e.getBoundingClientRect().height < 40).length"
+    assert tab.evaluate(small) == 0
