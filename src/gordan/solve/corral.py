@@ -13,7 +13,7 @@ from gordan.rows.kernels import compiled, compiled_in_order
 
 LOWER, FREE, UPPER = 0, 1, 2
 # A row with less than this share of its square outside the span of the corral counts as dependent on it.
-DEPENDENT = 1e-14
+DEPENDENT = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
 
