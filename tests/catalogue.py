@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gordan import methods
 
 OPTIONS = {
@@ -15,7 +17,7 @@ OPTIONS = {
     "p_norm_perceptron": [{"p": 3.0}, {"output": "average"}],
     "gradient_descent": [{}],
     "normalized_gradient_descent": [{}, {"step": "1/sqrt(t)"}],
-    "double_oracle": [{}],
+    "double_oracle": [{}, {"p": 3.0}, {"p": math.inf}],
 }
 
 

@@ -221,8 +221,10 @@ class Device:
         return Dense(_exact(self._picked(i)))
 
     @_within_memory
-    def gram(self, i: Array, j: Array, scale: float) -> Array:
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         left, right = (self._picked(rows).to(_torch().float64) * scale for rows in (i, j))
+        if weights is not None:
+            left = left * _torch().from_numpy(weights).to(left.device)
         return self.fetch(left @ right.T)
 
     def _picked(self, i: Array) -> Any:

@@ -105,8 +105,8 @@ class Storage(Protocol):
         """Row, column and value of the first entry that is NaN or infinite."""
         ...
 
-    def gram(self, i: Array, j: Array, scale: float) -> Array:
-        """The products of scale·x_i and scale·x_j, a matrix in memory."""
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
+        """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
         ...
 
 
@@ -217,7 +217,7 @@ class Dense(_Memory):
     def take(self, i: Array) -> Dense:
         return Dense(self.arrays[0][i])
 
-    def gram(self, i: Array, j: Array, scale: float) -> Array:
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
         X = self.arrays[0]
         products = np.zeros((len(i), len(j)))
@@ -225,8 +225,12 @@ class Dense(_Memory):
         for lo in range(0, self.d, step):
             left = X[i, lo : lo + step].astype(np.float64) * scale  # first: it undoes the size of the rows
             right = left if i is j else X[j, lo : lo + step].astype(np.float64) * scale
-            products += left @ right.T
+            products += (left if weights is None else left * weights[lo : lo + step]) @ right.T
         return products
+
+    def columns(self, j: Array) -> Array:
+        """The columns j, in float64."""
+        return np.asarray(self.arrays[0][:, j], dtype=np.float64)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
@@ -261,15 +265,20 @@ class Sparse(_Memory):
         where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
         return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
 
-    def gram(self, i: Array, j: Array, scale: float) -> Array:
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of rows j spread out to dense columns."""
         left = self.take(i).csr() * scale
         right = left if i is j else self.take(j).csr() * scale
         products = np.empty((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, self.d))
         for lo in range(0, len(j), step):
-            products[:, lo : lo + step] = left @ right[lo : lo + step].toarray().T
+            part = right[lo : lo + step].toarray()
+            products[:, lo : lo + step] = left @ (part if weights is None else part * weights).T
         return products
+
+    def columns(self, j: Array) -> Array:
+        """The columns j, spread out, in float64."""
+        return np.asarray(self.csr()[:, j].toarray())
 
     def csr(self) -> Any:
         """X as SciPy's CSR array in float64."""

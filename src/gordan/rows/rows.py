@@ -212,13 +212,17 @@ class Rows:
         self._check(fetched)
         return fetched
 
-    def gram(self, i: Array, j: Array | None = None) -> Array:
-        """The products A_i·A_j for rows i and j (i again if None), in memory; costs their share of a pass."""
+    def gram(self, i: Array, j: Array | None = None, weights: Array | None = None) -> Array:
+        """The products Σ_k weights_k A_ik A_jk for rows i and j (i again if None), in memory; costs their share of a pass.
+
+        Every column has weight 1 if none are given.
+        """
         self.passes += (len(i) + (0 if j is None else len(j))) / self.n
         j = i if j is None else j
-        products = self._storage.gram(i, j, self._scale)
+        weights = None if weights is None else vector(weights, "weights", self.d, "columns")
+        products = self._storage.gram(i, j, self._scale, weights[:-1] if weights is not None and self._constant else weights)
         if self._constant:
-            products += self._scale**2
+            products += self._scale**2 * (1.0 if weights is None else weights[-1])
         products *= np.outer(self._signs[i], self._signs[j])
         return products
 
@@ -260,6 +264,14 @@ class Rows:
         if self._constant:
             X = np.column_stack((X, np.ones(self.n)))
         return np.asarray(X * (self._signs * self._scale)[:, None])
+
+    def columns(self, j: Array) -> Array:
+        """The columns j of A, for rows in memory; costs their share of a pass."""
+        self.passes += len(j) / self.d
+        stored = j < self._storage.d
+        block = np.ones((self.n, len(j)))
+        block[:, stored] = self._storage.columns(j[stored])  # type: ignore[attr-defined]
+        return np.asarray(block * (self._signs * self._scale)[:, None])
 
     def squares(self) -> Array:
         """‖A_i‖² for every row. One pass."""

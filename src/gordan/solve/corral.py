@@ -13,7 +13,7 @@ from gordan.rows.kernels import compiled, compiled_in_order
 
 LOWER, FREE, UPPER = 0, 1, 2
 # A row with less than this share of its square outside the span of the corral counts as dependent on it.
-DEPENDENT = 1e-13
+DEPENDENT = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
 
@@ -84,47 +84,39 @@ def _remove(L, corral, m, k):
 
 
 @compiled_in_order
-def _settle(K, caps, p, state, load, j, at_cap):
-    """Row j goes to its bound; `load` holds what the rows at their caps add to every score."""
+def _settle(caps, p, state, j, at_cap):
+    """Row j goes to its bound."""
     p[j], state[j] = (caps[j], UPPER) if at_cap else (0.0, LOWER)
-    if at_cap:
-        for i in range(K.shape[0]):
-            load[i] += K[j, i] * caps[j]
 
 
 @compiled_in_order
-def _unsettle(K, caps, state, load, j):
-    """Row j leaves its bound."""
-    if state[j] == UPPER:
-        for i in range(K.shape[0]):
-            load[i] -= K[j, i] * caps[j]
-    state[j] = FREE
+def _join(K, groups, shift, caps, p, state, L, corral, m, i, rising, r):
+    """Row i joins the corral, which others may leave for it. Returns the corral's size.
 
-
-@compiled_in_order
-def _join(K, groups, shift, caps, p, state, load, L, corral, m, i, r):
-    """Row i, of weight p_i, joins the corral, or gives its weight to it where it depends on it. Returns the corral's size."""
+    Where it depends on the corral, A_i = Σ r_k A_k, weight is moved along the dependence, to row i if it is `rising` and from it
+    otherwise, until a row of the corral meets a bound and leaves, or row i does and stays out.
+    """
     while m > 0 and not _append(K, groups, shift, L, corral, m, i, r):
-        _backward(L, m, r)  # A_i = Σ r_k A_k: take t from p_i, add t r_k to p_k
-        t, blocking = p[i], np.int64(-1)
+        _backward(L, m, r)
+        sign = -1.0 if rising else 1.0
+        t, blocking = caps[i] - p[i] if rising else p[i], np.int64(-1)
         for k in range(m):
-            j = corral[k]
+            j, change = corral[k], sign * r[k]
             room = np.inf
-            if r[k] < 0.0:
-                room = -p[j] / r[k]
-            elif r[k] > 0.0 and caps[j] < np.inf:
-                room = (caps[j] - p[j]) / r[k]
+            if change < 0.0:
+                room = -p[j] / change
+            elif change > 0.0 and caps[j] < np.inf:
+                room = (caps[j] - p[j]) / change
             if room < t:
                 t, blocking = max(room, 0.0), k
         for k in range(m):
             j = corral[k]
-            p[j] = min(max(p[j] + t * r[k], 0.0), caps[j])
-        p[i] -= t
+            p[j] = min(max(p[j] + t * sign * r[k], 0.0), caps[j])
+        p[i] -= sign * t
         if blocking < 0:
-            p[i], state[i] = 0.0, LOWER
+            _settle(caps, p, state, i, rising)
             return m
-        j = corral[blocking]
-        _settle(K, caps, p, state, load, j, r[blocking] > 0.0)
+        _settle(caps, p, state, corral[blocking], sign * r[blocking] > 0.0)
         _remove(L, corral, m, blocking)
         m = m - np.int64(1)
     if m == 0:
@@ -134,61 +126,37 @@ def _join(K, groups, shift, caps, p, state, load, L, corral, m, i, r):
     return m + np.int64(1)
 
 
-@compiled_in_order
-def _enter(K, groups, shift, caps, p, state, load, L, corral, m, i, r):
-    """Row i leaves its bound for the corral. Returns the corral's size.
+@compiled
+def _scores(K, base, p, p0, scores):
+    """scores = base + K(p - p0): with `base` right to the last digit, so are they near p0."""
+    for i in range(K.shape[0]):
+        scores[i] = base[i]
+    for j in range(K.shape[0]):
+        x = p[j] - p0[j]
+        if x != 0.0:
+            for i in range(K.shape[0]):
+                scores[i] += K[j, i] * x
 
-    Where it depends on the corral, to rounding, weight moves between it and the rows it depends on until one of these is at a
-    bound and leaves, or row i arrives at its other bound: its score says that the norm falls on the way.
+
+@compiled_in_order
+def _stationary(K, base, p, p0, groups, shift, mass, L, corral, m, V):
+    """The optimum of the face minus p in V[count], over the corral. False if it is singular.
+
+    A group without rows in the corral is left out: all its rows are at bounds, which hold its mass.
     """
-    upwards = 1.0 if state[i] == LOWER else -1.0
-    _unsettle(K, caps, state, load, i)
-    while m > 0 and not _append(K, groups, shift, L, corral, m, i, r):
-        _backward(L, m, r)
-        t, blocking = (caps[i] - p[i] if upwards > 0.0 else p[i]), np.int64(-1)
-        for k in range(m):
-            j = corral[k]
-            change = -upwards * r[k]
-            room = np.inf
-            if change < 0.0:
-                room = -p[j] / change
-            elif change > 0.0 and caps[j] < np.inf:
-                room = (caps[j] - p[j]) / change
-            if room < t:
-                t, blocking = max(room, 0.0), np.int64(k)
-        for k in range(m):
-            j = corral[k]
-            p[j] = min(max(p[j] - upwards * t * r[k], 0.0), caps[j])
-        p[i] = min(max(p[i] + upwards * t, 0.0), caps[i])
-        if blocking < 0:
-            _settle(K, caps, p, state, load, i, upwards > 0.0)
-            return m
-        j = corral[blocking]
-        _settle(K, caps, p, state, load, j, -upwards * r[blocking] > 0.0)
-        _remove(L, corral, m, blocking)
-        m = m - np.int64(1)
-    if m == 0:
-        corral[0] = i
-        L[0, 0] = np.sqrt(K[i, i] + shift)
-    return m + np.int64(1)
-
-
-@compiled_in_order
-def _stationary(load, groups, shift, mass, caps, state, L, corral, m, V, levels):
-    """The optimum z of the face in V[count], over the corral; `levels` get the scores of its rows. False if it is singular."""
-    count = mass.shape[0]
-    sums, fixed = np.zeros((count, count + 1)), np.zeros(count)
+    n, count = p.shape[0], mass.shape[0]
+    sums, missing = np.zeros((count, count + 1)), mass.copy()
     u = V[count]
-    bounded = False
     for k in range(m):
-        u[k] = -load[corral[k]]
-        bounded |= u[k] != 0.0
-    for j in range(state.shape[0]):
-        if state[j] == UPPER:
-            fixed[groups[j]] += caps[j]
-    if bounded:
-        _forward(L, m, u)
-        _backward(L, m, u)
+        u[k] = -base[corral[k]]
+    for j in range(n):
+        missing[groups[j]] -= p[j]
+        x = p[j] - p0[j]
+        if x != 0.0:
+            for k in range(m):
+                u[k] -= K[j, corral[k]] * x
+    _forward(L, m, u)
+    _backward(L, m, u)
     for g in range(count):
         v = V[g]
         for k in range(m):
@@ -199,43 +167,58 @@ def _stationary(load, groups, shift, mass, caps, state, L, corral, m, V, levels)
         g = groups[corral[k]]
         for h in range(count + 1):
             sums[g, h] += V[h, k]
-    if count == 1:
-        if sums[0, 0] <= 0.0:
-            return False
-        levels[0] = (mass[0] - fixed[0] - sums[0, 1]) / sums[0, 0]
-    else:
-        a0, a1 = mass[0] - fixed[0] - sums[0, 2], mass[1] - fixed[1] - sums[1, 2]
-        det = sums[0, 0] * sums[1, 1] - sums[0, 1] * sums[1, 0]
-        if det <= 0.0:
-            return False
-        levels[0] = (a0 * sums[1, 1] - a1 * sums[0, 1]) / det
-        levels[1] = (a1 * sums[0, 0] - a0 * sums[1, 0]) / det
-    for k in range(m):
-        for g in range(count):
-            u[k] += levels[g] * V[g, k]
     for g in range(count):
-        levels[g] -= shift * (mass[g] - fixed[g])
+        missing[g] -= sums[g, count]
+    for g in range(count):
+        h = count - 1 - g  # the other group, where there are two
+        if sums[g, g] == 0.0:
+            continue
+        level = missing[g] / sums[g, g]
+        if h != g and sums[h, h] != 0.0:
+            det = sums[g, g] * sums[h, h] - sums[g, h] * sums[h, g]
+            if det <= 0.0:
+                return False
+            level = (missing[g] * sums[h, h] - missing[h] * sums[g, h]) / det
+        for k in range(m):
+            u[k] += level * V[g, k]
     return True
 
 
-@compiled
-def _scores(K, load, p, corral, m, scores):
-    """scores = K p + pull."""
-    for i in range(K.shape[0]):
-        scores[i] = load[i]
-    for k in range(m):
-        j = corral[k]
-        x = p[j]
-        for i in range(K.shape[0]):
-            scores[i] += K[j, i] * x
+@compiled_in_order
+def _levels(scores, groups, state, levels):
+    """The mean score of the free rows of each group; the highest of a row at its cap where none is free."""
+    free = np.zeros(levels.shape[0])
+    levels[:] = 0.0
+    for i in range(scores.shape[0]):
+        if state[i] == FREE:
+            levels[groups[i]] += scores[i]
+            free[groups[i]] += 1.0
+    for g in range(levels.shape[0]):
+        levels[g] = levels[g] / free[g] if free[g] > 0.0 else -np.inf
+    for i in range(scores.shape[0]):
+        if state[i] == UPPER and free[groups[i]] == 0.0:
+            levels[groups[i]] = max(levels[groups[i]], scores[i])
 
 
 @compiled_in_order
-def descend(K, pull, groups, shift, mass, caps, order, p, tol, zero, most, scores, levels):
-    """Minimize ½pᵀKp + pull·p from the feasible p, in place, with p_i ≤ caps_i and Σp = mass_g in each group.
+def _partner(scores, groups, state, i):
+    """Where no row of i's group is free: its row at a cap of highest score, which must give what row i takes. -1 otherwise."""
+    found = np.int64(-1)
+    for j in range(scores.shape[0]):
+        if groups[j] == groups[i] and j != i:
+            if state[j] == FREE:
+                return np.int64(-1)
+            if state[j] == UPPER and (found < 0 or scores[j] > scores[found]):
+                found = j
+    return found
 
-    Returns whether it ended with every row's score on the right side of its group's level, up to `tol`, or with all scores at
-    most `zero`.
+
+@compiled_in_order
+def descend(K, base, groups, shift, mass, caps, order, p, tol, most, scores, levels):
+    """Minimize base·(p - p0) + ½(p - p0)ᵀK(p - p0) from the feasible p0 that p holds, in place; p_i ≤ caps_i, Σp = mass_g.
+
+    `base` are the scores at p0. Returns whether it ended with every row's score on the right side of its group's level, up to
+    `tol` and rounding.
     """
     n, count = K.shape[0], mass.shape[0]
     state = np.zeros(n, np.int8)
@@ -243,52 +226,39 @@ def descend(K, pull, groups, shift, mass, caps, order, p, tol, zero, most, score
     L = np.empty((n + 1, n + 1))
     V = np.empty((count + 1, n + 1))
     r = np.empty(n + 1)
-    load = pull + 0.0
+    base, p0 = base.copy(), p.copy()
     m = np.int64(0)  # one type throughout: a kernel is compiled anew for every other
     for i in range(n):
         if p[i] >= caps[i]:
-            _settle(K, caps, p, state, load, i, True)
+            _settle(caps, p, state, i, True)
     for i in order:  # the heaviest first: the lighter ones give their weight to them
         if p[i] > 0.0 and state[i] == LOWER:
-            m = _join(K, groups, shift, caps, p, state, load, L, corral, m, i, r)
-    for g in range(count):  # a group whose rows are all at bounds needs one that can move
-        free, first = False, np.int64(-1)
-        for i in range(n):
-            if groups[i] == g:
-                free |= state[i] == FREE
-                if state[i] == UPPER:
-                    first = i
-        if not free and first >= 0:
-            _unsettle(K, caps, state, load, first)
-            m = _join(K, groups, shift, caps, p, state, load, L, corral, m, first, r)
+            m = _join(K, groups, shift, caps, p, state, L, corral, m, i, False, r)
     for _ in range(most):
-        while _stationary(load, groups, shift, mass, caps, state, L, corral, m, V, levels):
+        while _stationary(K, base, p, p0, groups, shift, mass, L, corral, m, V):
             t, blocking = 1.0, np.int64(-1)
             for k in range(m):
                 j = corral[k]
-                move = V[count, k] - p[j]
+                move = V[count, k]
                 room = np.inf
-                if V[count, k] < 0.0:
+                if p[j] + move < 0.0:
                     room = -p[j] / move
-                elif V[count, k] > caps[j]:
+                elif p[j] + move > caps[j]:
                     room = (caps[j] - p[j]) / move
                 if room < t:
                     t, blocking = max(room, 0.0), k
             for k in range(m):
                 j = corral[k]
-                p[j] = min(max(p[j] + t * (V[count, k] - p[j]), 0.0), caps[j])
+                p[j] = min(max(p[j] + t * V[count, k], 0.0), caps[j])
             if blocking < 0:
                 break
-            j = corral[blocking]
-            _settle(K, caps, p, state, load, j, V[count, blocking] > caps[j])
+            _settle(caps, p, state, corral[blocking], V[count, blocking] > 0.0)
             _remove(L, corral, m, blocking)
             m = m - np.int64(1)
-        _scores(K, load, p, corral, m, scores)
-        size, width = 0.0, 0.0
-        for i in range(n):
-            size = max(size, abs(scores[i]))
-        if size <= zero:
-            return True
+        _scores(K, base, p, p0, scores)
+        base[:], p0[:] = scores, p  # so that few rows differ
+        _levels(scores, groups, state, levels)
+        width = 0.0
         for g in range(count):
             width += abs(levels[g])
         noise = max(tol * width, ROUNDING)
@@ -297,8 +267,11 @@ def descend(K, pull, groups, shift, mass, caps, order, p, tol, zero, most, score
             slack = scores[i] - levels[groups[i]]
             gain = 0.0 if state[i] == FREE else (slack if state[i] == UPPER else -slack)
             if gain > best:
-                best, entering = gain, np.int64(i)
+                best, entering = gain, i
         if entering < 0:
             return True
-        m = _enter(K, groups, shift, caps, p, state, load, L, corral, m, entering, r)
+        partner = _partner(scores, groups, state, entering)
+        if partner >= 0:
+            m = _join(K, groups, shift, caps, p, state, L, corral, m, partner, False, r)
+        m = _join(K, groups, shift, caps, p, state, L, corral, m, entering, state[entering] == LOWER, r)
     return False

@@ -9,17 +9,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, dot, is_number
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
-from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.geometry import Simplex, dual_vector
+from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
 from gordan.rows import Rows
+from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
 from gordan.solve.screening import fill_level, idle
+from gordan.solve.sup_norm import SupNormGame
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
 MOST_IN_HAND = 6000
+# Of the rows that coordinate ascent finds, those that a linear program (p = ∞) begins with.
+MOST_IN_PROGRAM = 1000
 # Above so many rows, and with more columns still, sparse rows are first solved by products with them. What that may cost is what
 # their Gram matrix and its factors would: so many multiplications for an entry of the one and for the others.
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
@@ -27,6 +31,10 @@ MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
 SMALL = 1 << 23
 # Epochs of coordinate ascent that guess the support, and in how many parts: the free intercept and caps are adjusted in between.
 EPOCHS, PARTS = 20, 5
+# ‖Aᵀp‖ below this is rounding: 0 is in the hull of the rows (whose norms are at most 1).
+ZERO = 1e-13
+# Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
+MOST_STALLED = 10
 # With more rows than this times d the rows are not visited one by one: few of them matter, and the lowest scores find them.
 TALL = 10
 # Rounds on a random sample of the rows before all of them are looked at.
@@ -41,11 +49,13 @@ SAMPLE_ROUNDS = 50
 def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> Method:
     """Solve the game on a working set of rows, score all rows, add the lowest, drop the idle: exact after few passes.
 
-    Round t: p_t = argmin ½‖Aᵀp‖² over the p∈P that live on the working set (block pivoting and Wolfe's method), w_t = Aᵀp_t, one
-    pass for the scores A w_t; rows whose score is below their group's level come in, rows of weight 0 well above it go.
+    Round t: p_t = argmin ‖Aᵀp‖_p over the p∈P that live on the working set: for p = 2 by block pivoting and Wolfe's method, for
+    2 < p < ∞ by a sequence of such games, for p = ∞ by linear programs in which the columns have a working set, too. Then one
+    pass for the scores A w_t of w_t = ∇½‖·‖_p² at Aᵀp_t (the multipliers of the columns for p = ∞); rows whose score is below
+    their group's level come in, rows of weight 0 well above it go.
 
-    Guarantee: ‖Aᵀp_t‖ never rises, and the bracket min_p pᵀAw_t/‖w_t‖ ≤ γ* ≤ ‖Aᵀp_t‖ closes once no row comes in: after finitely
-    many rounds, each costing a pass and a share.
+    Guarantee: ‖Aᵀp_t‖_p never rises, and the bracket min_p pᵀAw_t/‖w_t‖_q ≤ γ* ≤ ‖Aᵀp_t‖_p closes once no row comes in: after
+    finitely many rounds, each costing a pass and a share.
 
     >>> import gordan
     >>> trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "double_oracle", 50)
@@ -53,19 +63,33 @@ def double_oracle(*, form: str = "published", p: float = 2.0, seed: int = 1) -> 
     ('finished', True)
     """
     choose("form", form, ("published",))
+    p = math.inf if is_number(p) and p == math.inf else check_norm(p)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return DoubleOracle(Game(rows, p_set, p0), seed=seed)
+        return DoubleOracle(Game(rows, p_set, p0, norm=p), seed=seed)
 
-    return Method("double_oracle", "published", 2.0, build, Guarantee("the bracket closes after finitely many rounds"), math.nan)
+    return Method("double_oracle", form, p, build, Guarantee("the bracket closes after finitely many rounds"), math.nan)
 
 
 class State(NamedTuple):
-    """The working set (rows in hand), p over all rows, and the Gram matrix of the rows in hand (None where it is not kept)."""
+    """The working set (rows in hand), p over all rows, and the Gram matrix of the rows in hand (None where it is not kept).
+
+    `square` is the least ‖Aᵀp‖² so far, and `stalled` counts the rounds since it fell last.
+    """
 
     inside: Array
     p: Array
     gram: Array | None
+    square: float = math.inf
+    stalled: int = 0
+
+
+class Answer(NamedTuple):
+    """The equilibrium of the rows in hand, their Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp."""
+
+    found: Equilibrium
+    gram: Array | None = None
+    w: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,20 +116,26 @@ class DoubleOracle:
 
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
-        rows = self.game.rows
-        if rows.in_memory and (rows.n <= TALL * rows.d or self.game.p_set.caps is not None):
+        rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
+        if rows.in_memory and (rows.n <= TALL * rows.d or capped):
             p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
-            if len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
+            if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
-            scores = rows.scores(rows.combine(p)) if self.game.p_set.caps is not None else p
-        elif self.game.p_set.caps is None and rows.n > 2 * self._sample_size:
+            most = MOST_IN_PROGRAM if norm == math.inf else MOST_IN_HAND
+            if norm > 2 and len(inside) > most:
+                light = inside[np.argsort(-p[inside], kind="stable")[most:]]
+                p[light] = 0.0
+                inside = np.setdiff1d(inside, light)
+            scores = rows.scores(rows.combine(p)) if capped else p
+        elif not capped and rows.n > 2 * self._sample_size:
             inside, p = self._from_sample()
             scores = p
         else:
             scores = rows.scores(rows.combine(self.game.p0))
-            p = self.game.p_set.vertex(scores) if self.game.p_set.caps is not None else np.zeros(rows.n)
-            inside = self._lowest(scores - self.groups @ self._levels(scores), max(100, rows.d))
+            p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
+            count = max(100, rows.d if norm < math.inf else 0)
+            inside = self._lowest(scores - self.groups @ self._levels(scores), count)
         return State(self._able(inside, p, scores), p, None)
 
     @property
@@ -119,7 +149,8 @@ class DoubleOracle:
         share = self._sample_size // self.groups.shape[1]
         members = [np.flatnonzero(column) for column in self.groups.T]
         sample = np.sort(np.concatenate([rng.choice(own, min(len(own), share), replace=False) for own in members]))
-        part = DoubleOracle(Game(rows.take(sample), *_part(self.game.p_set, sample)), self.tol, self.seed)
+        game = Game(rows.take(sample), *_part(self.game.p_set, sample), norm=self.game.norm)
+        part = DoubleOracle(game, self.tol, self.seed)
         state = part.start()
         for t in range(1, SAMPLE_ROUNDS + 1):
             state, played = part.round(state, t)
@@ -153,22 +184,21 @@ class DoubleOracle:
     def round(self, state: State, t: int) -> tuple[State, Round]:
         """Round t."""
         rows = self.game.rows
-        answer, gram = self._solve(state)
+        answer = self._solve(state)
         p = state.p.copy()
-        p[state.inside] = answer.p
-        w = rows.combine(p)
+        p[state.inside] = answer.found.p
+        v = rows.combine(p)
+        w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
         scores = rows.scores(w)
-        lowest = self.game.p_set.lowest(scores)
-        square = float(w @ w)
-        after, finished = self._next(state, gram, answer, p, scores, square)
-        if not finished and lowest > 0:
+        lowest, square = self.game.p_set.lowest(scores), dot(v, w)
+        after, finished = self._next(state, answer, p, scores, square)
+        if self.game.norm == 2 and not finished and lowest > 0:
             after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
-        played = Round(1.0, None, p, w, output=Output(w, lowest, None), p_bar=p, finished=finished)
-        return after, played
+        return after, Round(1.0, None, p, v, output=Output(w, lowest, None), finished=finished)
 
     @cached_property
     def norms(self) -> Array:
-        """‖A_i‖ of all rows."""
+        """‖A_i‖₂ of all rows."""
         return np.sqrt(self.game.rows.squares())
 
     def _screened(self, state: State, scores: Array, upper: float, lower: float) -> State:
@@ -178,61 +208,68 @@ class DoubleOracle:
         more = np.flatnonzero(alive)
         if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), MOST_IN_HAND - len(state.inside)):
             return state
-        return State(np.concatenate((state.inside, more)), state.p, self._grown(state.gram, state.inside, more))
+        gram = self._grown(state.gram, state.inside, more)
+        return state._replace(inside=np.concatenate((state.inside, more)), gram=gram)
 
-    def _solve(self, state: State) -> tuple[Equilibrium, Array | None]:
-        """The equilibrium of the rows in hand, given the rows outside that are held at their caps; and the Gram matrix."""
-        rows, inside = self.game.rows, state.inside
+    def _solve(self, state: State) -> Answer:
+        """The equilibrium of the rows in hand, given the rows outside that are held at their caps."""
+        rows, inside, norm = self.game.rows, state.inside, self.game.norm
         taken = rows.take(inside)
         held = state.p.copy()
         held[inside] = 0.0
         mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
-        pull, rest = np.zeros(len(inside)), 0.0
-        if held.any():
-            r = rows.combine(held)
-            pull, rest = taken.scores(r), float(r @ r)
+        r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
         if not guess.any():
             guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], self.norms[inside] ** 2, self.seed)
+        if norm == math.inf:
+            found, w = SupNormGame(taken, self.groups[inside], mass, self.caps[inside], r).solve(guess, self.tol)
+            return Answer(found, w=w)
+        if norm > 2:
+            game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r)
+            return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
+        pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
         rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d)
         A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
         if A is not None:
             m = float(len(inside))
             try:
-                budget = GRAM_ENTRY * m * A.nnz + PIVOTS * m**3 if m <= MOST_IN_HAND else np.inf
-                return Restricted(Products(A, budget), *rest_of_game).solve(guess, self.tol), None
+                budget = GRAM_ENTRY * m * A.nnz + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
+                return Answer(Restricted(Products(A, budget), *rest_of_game).solve(guess, self.tol))
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return Restricted(Gram(gram), *rest_of_game).solve(guess, self.tol), gram
+        return Answer(Restricted(Gram(gram), *rest_of_game).solve(guess, self.tol), gram)
 
-    def _next(
-        self, state: State, gram: Array | None, answer: Equilibrium, p: Array, scores: Array, square: float
-    ) -> tuple[State, bool]:
-        """The working set for the next round; finished if nothing outside breaks the answer."""
-        rows, inside = self.game.rows, state.inside
-        slack = scores - self.groups @ answer.levels
+    def _next(self, state: State, answer: Answer, p: Array, scores: Array, square: float) -> tuple[State, bool]:
+        """The working set for the next round; finished if nothing outside breaks the answer, or gains have ceased."""
+        rows, inside, found, gram = self.game.rows, state.inside, answer.found, answer.gram
+        slack = scores - self.groups @ found.levels
         outside = np.ones(len(p), dtype=bool)
         outside[inside] = False
         noise = self.tol * square + 1e-15 * float(np.max(np.abs(scores)))
         broken = np.flatnonzero(outside & np.where(p > 0, slack > noise, slack < -noise))
-        if not len(broken):
-            return state._replace(p=p, gram=gram), answer.settled
-        count = max(100, int(np.count_nonzero(answer.p)))
+        stalled = state.stalled + 1 if square >= (1 - 1e-12) * state.square else 0
+        state = state._replace(p=p, gram=gram, square=min(square, state.square), stalled=stalled)
+        if not len(broken) or square <= ZERO**2 or stalled > MOST_STALLED:
+            # an answer that is not settled gets one more try from where it ended
+            return state, found.settled or square <= ZERO**2 or stalled > 0
+        count = max(100, int(np.count_nonzero(found.p)))
         if len(broken) > count:
             broken = np.sort(broken[np.argpartition(-np.abs(slack[broken]), count)[:count]])
         # rows that are idle and well clear of the level may come back later, at the price of one more round
-        keep = ((answer.p > 0) & (answer.p < self.caps[inside])) | (np.abs(slack[inside]) <= 0.1 * square)
-        where = np.flatnonzero(keep)
-        if len(where) > max(MANY, 4 * rows.d):
-            nearest = np.argsort(np.abs(slack[inside[where]]) * (answer.p[where] == 0), kind="stable")
-            where = np.sort(where[nearest[: max(MANY, 4 * rows.d)]])
+        free = (found.p > 0) & (found.p < self.caps[inside])
+        distance = np.where(free, -1.0, np.abs(slack[inside]))
+        where = np.flatnonzero(distance <= 0.1 * square)
+        where = where[np.argsort(distance[where], kind="stable")]
+        least = int(np.count_nonzero(free))  # these cannot go: outside a row is at a bound
+        where = where[: max(MANY, 4 * rows.d, least)]
         if self.game.p_set.caps is not None:
             broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
+        where = np.sort(where[: max(MOST_IN_HAND - len(broken), least)])
         if gram is not None:
-            where = where[: max(0, MOST_IN_HAND - len(broken))]
             gram = self._grown(gram[np.ix_(where, where)], inside[where], broken)
-        return State(np.concatenate((inside[where], broken)), p, gram), False
+        return state._replace(inside=np.concatenate((inside[where], broken)), gram=gram), False
 
     def _grown(self, gram: Array, kept: Array, new: Array) -> Array:
         """The Gram matrix with these rows added."""

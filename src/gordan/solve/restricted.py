@@ -26,7 +26,7 @@ SMALLEST_SHIFT = 1e-7
 # Relative accuracy of the scores on a face, while many rows are on the wrong side and at the end.
 ROUGH, FINAL = 1e-3, 1e-11
 # Scores that are all below this mean that w = 0: the hulls meet (rows have norm at most 1).
-ZERO = 1e-11
+ZERO = 1e-15
 
 
 @dataclass(frozen=True)
@@ -173,30 +173,31 @@ class Restricted:
         z = np.clip(z, 0.0, self.caps)
         return self.descend(z, tol) if isinstance(self.rows, Gram) else Equilibrium(z, scores, levels, False)
 
-    def descend(self, p: Array, tol: float) -> Equilibrium:
-        """From p, made feasible, by Wolfe's method, which also leaves p on affinely independent rows."""
+    def descend(self, p: Array, tol: float, gradient: Array | None = None) -> Equilibrium:
+        """From p, made feasible, by Wolfe's method, which also leaves p on affinely independent rows.
+
+        `gradient` are the scores at p where p is feasible and they are known better than K p + pull.
+        """
         from gordan.solve import corral
 
         assert isinstance(self.rows, Gram)
         p = p.copy()
-        for g in range(self.groups.shape[1]):
-            members = np.flatnonzero(self.groups[:, g])
-            p[members] = _filled(p[members], self.caps[members], float(self.mass[g]))
-        square = float(p @ (self.rows.scores(p) + 2 * self.pull)) + self.rest
-        shift = min(1.0, max(SMALLEST_SHIFT, square))
+        if gradient is None:
+            for g in range(self.groups.shape[1]):
+                members = np.flatnonzero(self.groups[:, g])
+                p[members] = filled(p[members], self.caps[members], float(self.mass[g]))
+            gradient = self.rows.scores(p) + self.pull
         scores, levels = np.empty(len(p)), np.zeros(self.groups.shape[1])
-        which = np.argmax(self.groups, axis=1).astype(np.int64)
         settled = corral.descend(  # type: ignore[no-untyped-call]
             self.rows.K,
-            self.pull,
-            which,
-            shift,
+            gradient,
+            np.argmax(self.groups, axis=1).astype(np.int64),
+            1.0,
             self.mass,
             self.caps,
             np.argsort(-p, kind="stable"),
             p,
             tol,
-            ZERO,
             20 * len(p) + 100,
             scores,
             levels,
@@ -224,14 +225,33 @@ class Restricted:
         return z, scores, (scores[F] @ G) / G.sum(axis=0)
 
 
-def _filled(p: Array, caps: Array, mass: float) -> Array:
-    """p scaled to the mass, what exceeds a cap being spread over the others."""
-    if float(caps[p > 0].sum()) < mass or not p.any():
-        return np.asarray(caps * (mass / caps.sum()) if np.isfinite(caps).all() else np.full(len(p), mass / len(p)))
+def cheapest(scores: Array, groups: Array, mass: Array, caps: Array) -> tuple[float, Array]:
+    """The lowest p·scores over 0 ≤ p ≤ caps, Σp = mass_g, and the score up to which such a p fills each group."""
+    lowest, levels = 0.0, np.empty(groups.shape[1])
+    for g in range(groups.shape[1]):
+        s, ceilings = scores[groups[:, g] > 0], caps[groups[:, g] > 0]
+        order = np.argsort(s, kind="stable")
+        filled = np.minimum(np.cumsum(ceilings[order]), mass[g])
+        k = min(int(np.searchsorted(filled, mass[g])), len(s) - 1)
+        levels[g] = s[order[k]]
+        lowest += float(np.diff(filled[: k + 1], prepend=0.0) @ s[order[: k + 1]])
+    return lowest, levels
+
+
+def filled(p: Array, caps: Array, mass: float) -> Array:
+    """p ≥ 0 scaled to the mass below the caps; rows at their caps stay there, and those of weight 0 get what does not fit."""
     p = np.minimum(p, caps)
     for _ in range(100):
-        total = float(p.sum())
-        if abs(total - mass) <= 1e-15 * mass:
+        full = p >= caps
+        left, loose = mass - float(p[full].sum()), float(p[~full].sum())
+        if left < -1e-12 * mass:
+            p *= mass / float(p.sum())
+        elif loose == 0 or abs(left - loose) <= 1e-15 * mass:
             break
-        p = np.minimum(p * (mass / total), caps)
+        else:
+            p = np.where(full, p, np.clip(p * (left / loose), 0.0, caps))
+    missing = mass - float(p.sum())
+    if missing > 1e-12 * mass:
+        room = caps - p if np.isfinite(caps).all() else np.isinf(caps).astype(np.float64)
+        p = np.minimum(p + room * (missing / max(float(room.sum()), missing)), caps)
     return p

@@ -1,0 +1,103 @@
+"""The restricted game in the sup norm: the least ‖Aᵀp + r‖_∞ that the p-player can reach with the rows in hand.
+
+A linear program, in which few columns matter just as few rows do (w is sparse): it is solved for the columns in hand,
+
+    min s   over |Σ_i p_i A_ij + r_j| ≤ s for each column j, 0 ≤ p ≤ caps, Σp = mass_g in each group g,
+
+and columns that break the answer come in until none is left. The multipliers of the columns are w, those of the masses are the
+levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.rows import Rows
+from gordan.solve.restricted import Equilibrium, filled
+
+# Columns to begin with, and those that come in at a time.
+FIRST, MORE = 100, 50
+# HiGHS accepts nothing smaller for the violation of a constraint; the program is scaled so that s is of the order of 1.
+TOLERANCE = 1e-10
+# Error of an entry of Aᵀp, for rows of norm at most 1.
+ROUNDING = 1e-15
+# Programs with more entries go to the interior-point method first, with crossover to a vertex.
+LARGE = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class SupNormGame:
+    """The game on the rows in hand: one indicator column for each group, r what rows outside add; caps may be infinite."""
+
+    rows: Rows
+    groups: Array
+    mass: Array
+    caps: Array
+    r: Array
+
+    def solve(self, p: Array, tol: float) -> tuple[Equilibrium, Array]:
+        """The equilibrium from the guess p, which says where to look for columns; and w, ‖w‖₁ = ‖Aᵀp + r‖_∞."""
+        p = self._feasible(p)
+        v = np.abs(self.rows.combine(p) + self.r)
+        columns = _largest(v, np.arange(self.rows.d), FIRST)
+        while True:
+            size = float(np.max(v))
+            if size <= ROUNDING:
+                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), True), np.zeros(self.rows.d)
+            found = self._program(columns, size)
+            if found is None:
+                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), False), np.zeros(self.rows.d)
+            p, w, levels = found
+            v = np.abs(self.rows.combine(p) + self.r)
+            bound = float(np.max(v[columns]))
+            broken = np.setdiff1d(np.flatnonzero(v > bound * (1 + tol) + ROUNDING), columns)
+            if not len(broken):
+                return Equilibrium(p, self.rows.scores(bound * w), bound * levels, True), bound * w
+            columns = np.concatenate((columns, _largest(v, broken, max(MORE, len(columns) // 2))))
+
+    def _program(self, columns: Array, size: float) -> tuple[Array, Array, Array] | None:
+        """p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`; None where HiGHS fails.
+
+        The variables are p, v = Aᵀp + r and s: with v the matrix A stands in the program once and not twice.
+        """
+        import scipy.sparse as sp
+        from scipy.optimize import linprog
+
+        n, k, groups = self.rows.n, len(columns), len(self.mass)
+        A = self.rows.columns(columns).T / size
+        one = sp.eye_array(k)
+        s = np.ones((k, 1))
+        program = {
+            "c": np.append(np.zeros(n + k), 1.0),
+            "A_ub": sp.hstack([sp.csr_array((2 * k, n)), sp.vstack([one, -one]), np.vstack([-s, -s])], format="csr"),
+            "b_ub": np.zeros(2 * k),
+            "A_eq": sp.block_array([[A, -one, np.zeros((k, 1))], [self.groups.T, np.zeros((groups, k)), None]], format="csr"),
+            "b_eq": np.append(-self.r[columns] / size, self.mass),
+            "bounds": np.column_stack(
+                (np.repeat([0.0, -np.inf], (n, k + 1)), np.concatenate((self.caps, np.full(k + 1, np.inf))))
+            ),
+            "options": {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
+        }
+        for method in ("highs-ds", "highs-ipm") if A.size < LARGE else ("highs-ipm", "highs-ds"):
+            answer = linprog(method=method, **program)
+            if answer.status == 0:
+                w = np.zeros(self.rows.d)
+                w[columns] = -answer.eqlin.marginals[:k]
+                total = float(np.sum(np.abs(w))) or 1.0  # 1 up to rounding, unless s is 0
+                return self._feasible(np.maximum(answer.x[:n], 0.0)), w / total, answer.eqlin.marginals[k:] * (size / total)
+        return None
+
+    def _feasible(self, p: Array) -> Array:
+        p = p.copy()
+        for g in range(len(self.mass)):
+            members = np.flatnonzero(self.groups[:, g])
+            p[members] = filled(p[members], self.caps[members], float(self.mass[g]))
+        return p
+
+
+def _largest(v: Array, among: Array, count: int) -> Array:
+    """Those `count` of the columns `among` where v is largest."""
+    return among if len(among) <= count else among[np.argpartition(-v[among], count - 1)[:count]]
