@@ -20,8 +20,8 @@ from gordan.errors import InputError
 
 # Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
 MOST_EXACT_ROWS = 4096
-# Relative width of an enclosure that is left as it is.
-NARROW = 1e-10
+# Relative width of an enclosure of the margin that is left as it is.
+NARROW = 1e-9
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,12 @@ def lower_bound(
     if nu is None:
         if weights is not None:
             groups = [group[weights[group] > 0] for group in groups]
-        lows = [_lowest(problem, lo, hi, group, w, b, signs, exactly) for group in groups]
+        if any(not len(group) for group in groups):
+            return 0.0
+        lows = [float(np.min(lo[group])) for group in groups]
+        width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
+        if exactly or not width <= NARROW * sum(lows):
+            lows = [_lowest(problem, lo, hi, group, w, b, signs) for group in groups]
     else:
         c = np.ones(problem.X.n) if weights is None else weights
         total = bounds.sum_bounds(c)
@@ -280,14 +285,12 @@ def lower_bound(
     return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
 
 
-def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array, exactly: bool) -> float:
-    """A lower bound on the smallest score in the group, sharpened by exact scores where the enclosure is wide."""
-    if not len(group):
-        return -math.inf
+def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array) -> float:
+    """A lower bound on the smallest score in the group, sharpened by exact scores."""
     ceiling = float(np.min(hi[group]))
     floor = float(np.min(lo[group]))
     close = group[lo[group] < ceiling]
-    if len(close) > MOST_EXACT_ROWS or (not exactly and ceiling - floor <= NARROW * abs(ceiling)):
+    if len(close) > MOST_EXACT_ROWS:
         return floor
     exact = [bounds.round_down(*bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))) for i in close]
     return min([ceiling, *exact]) if len(close) < len(group) else min(exact)

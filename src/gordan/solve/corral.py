@@ -16,6 +16,8 @@ LOWER, FREE, UPPER = 0, 1, 2
 DEPENDENT = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
+# Scores that are all below this mean that w = 0: the hulls meet.
+ZERO = 1e-12
 
 
 @compiled
@@ -258,7 +260,11 @@ def descend(K, base, groups, shift, mass, caps, order, p, tol, most, scores, lev
         _scores(K, base, p, p0, scores)
         base[:], p0[:] = scores, p  # so that few rows differ
         _levels(scores, groups, state, levels)
-        width = 0.0
+        size, width = 0.0, 0.0
+        for i in range(n):
+            size = max(size, abs(scores[i]))
+        if size <= ZERO:
+            return True
         for g in range(count):
             width += abs(levels[g])
         noise = max(tol * width, ROUNDING)

@@ -198,7 +198,7 @@ class Restricted:
             np.argsort(-p, kind="stable"),
             p,
             tol,
-            20 * len(p) + 100,
+            (20 if np.isfinite(self.caps).any() else 2) * len(p) + 20 * self.rank + 100,
             scores,
             levels,
         )
