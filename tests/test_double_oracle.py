@@ -252,12 +252,15 @@ def test_norms_that_are_refused():
 
 
 def test_a_group_with_all_rows_at_bounds():
-    """One row at its cap carries a whole half: no row of it is free, and none need be."""
-    A = np.array([[5.8, 120.0], [6.0, -240.0], [5.2, 170.0], [9.0, -170.0], [7.0, 110.0]])
-    caps = np.array([0.5, 0.5, 0.5, 0.5, 0.4])
-    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
-        sets = {"caps": caps[order], "halves": np.array([0, 0, 1, 1, 1])[order]}
-        closed(A[order], double_oracle(), tol=1e-8, **sets)
+    """One row at its cap carries a half: none of it is free, and the row that should take over comes in together with it."""
+    A = np.array([[1.0], [1.0], [1.0], [-1.0], [-1.5], [-0.5]]) / 1.5
+    groups = np.repeat(np.eye(2), 3, axis=0)
+    mass, caps = np.full(2, 0.5), np.array([0.5, 0.5, 0.5, 0.25, 0.25, 0.5])
+    for start in np.eye(6)[:3, None] + np.eye(6)[3:]:
+        for guess in start:
+            answer = Restricted(Gram(A @ A.T), groups, mass, caps, np.zeros(6), 0.0, 1).descend(guess, 1e-12)
+            assert answer.settled
+            is_optimal(A, np.zeros(1), groups, mass, caps, answer.p)
 
 
 @pytest.mark.parametrize("size", [1e-2, 1e-3, 1e-4])
@@ -307,7 +310,7 @@ def restricted_games(draw):
     if draw(st.booleans()):
         weights = np.array(draw(st.lists(st.integers(1, 3), min_size=m, max_size=m)), dtype=np.float64)
         fewest = min(weights @ groups)
-        caps = weights / fewest * mass[0] * draw(st.sampled_from([1.0, 1.25, 2.0, 5.0]))
+        caps = np.minimum(weights / fewest * mass[0] * draw(st.sampled_from([1.0, 1.25, 2.0, 5.0])), mass[0])
     return A, r, groups, mass, caps
 
 

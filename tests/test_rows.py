@@ -252,6 +252,159 @@ def test_scaled(pair):
     close(made.scores(w), twin.A @ w, np.abs(twin.A) @ np.abs(w))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gram(pair, weighted):
+    made, twin = pair
+    i, j = np.arange(made.n)[::-2][:40], np.arange(made.n)[: min(made.n, 33)]
+    weights = np.random.default_rng(5).random(made.d) if weighted else None
+    spread = np.ones(made.d) if weights is None else weights
+    size = np.abs(twin.A)
+    close(made.gram(i, weights=weights), (twin.A[i] * spread) @ twin.A[i].T, (size[i] * spread) @ size[i].T)
+    before = made.passes
+    close(made.gram(i, j, weights), (twin.A[i] * spread) @ twin.A[j].T, (size[i] * spread) @ size[j].T)
+    assert made.passes - before == pytest.approx((len(i) + len(j)) / made.n)
+
+
+def test_gram_of_many_columns(monkeypatch):
+    """Blocks of columns (dense) and of rows (sparse), the last one shorter."""
+    from gordan.rows import memory
+
+    monkeypatch.setattr(memory, "GRAM_BLOCK", 64)
+    for storage in STORAGES:
+        made, twin = pair_of(matrix(11, 45, np.float32, seed=6), storage, constant=True, scale=0.3)
+        i, weights = np.array([3, 0, 10, 7, 7]), np.linspace(0.5, 2.0, 46)
+        close(made.gram(i), twin.A[i] @ twin.A[i].T)
+        close(made.gram(i, np.arange(11), weights), (twin.A[i] * weights) @ twin.A.T)
+
+
+def test_squares(pair):
+    made, twin = pair
+    close(made.squares(), (twin.A**2).sum(axis=1))
+    assert made.passes == 1
+
+
+def test_columns(pair):
+    made, twin = pair
+    j = np.unique(np.array([made.d - 1, 0, made.d // 2]))[::-1]
+    got = made.columns(j)
+    assert got.dtype == np.float64
+    close(got, twin.A[:, j])
+    assert made.passes == pytest.approx(len(j) / made.d)
+
+
+def test_csr_and_dense(pair):
+    made, twin = pair
+    close(made.dense(), twin.A)
+    if not made.sparse:
+        assert made.csr() is None
+        return
+    got = made.csr()
+    assert got.dtype == np.float64
+    close(got.toarray(), twin.A)
+    before = made.scores(vector(made.d))
+    got.data *= 2.0  # a copy: the rows do not change with it
+    np.testing.assert_array_equal(made.scores(vector(made.d)), before)
+
+
+def test_csr_of_duplicate_entries():
+    X = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    made = rows.of(X)
+    assert made.csr().toarray().tolist() == made.columns(np.array([0, 1])).tolist() == [[2.0, 5.0]]
+
+
+# ---- coordinate ascent ----------------------------------------------------------------------------------------------
+
+
+def ascent(storage, dtype=np.float64, *, caps=False, free=False, constant=False, seed=7):
+    """Rows with the matrix of the dual problem, its offsets, and the options: max Σ(1 - o_i)x_i - ½‖Bᵀx‖², 0 ≤ x ≤ caps."""
+    n, d = 40, 5
+    X = matrix(n, d, dtype, seed)
+    signs = np.where(X[:, 0] + 0.3 * X[:, 1] >= 0, 1, -1)
+    X[:, 0] += (0.3 * signs).astype(dtype)  # separable, so that x is bounded
+    made, twin = pair_of(X, storage, signs, constant=constant, scale=0.5)
+    options = {"squares": made.squares(), "caps": np.linspace(0.5, 3.0, n) if caps else None}
+    B, offsets = np.column_stack([twin.A, np.zeros(n)]), np.zeros(n)
+    if free:
+        sides = np.where(np.arange(n) % 3 == 0, -1, 1).astype(np.int8)
+        options |= {"sides": sides, "column": 0.7, "offset": 0.2}
+        B[:, -1], offsets = 0.7 * sides, 0.2 * sides
+    return made, B, offsets, options
+
+
+VARIANTS = [
+    {},
+    {"caps": True},
+    {"free": True},
+    {"caps": True, "free": True},
+    {"constant": True},
+    {"constant": True, "caps": True},
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "+".join(v) or "plain")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_ascent_rises_to_the_optimum(storage, dtype, variant):
+    made, B, offsets, options = ascent(storage, dtype, **variant)
+    caps = np.full(made.n, np.inf) if options["caps"] is None else options["caps"]
+    x, w = np.zeros(made.n), np.zeros(made.d + 1)
+    heights = [0.0]
+    for epoch in range(20):
+        done = made.ascend(x, w, epochs=1, seed=epoch + 1, **options)
+        assert done.epochs == 1
+        assert (x >= 0).all()
+        assert (x <= caps).all()
+        close(w, B.T @ x, np.abs(B).T @ x)
+        heights.append(float((1 - offsets) @ x - 0.5 * np.sum((B.T @ x) ** 2)))
+        assert heights[-1] >= heights[-2] - 1e-12 * abs(heights[-1])
+    assert heights[-1] > 0
+    for part in range(40):  # a call begins with every row awake
+        done = made.ascend(x, w, epochs=100, seed=part, **options)
+        if done.violation <= 1e-11 and done.epochs < 3:
+            break
+    gradient = B @ w + offsets - 1
+    assert (gradient[x == 0] >= -1e-8).all()
+    assert (gradient[x == caps] <= 1e-8).all()
+    inside = (x > 0) & (x < caps)
+    assert inside.any()
+    assert np.abs(gradient[inside]).max() <= 1e-8
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_ascent_until_separated(storage):
+    made, B, _, options = ascent(storage)
+    x, w = np.zeros(made.n), np.zeros(made.d + 1)
+    done = made.ascend(x, w, epochs=500, until_separated=True, **options)
+    assert done.epochs < 500
+    assert done.lowest > 0
+    close(w, B.T @ x, np.abs(B).T @ x)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_ascent_visits_what_it_is_told_to(storage):
+    made, B, _, options = ascent(storage)
+    x, w = np.zeros(made.n), np.zeros(made.d + 1)
+    visit = np.array([3, 8, 21])
+    before = made.passes
+    made.ascend(x, w, epochs=4, visit=visit, **options)
+    assert set(np.flatnonzero(x)) <= set(visit)
+    assert x.any()
+    assert visit.tolist() == [3, 8, 21]
+    close(w, B.T @ x, np.abs(B).T @ x)
+    assert 0 < made.passes - before <= 4 * len(visit) / made.n + 1e-12
+
+
+def test_ascent_is_repeatable():
+    made, _, _, options = ascent("sparse")
+    ends = []
+    for seed in (1, 1, 2):
+        x, w = np.zeros(made.n), np.zeros(made.d + 1)
+        made.ascend(x, w, epochs=3, seed=seed, **options)
+        ends.append(x)
+    np.testing.assert_array_equal(ends[0], ends[1])
+    assert (ends[0] != ends[2]).any()
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 def test_passes_are_counted(storage):
     made = rows.of(as_stored(matrix(8, 3, np.float64), storage))

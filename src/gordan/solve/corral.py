@@ -1,8 +1,10 @@
 """Wolfe's method on a Gram matrix, compiled: from a feasible p, one row in or out at a time, the norm falling in every step.
 
 The rows with 0 < p_i < cap_i, the *corral*, are kept affinely independent, so their Gram matrix (plus `shift` within each group)
-has a Cholesky factor, which is updated as rows come and go: a step costs the square of the corral. A row that depends on it
-is taken out along the dependence, which leaves Aᵀp as it is: Carathéodory's reduction comes with the method.
+has a Cholesky factor, which is updated as rows come and go: a step costs the square of the corral. For a row that depends on it
+weight is moved along the dependence, which leaves Aᵀp as it is, until one of them is at a bound: Carathéodory's reduction comes
+with the method. Scores are carried along as base + K(p - p0): near the end p hardly differs from p0, and they keep the digits of
+`base`.
 """
 
 from __future__ import annotations
@@ -188,7 +190,7 @@ def _stationary(K, base, p, p0, groups, shift, mass, L, corral, m, V):
 
 @compiled_in_order
 def _levels(scores, groups, state, levels):
-    """The mean score of the free rows of each group; the highest of a row at its cap where none is free."""
+    """The mean score of the free rows of each group; where none is free the highest of a row at its cap, or the lowest of all."""
     free = np.zeros(levels.shape[0])
     levels[:] = 0.0
     for i in range(scores.shape[0]):
@@ -200,6 +202,9 @@ def _levels(scores, groups, state, levels):
     for i in range(scores.shape[0]):
         if state[i] == UPPER and free[groups[i]] == 0.0:
             levels[groups[i]] = max(levels[groups[i]], scores[i])
+    for g in range(levels.shape[0]):
+        if levels[g] == -np.inf:  # no mass at all
+            levels[g] = np.min(scores)
 
 
 @compiled_in_order
