@@ -100,9 +100,21 @@ def test_inseparable_data_never_reaches(capsys):
 def test_other_norms_and_intercepts():
     X, y = datasets.iris()
     result = report.race(X, y, norm=4.0, intercept="penalized", rounds=20)
-    assert [lane.name for lane in result.lanes] == ["smooth_p_norm_perceptron", "accelerated_p_norm_perceptron"]
+    assert [lane.name for lane in result.lanes] == ["double_oracle", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron"]
+    # one margin, three brackets
+    assert max(lane.trace.bracket[0] for lane in result.lanes) <= min(lane.trace.bracket[1] for lane in result.lanes) * (1 + 1e-9)
+    (sup,) = report.race(X, y, norm=np.inf, rounds=50).lanes
+    lower, upper = gordan.maximize_margin(X, y, norm=np.inf, tol=1e-6).margin
+    assert sup.trace.bracket[0] <= upper * (1 + 1e-9)
+    assert sup.trace.bracket[1] >= lower * (1 - 1e-9)
     assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
-    for wrong in ({"names": ["perceptron"]}, {"names": ["nesterov"], "norm": 3.0}, {"norm": np.inf}, {"names": ["nesterov"] * 2}):
+    for wrong in (
+        {"names": ["perceptron"]},
+        {"names": ["nesterov"], "norm": 3.0},
+        {"norm": 1.5},
+        {"names": ["smooth_p_norm_perceptron"], "norm": np.inf},
+        {"names": ["nesterov"] * 2},
+    ):
         with pytest.raises(gordan.InputError):
             report.race(X, y, **wrong)
 

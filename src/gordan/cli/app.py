@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -448,7 +449,9 @@ def race(
     label: Label = None,
     positive: Positive = None,
     intercept: InterceptOption = Intercept.free,
-    norm: Annotated[float, typer.Option(help="Norm of feature space; for other norms than 2 the p-norm methods run.")] = 2.0,
+    norm: Annotated[
+        float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
+    ] = 2.0,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method at most.")] = 2000,
     tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method has arrived.")] = 1e-4,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="Seconds of each method at most.")] = 10.0,
@@ -484,7 +487,7 @@ def race(
     if as_json:
         say_json({**result.to_dict(), "html": None if html is None else str(html), "interrupted": interrupts.pressed})
     else:
-        headline(repr(result.verdict), result.verdict.separable)
+        headline(result.verdict_told, result.verdict.separable)
         race_table(result)
         if html is not None:
             say(f"page written to {html}")
@@ -504,7 +507,7 @@ def play(
     method: Annotated[str, typer.Argument(help="A method by name.", autocompletion=_method_names)] = "smooth_perceptron",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 1000,
     form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
-    norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods.")] = None,
+    norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
     label: Label = None,
     positive: Positive = None,
     intercept: InterceptOption = Intercept.free,
@@ -522,8 +525,8 @@ def play(
 
     _require_folder(save)
     entry = gordan.methods.get(method)
-    if norm is not None and "p_norm" not in method:
-        raise InputError(f"{method} has no --norm; that belongs to the p-norm methods")
+    if norm is not None and "p" not in signature(entry.factory).parameters:
+        raise InputError(f"{method} has no --norm; that belongs to the p-norm methods and to double_oracle")
     options: dict[str, Any] = {name: value for name, value in (("form", form), ("p", norm)) if value is not None}
     chosen = entry(**options)
     with Interrupts() as interrupts, Watch(f"reading {file}", 1e-6) as watch:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan import methods, rows
-from gordan.arrays import Array, positive, whole_number
+from gordan.arrays import Array, is_number, positive, whole_number
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.errors import InputError
 from gordan.geometry import Simplex
@@ -27,8 +28,8 @@ DEFAULT = (
     "nesterov",
     "normalized_gradient_descent",
 )
-# What runs for other norms than 2.
-P_NORM = ("smooth_p_norm_perceptron", "accelerated_p_norm_perceptron")
+# What runs for other norms than 2; of these only the first for the largest norm.
+P_NORM = ("double_oracle", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron")
 # The baselines that know neither caps nor halves.
 WITHOUT_HALVES = ("perceptron", "p_norm_perceptron")
 
@@ -107,6 +108,12 @@ class Race:
         """The best lower and the best upper bound on γ* of all lanes."""
         return max(lane.trace.bracket[0] for lane in self.lanes), min(lane.trace.bracket[1] for lane in self.lanes)
 
+    @property
+    def verdict_told(self) -> str:
+        """The verdict in words; its margin is in the 2-norm, whatever the norm of the race."""
+        apart = self.norm != 2 and self.verdict.separable
+        return f"{self.verdict!r}; that margin is in the 2-norm" if apart else repr(self.verdict)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         gamma = self.bracket[0]
@@ -118,7 +125,7 @@ class Race:
             "intercept": self.intercept,
             "norm": self.norm,
             "tol": self.tol,
-            "verdict": repr(self.verdict),
+            "verdict": self.verdict_told,
             "status": self.verdict.status,
             "bracket": list(self.bracket),
             "methods": [
@@ -209,18 +216,18 @@ def race(
 
 def _default(norm: float, intercept: str) -> tuple[str, ...]:
     if norm != 2:
-        return P_NORM
+        return P_NORM[:1] if math.isinf(norm) else P_NORM
     return DEFAULT if intercept == "free" else (*DEFAULT, "perceptron")
 
 
 def _method(name: str, norm: float, intercept: str) -> Method:
     """The method of that name for this norm, or an InputError that says why it cannot run."""
     entry = methods.get(name)
-    if not (isinstance(norm, (int, float)) and 2 <= norm < math.inf):
-        raise InputError(f"norm is {norm!r}; a race needs a number p with 2 <= p < inf (p = 2 log d is close to inf)")
+    if not (is_number(norm) and norm >= 2):
+        raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf")
     if name in WITHOUT_HALVES and intercept == "free":
         raise InputError(f"{name} has no free intercept; pass --intercept penalized or none, or leave it out")
-    method = entry(p=float(norm)) if "p_norm" in name else entry()
+    method = entry(p=float(norm)) if "p" in signature(entry.factory).parameters else entry()
     if method.norm != norm:
         raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")
     return method
