@@ -7,6 +7,7 @@ with or without fused multiply-add, and with subnormals flushed or not. NumPy on
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -187,6 +188,22 @@ def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
     total = _fsum(values)
     return down(total), up(total)
+
+
+def reaches(values: Array, nu: float, c: Array, parts: int) -> bool:
+    """Whether Σ values ≥ ν Σc / parts. Exactly: at the largest ν that leaves a p the two are equal."""
+    low, high = sum_bounds(values)
+    least, most = sum_bounds(c)
+    if low >= up(up(nu * most) / parts):
+        return True
+    if high < down(down(nu * least) / parts):
+        return False
+    return exact_sum(values) * parts >= Fraction(nu) * exact_sum(c)
+
+
+def exact_sum(values: Array) -> Fraction:
+    """Σ values."""
+    return sum((Fraction(value) for value in values.tolist()), Fraction(0))
 
 
 def _fsum(values: Any) -> float:
