@@ -7,9 +7,9 @@ with or without fused multiply-add, and with subnormals flushed or not. NumPy on
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np

@@ -15,7 +15,7 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array, blas_threads, is_number, positive, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import Products, exact_sum
+from gordan.certificates.bounds import Products, exact_sum, reaches
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, lower_bound, upper_bound
 from gordan.errors import InputError
@@ -418,17 +418,27 @@ class _Run:
         total = self.task.nu * math.fsum(c)
         q = np.minimum(found * total, c)
         for members in p_set.members:
-            needed = total * p_set.mass * (1 + 1e-14)
-            for _ in range(50):
-                missing = needed - math.fsum(q[members])
-                if missing <= 0:
-                    break
-                room = (c - q)[members] * (q[members] > 0) if ((c - q)[members] * (q[members] > 0)).any() else (c - q)[members]
-                if not room.any():
-                    break
-                q[members] = np.minimum(q[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
+            if not reaches(q[members], self.task.nu, c, len(p_set.members)):
+                q[members] = self._filled(q[members], c[members], total * p_set.mass * (1 + 1e-14), members, trace)
         p[self.kept] = q
         return p
+
+    def _filled(self, q: Array, c: Array, needed: float, members: Array | slice, trace: Trace) -> Array:
+        """q ≤ c with what is missing to that mass, by rounding, added: to rows that have weight, or to the next in line."""
+        for _ in range(50):
+            missing = needed - math.fsum(q)
+            if missing <= 0:
+                break
+            room = np.where(q > 0, c - q, 0.0)
+            if not room.any():
+                idle = np.flatnonzero(q < c)
+                if not len(idle):
+                    break
+                rows = Rows(self.problem.storage, self.problem.signs, constant=self.task.intercept == "penalized")
+                room[idle[np.argmin(rows.scores(trace.w_best)[self.kept][members][idle])]] = 1.0
+                room = np.minimum(room, c - q)
+            q = np.minimum(q + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c)
+        return np.asarray(q)
 
     def _certificate(self, w: Array | None, b: float | None, p: Array | None, lower: float, upper: float) -> Certificate:
         problem, task = self.problem, self.task
