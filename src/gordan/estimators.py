@@ -30,7 +30,7 @@ from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 
 # The gap to which a fit is brought at the end, whatever `tol`.
 FINISH = 1e-9
-CHOICES = {"multi_class": ("ovr", "ovo"), "on_inseparable": ("warn", "raise", "ignore")}
+CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 
 
@@ -120,8 +120,9 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Rounds at most, for each binary problem.
     time_limit : float, optional
         Seconds at most, for the whole fit.
-    multi_class : {"ovr", "ovo"}
-        With more than two classes, one plane for each class against the rest, or one for each pair.
+    multi_class : {"ovo", "ovr"}
+        With more than two classes, one plane for each pair of classes, or one for each class against the rest. Pairs are separable
+        far more often than a class and all others together.
     class_weight : dict, "balanced" or None
         Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
     warm_start : bool, default False
@@ -185,7 +186,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-4,
         max_iter: int | None = None,
         time_limit: float | None = None,
-        multi_class: Literal["ovr", "ovo"] = "ovr",
+        multi_class: Literal["ovo", "ovr"] = "ovo",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
