@@ -121,8 +121,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     time_limit : float, optional
         Seconds at most, for the whole fit.
     multi_class : {"ovo", "ovr"}
-        With more than two classes, one plane for each pair of classes, or one for each class against the rest. Pairs are separable
-        far more often than a class and all others together.
+        With more than two classes, one plane for each pair of classes, or one for each class against the rest. Pairs are
+        separable far more often than a class and all others together.
     class_weight : dict, "balanced" or None
         Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
     warm_start : bool, default False
@@ -296,7 +296,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield Binary(f"{labels[1]!r} against {labels[0]!r}", storage, classes[which], which == 1, weights, None)
         elif self.multi_class == "ovr":
             for k, label in enumerate(labels):
-                yield Binary(f"{label!r} against the rest", storage, which == k, which == k, weights, None)
+                own = which == k
+                yield Binary(f"{label!r} against the rest", storage, own, own, weights, None)
         else:
             for i, j in _pairs(len(classes)):
                 rows = np.flatnonzero((which == i) | (which == j))
@@ -500,7 +501,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The class of each row."""
-        return np.asarray(self.classes_[self._chosen(self._distances(X))])
+        chosen = self._chosen(self._distances(X))
+        return np.asarray(self.classes_[chosen])
 
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
