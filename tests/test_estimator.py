@@ -492,3 +492,13 @@ def test_one_row_in_a_class_and_one_column():
     assert (found.coef_[0, 0], found.intercept_[0]) == pytest.approx((1.0, -2.5))
     assert found.margin_ == pytest.approx((1.5, 1.5))
     assert found.support_.tolist() == [1, 2]
+
+
+def test_other_norms():
+    """Lengths of w are measured in the dual norm, distances of points in the norm itself."""
+    y = np.where(Y_IRIS == 0, 1, -1)
+    found = MaxMarginClassifier(norm=3, tol=1e-3).fit(X_IRIS, y)
+    assert np.linalg.norm(found.coef_[0], ord=1.5) == pytest.approx(1)
+    assert (y * (X_IRIS @ found.coef_[0] + found.intercept_[0])).min() >= found.margin_[0]
+    assert found.gap_ <= 1e-3
+    assert found.margin_[1] < MaxMarginClassifier().fit(X_IRIS, y).margin_[0]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn import datasets
 
 import gordan
-from gordan.certificates import standalone
+from gordan.certificates import bounds, standalone
 from gordan.solve.alternative import balance_of_support
 
 CLOSED = ("solved", "margin-below-tol")
@@ -88,3 +91,11 @@ def test_start_from_weights_above_the_caps():
         assert soft.status == "solved"
     with pytest.raises(gordan.InputError, match="start is for 10 rows"):
         gordan.maximize_margin(X, y == 0, start=hard.p[:10])
+
+
+@given(st.lists(st.floats(0, 1e300) | st.floats(0, 1e-300), min_size=1, max_size=30), st.floats(1e-3, 1))
+def test_masses_are_compared_exactly(values, nu):
+    c = np.array(values)
+    exact = sum(map(Fraction, values))
+    assert bounds.exact_sum(c) == exact
+    assert bounds.reaches(c * nu, nu, c, 1) == (sum(map(Fraction, (c * nu).tolist())) >= Fraction(nu) * exact)

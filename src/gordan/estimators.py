@@ -389,7 +389,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         try:
             if isinstance(self.method, str) and self.method in ("auto", "double_oracle"):
-                result = run(self.method, min(tol, FINISH), start)
+                result = run(self.method, min(tol, FINISH) if self.norm == 2 else tol, start)
                 return result, result
             first = run(self.method, tol, start)
             if self.norm != 2 or first.status != "solved" or first.gap <= FINISH:

@@ -202,8 +202,15 @@ def reaches(values: Array, nu: float, c: Array, parts: int) -> bool:
 
 
 def exact_sum(values: Array) -> Fraction:
-    """Σ values."""
-    return sum((Fraction(value) for value in values.tolist()), Fraction(0))
+    """Σ values: `fsum` rounds the exact sum once, so what it leaves is found by asking it again."""
+    rest, total = values.tolist(), Fraction(0)
+    try:
+        while part := math.fsum(rest):
+            total += Fraction(part)
+            rest.append(-part)
+        return total
+    except OverflowError:
+        return sum((Fraction(value) for value in values.tolist()), Fraction(0))
 
 
 def _fsum(values: Any) -> float:
