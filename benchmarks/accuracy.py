@@ -2,8 +2,8 @@
 
     python benchmarks/accuracy.py --out docs/accuracy          # about a minute on two cores
 
-Columns are standardized within each fold; five folds, shuffled with a fixed seed, the same for every model. The last line of a
-data set holds how many of the binary problems are separable on all rows, by pairs and by class against the rest.
+Columns are standardized within each fold; five folds, shuffled with a fixed seed, the same for every model. The last two
+lines count the binary problems that are separable on all rows, by pairs and by class against the rest.
 """
 
 from __future__ import annotations

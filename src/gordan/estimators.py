@@ -157,7 +157,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether a plane separates, proved either way; None where that was not decided, or not asked since nu was given.
     support_ : array
         The rows of positive weight in any of the problems, in order.
-    dual_coef_ : (k, len(support_)) array
+    dual_coef_ : (k, s) array for s support rows
         y_i p_i, of total 1 in absolute value. For norm 2, `dual_coef_ @ X[support_]` is parallel to `coef_`, and its length is
         the margin.
     certificate_ : Certificate
