@@ -115,7 +115,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What finds the plane: "auto", or a method of `gordan.methods`. Once it is within `tol`, the exact finish follows.
     tol : float, default 1e-4
         Relative width of the certified interval above which a ConvergenceWarning is given. Whatever it is, a fit ends with an
-        exact solve on the active rows (norm 2), so `coef_` is good to about 1e-9 unless a limit stopped it.
+        exact solve on the active rows, so `coef_` is good to about 1e-9 unless a limit stopped it.
     max_iter : int, optional
         Rounds at most, for each binary problem.
     time_limit : float, optional
@@ -389,10 +389,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         try:
             if isinstance(self.method, str) and self.method in ("auto", "double_oracle"):
-                result = run(self.method, min(tol, FINISH) if self.norm == 2 else tol, start)
+                result = run(self.method, min(tol, FINISH), start)
                 return result, result
             first = run(self.method, tol, start)
-            if self.norm != 2 or first.status != "solved" or first.gap <= FINISH:
+            if first.status != "solved" or first.gap <= FINISH:
                 return first, first
             finished = run("auto", min(tol, FINISH), first)
             return first, finished if finished.gap < first.gap else first

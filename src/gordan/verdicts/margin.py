@@ -471,8 +471,6 @@ def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
     """The method asked for, for this norm."""
     if random_state is not None and not (is_number(random_state) and int(random_state) == random_state):
         raise InputError(f"random_state is {random_state!r}; pass a whole number, or None")
-    if isinstance(method, str) and method == "auto" and 2 < norm < math.inf:
-        method = "smooth_p_norm_perceptron"  # the double oracle plays for the 2-norm
     if isinstance(method, str) and method in ("auto", "double_oracle"):
         return double_oracle(p=norm, seed=1 if random_state is None else int(random_state))
     if isinstance(method, str):
