@@ -27,6 +27,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/accuracy.py
 
 bench-quick: $(VENV)/.bench
 	$(BIN)/python benchmarks/compare.py all --quick --data "$(DATA)" --out docs/_build/bench-quick

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,29 @@ def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
     total = _fsum(values)
     return down(total), up(total)
+
+
+def reaches(values: Array, nu: float, c: Array, parts: int) -> bool:
+    """Whether Σ values ≥ ν Σc / parts. Exactly: at the largest ν that leaves a p the two are equal."""
+    low, high = sum_bounds(values)
+    least, most = sum_bounds(c)
+    if low >= up(up(nu * most) / parts):
+        return True
+    if high < down(down(nu * least) / parts):
+        return False
+    return exact_sum(values) * parts >= Fraction(nu) * exact_sum(c)
+
+
+def exact_sum(values: Array) -> Fraction:
+    """Σ values: `fsum` rounds the exact sum once, so what it leaves is found by asking it again."""
+    rest, total = values.tolist(), Fraction(0)
+    try:
+        while part := math.fsum(rest):
+            total += Fraction(part)
+            rest.append(-part)
+        return total
+    except OverflowError:
+        return sum((Fraction(value) for value in values.tolist()), Fraction(0))
 
 
 def _fsum(values: Any) -> float:

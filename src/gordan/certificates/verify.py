@@ -197,8 +197,7 @@ def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Pr
         return "a sample weight is negative or not finite"
     if c.nu is not None:
         groups = [c_] if c.intercept != "free" else [c_[signs > 0], c_[signs < 0]]
-        needed = c.nu * bounds.sum_bounds(c_)[1] / len(groups)
-        if not 0 < c.nu <= 1 or any(bounds.sum_bounds(group)[1] < needed for group in groups):
+        if not (0 < c.nu <= 1 and all(bounds.reaches(group, c.nu, c_, len(groups)) for group in groups)):
             return f"nu is {c.nu}, which leaves no p"
     if c.lower is not None and c.lower > 0:
         if c.w is None:
@@ -330,8 +329,7 @@ def upper_bound(
         return math.inf
     if nu is not None:
         c = np.ones(problem.X.n) if weights is None else weights
-        needed = bounds.up(nu * bounds.sum_bounds(c)[1] / len(groups))
-        if (p > c).any() or any(bounds.sum_bounds(p[group])[0] < needed for group in groups):
+        if (p > c).any() or not all(bounds.reaches(p[group], nu, c, len(groups)) for group in groups):
             return math.inf
     centre, radius = np.zeros(problem.X.d + 1), np.zeros(problem.X.d + 1)
     for group in groups:

@@ -26,7 +26,9 @@ MOST_EXACT_INTEGER = 2**53
 
 def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense | Sparse | Device:
     """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise; a torch tensor or an array on a
-    GPU stays where it is, unless `device` says where to."""
+    GPU stays where it is, unless `device` says where to. A storage in memory is taken as it is."""
+    if isinstance(X, (Dense, Sparse)) and device in (None, "cpu"):
+        return X
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_elsewhere(X):

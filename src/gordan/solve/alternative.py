@@ -53,7 +53,9 @@ def alternative(M: list[list[Any]]) -> Separator | Balance:
 
 
 def balance_of_support(M: list[list[int]]) -> Balance | None:
-    """The balance of all these integer rows, if there is just one up to scale and it is positive.
+    """The balance of these integer rows, if there is just one up to scale and it has no negative weight.
+
+    Rows of weight 0 are left out of it: floats find them where an entry of p vanishes only in exact arithmetic.
 
     Independent columns are chosen modulo a prime; one linear system for the weights of all rows but the last (p-adic lifting, so
     hundreds of rows take a second) is then all there is to solve. Whoever uses the answer checks it.
@@ -64,15 +66,16 @@ def balance_of_support(M: list[list[int]]) -> Balance | None:
     first, last = fmpz_mat(M[:-1]), M[-1]
     columns = exact.pivots(first)
     if len(columns) != count - 1:
-        return None
+        # the others are dependent already: if they balance, then without the last
+        return balance_of_support(M[:-1]) if len(columns) == count - 2 else None
     square = fmpz_mat([[M[i][j] for i in range(count - 1)] for j in columns])
     system: Any = fmpq_mat(square)
     solved = system.solve(fmpq_mat(fmpz_mat([[-last[j]] for j in columns])), algorithm="dixon")
     weights = [solved[i, 0] for i in range(count - 1)]
-    if not all(weight > 0 for weight in weights):
+    if not all(weight >= 0 for weight in weights):
         return None
-    answer = Balance(coprime({**dict(enumerate(weights)), count - 1: fmpq(1)}))
-    whole = fmpz_mat([[answer.weights[i] for i in range(count)]]) * fmpz_mat(M)
+    answer = Balance(coprime({**{i: weight for i, weight in enumerate(weights) if weight > 0}, count - 1: fmpq(1)}))
+    whole = fmpz_mat([[answer.weights.get(i, 0) for i in range(count)]]) * fmpz_mat(M)
     return answer if not any(whole[0, j] for j in range(whole.ncols())) else None
 
 

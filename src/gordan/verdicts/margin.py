@@ -15,7 +15,7 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array, blas_threads, is_number, positive, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import Products
+from gordan.certificates.bounds import Products, exact_sum, reaches
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, lower_bound, upper_bound
 from gordan.errors import InputError
@@ -37,6 +37,8 @@ DOUBT = 4
 SHARE = 0.9
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
+# The largest nu is a quotient: one that is above it by so little, relatively, is taken for it.
+NU_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,11 @@ class MarginResult:
             return 0.0
         return 1.0 if math.isinf(upper) else (upper - lower) / upper
 
+    @property
+    def claim(self) -> Certificate:
+        """The certificate without the hash of the data: at no cost, and without holding on to X."""
+        return self._certificate
+
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate, bound to the data by its hash (computed on first access)."""
@@ -111,7 +118,7 @@ def maximize_margin(
     class_weight: Mapping[Any, float] | str | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    start: MarginResult | None = None,
+    start: MarginResult | Array | None = None,
     random_state: Any = None,
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
@@ -143,7 +150,7 @@ def maximize_margin(
     max_iter, time_limit
         rounds and seconds at most.
     start
-        an earlier result to start from.
+        an earlier result to start from, or its p.
     random_state
         seed of the order in which rows are visited (an integer, or None).
     threads
@@ -167,7 +174,7 @@ def maximize_margin(
     started = time.perf_counter()
     problem = Problem.of(X, y)
     weights = _weights(problem, sample_weight, class_weight)
-    _check_nu(nu, problem, weights, intercept)
+    nu = _feasible(nu, problem, weights, intercept)
     run = _Run(
         problem=problem,
         task=Task(norm, nu, intercept, weights),
@@ -214,13 +221,14 @@ class _Run:
     tol: float
     max_iter: int | None
     deadline: float
-    start: MarginResult | None
+    start: MarginResult | Array | None
     threads: int | None
     callback: Callable[[Moment], object] | None
     started: float
     witness: Witness | None = None
     proof: Certificate | None = None
     separated: bool = False
+    separator: tuple[Array, float] | None = None
 
     def result(self) -> MarginResult:
         """Play, and prove what was found."""
@@ -258,14 +266,21 @@ class _Run:
         return self._proved(trace, signs, p_set, passes)
 
     def _start(self, p_set: Simplex) -> Array | None:
-        """p of the earlier result, a little of it spread over all rows: a start must be positive."""
-        if self.start is None or self.start.p is None:
+        """p of the earlier result, mixed with the centre: a start must be positive, and under the caps of this problem."""
+        found = self.start.p if isinstance(self.start, MarginResult) else self.start
+        if found is None:
             return None
-        p = self.start.p
-        if len(p) != self.problem.X.n:
-            raise InputError(f"start is a result for {len(p)} rows, but X has {self.problem.X.n}")
-        mixed = 0.99 * p[self.kept] + 0.01 * p_set.centre
-        return mixed if p_set.caps is None else np.minimum(mixed, p_set.caps)
+        if np.shape(found) != (self.problem.X.n,):
+            raise InputError(f"start is for {len(found)} rows, but X has {self.problem.X.n}")
+        p = np.maximum(vector(found, "start", self.problem.X.n)[self.kept], 0.0)
+        for members in p_set.members:
+            total = float(p[members].sum())
+            p[members] = p[members] * (p_set.mass / total) if 0 < total < math.inf else p_set.centre[members]
+        share, towards = 0.99, p - p_set.centre
+        if p_set.caps is not None:
+            up = towards > 0
+            share = min(share, float(np.min((p_set.caps - p_set.centre)[up] / towards[up], initial=share)))
+        return np.asarray(p_set.centre + max(0.0, share) * towards)
 
     def _look(self, moment: Moment) -> bool:
         """At a recorded round: whether to stop."""
@@ -287,6 +302,8 @@ class _Run:
         self.separated = True
         trial = Trial(self._kept_problem(), self.task.intercept, self.started)
         trial.decide(self.deadline)
+        if trial.proof is not None and trial.proof.kind == "separator":
+            self.separator = np.array(trial.proof.w), float(trial.proof.b or 0.0)
         if trial.proof is None or trial.proof.kind != "witness":
             return False
         rows = tuple(int(self.kept[i]) for i in trial.proof.rows)
@@ -320,6 +337,9 @@ class _Run:
         if self.witness is None:
             w, b = self._plane(trace.w_best, signs, p_set)
             lower = 0.0 if w is None else task.lower(problem, w, b or 0.0)
+            if lower <= 0 and self.separator is not None:  # a margin too small to be played for, but a margin
+                w, b = self._unit(*self.separator)
+                lower = task.lower(problem, w, b)
             p = self._weights_behind(trace, p_set)
             upper = task.upper(problem, p)
             self.proof = self._certificate(w, b, p, lower, upper)
@@ -380,6 +400,12 @@ class _Run:
             ends.append(float(scores[order[min(reached, len(order) - 1)]]))
         return v, -(ends[0] / 2 + ends[1] / 2)
 
+    def _unit(self, w: Array, b: float) -> tuple[Array, float]:
+        """w and b with ‖w‖_q = 1, or ‖(w, b)‖_q where the intercept is penalized."""
+        vector = np.append(w, b) if self.task.intercept == "penalized" else w
+        length = norm_of(vector, dual_exponent(self.task.norm))
+        return w / length, b / length
+
     def _weights_behind(self, trace: Trace, p_set: Simplex) -> Array:
         """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of νΣc, else of any size."""
         found = p_set.centre if trace.p_best is None else trace.p_best
@@ -392,17 +418,27 @@ class _Run:
         total = self.task.nu * math.fsum(c)
         q = np.minimum(found * total, c)
         for members in p_set.members:
-            needed = total * p_set.mass * (1 + 1e-14)
-            for _ in range(50):
-                missing = needed - math.fsum(q[members])
-                if missing <= 0:
-                    break
-                room = (c - q)[members] * (q[members] > 0) if ((c - q)[members] * (q[members] > 0)).any() else (c - q)[members]
-                if not room.any():
-                    break
-                q[members] = np.minimum(q[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
+            if not reaches(q[members], self.task.nu, c, len(p_set.members)):
+                q[members] = self._filled(q[members], c[members], total * p_set.mass * (1 + 1e-14), members, trace)
         p[self.kept] = q
         return p
+
+    def _filled(self, q: Array, c: Array, needed: float, members: Array | slice, trace: Trace) -> Array:
+        """q ≤ c with what is missing to that mass, by rounding, added: to rows that have weight, or to the next in line."""
+        for _ in range(50):
+            missing = needed - math.fsum(q)
+            if missing <= 0:
+                break
+            room = np.where(q > 0, c - q, 0.0)
+            if not room.any():
+                idle = np.flatnonzero(q < c)
+                if not len(idle):
+                    break
+                rows = Rows(self.problem.storage, self.problem.signs, constant=self.task.intercept == "penalized")
+                room[idle[np.argmin(rows.scores(trace.w_best)[self.kept][members][idle])]] = 1.0
+                room = np.minimum(room, c - q)
+            q = np.minimum(q + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c)
+        return np.asarray(q)
 
     def _certificate(self, w: Array | None, b: float | None, p: Array | None, lower: float, upper: float) -> Certificate:
         problem, task = self.problem, self.task
@@ -490,16 +526,23 @@ def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array |
     return c
 
 
-def _check_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> None:
-    """Refuse a nu that leaves no p, with the range that does."""
+def _feasible(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> float | None:
+    """nu, refused if it leaves no p. Where it is the largest one up to rounding, the largest float that does leave one."""
     if nu is None:
-        return
+        return None
     c = np.ones(problem.X.n) if weights is None else weights
     sides = [math.fsum(c[problem.signs == side]) for side in (1, -1)]
     most = 2 * min(sides) / sum(sides) if intercept == "free" else 1.0
-    if not (is_number(nu) and 0 < nu <= most):
+    if not (is_number(nu) and 0 < nu <= most * (1 + NU_ROUNDING)):
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
         raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
+    if nu < most * (1 - NU_ROUNDING) or intercept != "free":
+        return min(float(nu), 1.0)
+    exact = 2 * min(exact_sum(c[problem.signs == side]) for side in (1, -1)) / exact_sum(c)
+    largest = float(exact)
+    if largest > exact:
+        largest = math.nextafter(largest, 0.0)
+    return min(float(nu), largest)
 
 
 def _caps(weights: Array | None, n: int, nu: float) -> Array:

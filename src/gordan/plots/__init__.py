@@ -1,0 +1,10 @@
+"""Pictures of a fit, in scikit-learn's manner: `from_estimator(...)` computes and draws, `plot(ax=None)` draws again.
+
+matplotlib is imported when something is drawn.
+"""
+
+from gordan.plots.boundary import BoundaryDisplay
+from gordan.plots.convergence import ConvergenceDisplay
+from gordan.plots.margins import MarginDisplay
+
+__all__ = ["BoundaryDisplay", "ConvergenceDisplay", "MarginDisplay"]

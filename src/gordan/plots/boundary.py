@@ -1,0 +1,179 @@
+"""The plane between two hulls, for two features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
+
+# Directions in which a reduced hull is asked for its extreme point.
+DIRECTIONS = 720
+
+
+@dataclass
+class BoundaryDisplay:
+    """Two features: the points, the hulls of the classes, the boundary, and (two classes) the closest points of the hulls.
+
+    Where the margin is soft the hulls are the reduced ones, {Σ p_i x_i : p_i ≤ 2c_i/(νΣc), Σp = 1} over each class: the plane is
+    the one halfway across the gap between *them*, up to the choice of b. `hulls` are polygons, one for each class; `closest` the
+    two points or None; `planes` the (w, b) that are drawn.
+    """
+
+    X: Array
+    y: Array
+    classes: list[Any]
+    grid: tuple[Array, Array, Array]
+    hulls: list[Array]
+    planes: list[tuple[Array, float]]
+    closest: tuple[Array, Array] | None
+    support: Array
+    soft: bool
+    names: tuple[str, str] = ("x₀", "x₁")
+    limits: tuple[float, float, float, float] = field(default=(0.0, 1.0, 0.0, 1.0))
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, resolution: int = 300, ax: Any = None
+    ) -> BoundaryDisplay:
+        """A classifier fitted to X, y with two columns. `sample_weight` as in the fit, if there was one (for reduced hulls)."""
+        fitted(estimator)
+        names = getattr(X, "columns", None)
+        names = ("x₀", "x₁") if names is None else tuple(str(name) for name in names)
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != 2 or len(estimator.coef_[0]) != 2:
+            raise InputError(
+                f"a boundary is drawn for two features; X has shape {X.shape}, the classifier {len(estimator.coef_[0])}"
+            )
+        y = np.asarray(y)
+        binary = len(estimator.classes_) == 2
+        nu = estimator.nu_ if binary and hasattr(estimator, "nu_") else None
+        c = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        hulls = []
+        for label in estimator.classes_:
+            own = (y == label) & (c > 0)
+            caps = None if nu is None else c[own] * (2 if estimator.intercept == "free" else 1) / (nu * c.sum())
+            hulls.append(_hull(X[own], caps))
+        closest, support = None, np.zeros(len(X), bool)
+        if binary:
+            found = side(estimator, X, y, 0)
+            support[found.own[found.weights > 0]] = True
+            share = found.share
+            if share is not None and estimator.intercept == "free":
+                ends = [(share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1)]
+                closest = ends[0], ends[1]
+        planes = [(w, float(b)) for w, b in zip(estimator.coef_, estimator.intercept_, strict=True) if binary and w.any()]
+        limits = _limits(X)
+        across, up = np.linspace(limits[0], limits[1], resolution), np.linspace(limits[2], limits[3], resolution)
+        points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+        predicted = estimator._chosen(points @ estimator.coef_.T + estimator.intercept_).reshape(resolution, resolution)
+        display = cls(
+            X,
+            y,
+            estimator.classes_.tolist(),
+            (across, up, predicted),
+            hulls,
+            planes,
+            closest,
+            support,
+            nu is not None,
+            (names[0], names[1]),
+            limits,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> BoundaryDisplay:
+        """Draw on these axes, or on new ones."""
+        self.ax_ = ax = axes(ax, "BoundaryDisplay.plot")
+        self.figure_ = ax.figure
+        left, right, bottom, top = self.limits
+        from matplotlib.colors import ListedColormap
+
+        colours = [COLOURS[k % len(COLOURS)] for k in range(len(self.classes))]
+        ax.imshow(
+            self.grid[2],
+            extent=self.limits,
+            origin="lower",
+            cmap=ListedColormap(colours),
+            vmin=-0.5,
+            vmax=len(colours) - 0.5,
+            alpha=0.1,
+            interpolation="nearest",
+            aspect="auto",
+        )
+        for k, (label, colour) in enumerate(zip(self.classes, colours, strict=True)):
+            hull = self.hulls[k]
+            if len(hull) > 1:
+                ax.fill(*hull.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=0)
+                ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
+            own = self.y == label
+            ax.scatter(*self.X[own].T, s=16, color=colour, linewidths=0, label=str(label), zorder=3)
+        if self.support.any():
+            marked = f"support rows ({np.count_nonzero(self.support)})"
+            ax.scatter(*self.X[self.support].T, s=48, facecolors="none", edgecolors=INK, linewidths=0.8, label=marked, zorder=3)
+        for w, b in self.planes:
+            _line(ax, w, b, color=INK, linewidth=1.6)
+            for point in self.closest or ():
+                _line(ax, w, -float(w @ point), color=INK, linewidth=0.8, linestyle=":")
+        if self.closest is not None:
+            apart = float(np.linalg.norm(self.closest[1] - self.closest[0]))
+            hulls = "reduced hulls" if self.soft else "hulls"
+            ax.plot(
+                *np.array(self.closest).T,
+                color=INK,
+                linestyle="--",
+                linewidth=1,
+                marker="D",
+                markersize=6,
+                markerfacecolor="white",
+                zorder=4,
+                label=f"closest points of the {hulls}, {apart:.3g} apart",
+            )
+        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
+        # one unit the same length both ways, so that distances are distances; unless the picture would be a strip
+        if 0.25 <= (top - bottom) / (right - left) <= 4:
+            ax.set_aspect("equal")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize="small")
+        return self
+
+
+def _limits(X: Array) -> tuple[float, float, float, float]:
+    low, high = X.min(axis=0), X.max(axis=0)
+    room = 0.08 * np.where(high > low, high - low, 1.0)
+    (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
+    return left, right, bottom, top
+
+
+def _line(ax: Any, w: Array, b: float, **style: Any) -> None:
+    """The line x·w + b = 0, across the whole picture."""
+    foot = -b * w / float(w @ w)
+    ax.axline(foot, foot + np.array([-w[1], w[0]]) / float(np.hypot(*w)), **style)
+
+
+def _hull(X: Array, caps: Array | None) -> Array:
+    """The corners, in order, of the hull of X, or of {Σ p_i x_i : p ≤ caps, Σp = 1}."""
+    if caps is not None:
+        turns = np.linspace(0, 2 * np.pi, DIRECTIONS, endpoint=False)
+        order = np.argsort(-(np.column_stack((np.cos(turns), np.sin(turns))) @ X.T), axis=1, kind="stable")
+        held = np.minimum(np.cumsum(caps[order], axis=1), 1.0)
+        p = np.diff(held, axis=1, prepend=0.0)
+        X = np.einsum("kn,knd->kd", p / p.sum(axis=1, keepdims=True), X[order])
+    points = np.unique(X, axis=0)
+    return points if len(points) < 3 else np.concatenate((_chain(points)[:-1], _chain(points[::-1])[:-1]))
+
+
+def _chain(points: Array) -> Array:
+    """The lower half of the hull of points in order of x, from the first to the last (Andrew's monotone chain)."""
+    chain: list[Array] = []
+    for point in points:
+        while len(chain) > 1:
+            (ax, ay), (bx, by) = chain[-1] - chain[-2], point - chain[-2]
+            if ax * by - ay * bx > 0:
+                break
+            chain.pop()
+        chain.append(point)
+    return np.array(chain)

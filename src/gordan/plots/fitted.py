@@ -1,0 +1,92 @@
+"""What the displays read off a fitted classifier and its data, and the axes they draw on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError, MissingExtra
+
+# Colours that are told apart by colour-blind eyes and in grey (after Paul Tol's "bright").
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+INK = "#333333"
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One binary problem of a fitted classifier, on data.
+
+    `own` are the rows of X it is about, `signs` ±1 for them, `scores` their x·w + b, `weights` their share p of the fit (zeros
+    where the data is not that of the fit), `labels` how the two sides are called.
+    """
+
+    own: Array
+    signs: Array
+    scores: Array
+    weights: Array
+    labels: tuple[str, str]
+
+    @property
+    def share(self) -> Array | None:
+        """p normalized over each side, so that p·x are the closest points of the (reduced) hulls; None where it is not known."""
+        share = self.weights.copy()
+        for sign in (1, -1):
+            total = float(share[self.signs == sign].sum())
+            if total <= 0:
+                return None
+            share[self.signs == sign] /= total
+        return share
+
+
+def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
+    """The binary problem of that number."""
+    fitted(estimator)
+    y = np.asarray(y)
+    names = [str(label) for label in estimator.classes_.tolist()]
+    count = len(estimator.coef_)
+    if not 0 <= problem < count:
+        raise InputError(f"problem is {problem}; the classifier has the binary problems 0 to {count - 1}")
+    if y.shape != (np.shape(X)[0],):
+        raise InputError(f"X has {np.shape(X)[0]} rows, y has shape {y.shape}; pass one label for each row")
+    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+    if len(names) == 2 or estimator._kind == "one-vs-one":
+        i, j = pairs[problem]
+        own = np.flatnonzero((y == estimator.classes_[i]) | (y == estimator.classes_[j]))
+        signs = np.where(y[own] == estimator.classes_[j], 1, -1)
+        labels = (names[i], names[j])
+    else:
+        own = np.arange(len(y))
+        signs = np.where(y == estimator.classes_[problem], 1, -1)
+        labels = ("the rest", names[problem])
+    if not ((signs == 1).any() and (signs == -1).any()):
+        raise InputError(f"y has no rows of {labels[int((signs == -1).any())]!r}; pass data with both sides of the problem")
+    weights = np.zeros(len(y))
+    if getattr(estimator, "shape_fit_", (None,))[0] == len(y):
+        weights[estimator.support_] = np.abs(estimator.dual_coef_[problem])
+    scores = _distances(estimator, X, problem)[own]
+    return Side(own, signs, scores, weights[own], labels)
+
+
+def fitted(estimator: Any) -> None:
+    """Refuse what is not a fitted `MaxMarginClassifier`."""
+    if not hasattr(estimator, "coef_") or not hasattr(estimator, "margin_"):
+        raise InputError(f"{estimator!r:.80} is not a fitted MaxMarginClassifier; call fit first")
+
+
+def _distances(estimator: Any, X: Any, problem: int) -> Array:
+    values = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
+    return np.asarray(np.asarray(values @ estimator.coef_[problem]).ravel() + estimator.intercept_[problem])
+
+
+def axes(ax: Any, purpose: str) -> Any:
+    """These axes, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot", purpose) from None
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,506 @@
+"""`MaxMarginClassifier`: scikit-learn's contract, what weights and labels mean, what is claimed, and what is said on failure."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas
+import polars
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gordan
+from gordan.estimators import InseparableWarning, MaxMarginClassifier
+
+quiet = {"on_inseparable": "ignore"}
+X_IRIS, Y_IRIS = datasets.load_iris(return_X_y=True)
+X_WINE, Y_WINE = datasets.load_wine(return_X_y=True)
+
+
+@pytest.mark.filterwarnings("ignore::gordan.estimators.InseparableWarning")
+@parametrize_with_checks([MaxMarginClassifier(), MaxMarginClassifier(multi_class="ovr")])
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_scikit_learn_is_imported_only_when_asked_for():
+    code = (
+        "import sys, gordan; gordan.separate([[0.0], [1.0]], [0, 1]); gordan.maximize_margin([[0.0], [1.0]], [0, 1]); "
+        "assert 'MaxMarginClassifier' in dir(gordan) and 'sklearn' not in sys.modules; "
+        "gordan.MaxMarginClassifier; assert 'sklearn' in sys.modules and 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = gordan.Nothing
+
+
+# ---- the answer ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"tol": 0.5}, {"tol": 1e-8}, {"method": "smooth_perceptron", "tol": 1e-2}], ids=str)
+def test_coef_is_exact_whatever_tol(options):
+    """Against the tightest fit, against what p proves, and against LIBSVM."""
+    y = Y_IRIS == 0
+    found = MaxMarginClassifier(**options).fit(X_IRIS, y)
+    exact = MaxMarginClassifier(tol=1e-12).fit(X_IRIS, y)
+    np.testing.assert_allclose(found.coef_, exact.coef_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_, exact.intercept_, rtol=0, atol=1e-9)
+    # γ(w) from the raw data, and what p says it can be at most
+    distances = np.where(y, 1, -1) * (X_IRIS @ found.coef_[0] + found.intercept_[0]) / np.linalg.norm(found.coef_[0])
+    most = np.linalg.norm(found.dual_coef_[0] @ X_IRIS[found.support_])
+    assert distances.min() == pytest.approx(most, rel=1e-9)
+    assert abs(found.dual_coef_[0][found.dual_coef_[0] > 0].sum() - 0.5) < 1e-12
+    other = SVC(kernel="linear", C=1e9, tol=1e-9).fit(X_IRIS, y)
+    np.testing.assert_allclose(found.coef_[0], other.coef_[0] / np.linalg.norm(other.coef_[0]), atol=1e-6)
+    assert found.margin_[0] <= distances.min() * (1 + 1e-15)
+    assert found.margin_[0] <= found.margin_[1]
+    assert found.gap_ < 1e-9
+    assert found.separable_ is True
+    assert found.nu_ is None
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.1, 0.3, 0.6])
+def test_soft_margins_are_those_of_nu_svm(nu):
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    found = MaxMarginClassifier(nu=nu).fit(X, y)
+    other = NuSVC(kernel="linear", nu=nu, tol=1e-9).fit(X, y)
+    size = np.linalg.norm(other.coef_)
+    np.testing.assert_allclose(found.coef_, other.coef_ / size, atol=2e-6)
+    np.testing.assert_allclose(found.intercept_, other.intercept_ / size, atol=1e-5)
+    assert set(found.support_) <= set(other.support_)
+    # ν is at least the share of rows beyond their margin and at most that of support rows
+    assert len(found.support_) >= nu * len(X) - 1e-9
+    assert gordan.verify(found.certificate_, X, y)
+
+
+def test_hard_planes_against_libsvm_on_all_pairs():
+    X = StandardScaler().fit_transform(X_WINE)
+    found = MaxMarginClassifier().fit(X, Y_WINE)
+    other = SVC(kernel="linear", C=1e9, tol=1e-9, decision_function_shape="ovo").fit(X, Y_WINE)
+    lengths = np.linalg.norm(other.coef_, axis=1)
+    np.testing.assert_allclose(
+        found.coef_, -other.coef_ / lengths[:, None], atol=1e-5
+    )  # LIBSVM: the first of the pair is positive
+    np.testing.assert_array_equal(found.predict(X), other.predict(X))
+    assert found.separable_ == [True, True, True]
+    assert found.margin_.shape == (3, 2)
+    np.testing.assert_allclose(found.margin_[:, 0], 1 / lengths, rtol=1e-5)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_certificates_are_about_the_binary_problems(multi_class):
+    found = MaxMarginClassifier(multi_class=multi_class, **quiet).fit(X_IRIS, Y_IRIS)
+    assert len(found.certificate_) == len(found.trace_) == len(found.separable_) == len(found.coef_) == 3
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    for k, certificate in enumerate(found.certificate_):
+        own = np.isin(Y_IRIS, pairs[k]) if multi_class == "ovo" else np.full(150, True)
+        y = Y_IRIS[own] if multi_class == "ovo" else k == Y_IRIS
+        assert gordan.verify(certificate, X_IRIS[own], y)
+        assert (certificate.lower, certificate.upper) == tuple(found.margin_[k])
+        assert certificate.nu == found.nu_[k]
+        # a witness names rows of X: they cancel, in whole numbers
+        witness = found.witness_[k]
+        assert (witness is not None) == (found.separable_[k] is False)
+        if witness is not None:
+            rows = list(witness.rows)
+            signs = np.where((Y_IRIS[rows] == pairs[k][1]) if multi_class == "ovo" else (Y_IRIS[rows] == k), 1, -1)
+            A = np.column_stack((X_IRIS[rows], np.ones(len(rows)))) * signs[:, None]
+            weights = np.array([float(weight) for weight in witness.weights])
+            assert np.abs(weights @ A).max() <= 1e-12 * weights.sum() * np.abs(A).max()
+    rows = found.support_
+    for k, w in enumerate(found.coef_):
+        u = found.dual_coef_[k] @ X_IRIS[rows]
+        if w.any():
+            np.testing.assert_allclose(u / np.linalg.norm(u), w, atol=1e-8)
+            assert np.linalg.norm(u) == pytest.approx(found.margin_[k, 1], rel=1e-9)
+
+
+def test_votes_are_those_of_scikit_learn():
+    from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+
+    X = X_WINE[:, :5]
+    pairs = MaxMarginClassifier(nu=0.5).fit(X, Y_WINE)
+    other = OneVsOneClassifier(MaxMarginClassifier(nu=0.5)).fit(X, Y_WINE)
+    np.testing.assert_allclose(pairs.decision_function(X), other.decision_function(X), atol=1e-9)
+    np.testing.assert_array_equal(pairs.predict(X), other.predict(X))
+    rest = MaxMarginClassifier(nu=0.5, multi_class="ovr").fit(X, Y_WINE)
+    other = OneVsRestClassifier(MaxMarginClassifier(nu=0.5)).fit(X, Y_WINE)
+    np.testing.assert_allclose(rest.decision_function(X), other.decision_function(X), atol=1e-9)
+    np.testing.assert_array_equal(rest.predict(X), other.predict(X))
+    # the kind of the fit counts, not what was set later
+    rest.set_params(multi_class="ovo")
+    np.testing.assert_allclose(rest.decision_function(X), other.decision_function(X), atol=1e-9)
+
+
+# ---- equivalences --------------------------------------------------------------------------------------------------------
+
+SETTINGS = [
+    {},
+    {"nu": 0.3},
+    {"nu": 0.3, "multi_class": "ovr"},
+    {"intercept": "penalized"},
+    {"nu": 0.2, "class_weight": "balanced"},
+]
+
+
+def same(one, two, atol=1e-8):
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=atol)
+    np.testing.assert_allclose(one.intercept_, two.intercept_, atol=atol * max(1.0, float(np.max(np.abs(one.intercept_)))))
+    np.testing.assert_allclose(np.array(one.margin_), np.array(two.margin_), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_zero_weight_is_row_removed_and_whole_weights_are_repeated_rows(options):
+    rng = np.random.default_rng(0)
+    X, y = X_IRIS[:, [0, 2, 3]], Y_IRIS
+    weights = rng.integers(0, 4, len(y))
+    weighted = MaxMarginClassifier(**options, **quiet).fit(X, y, sample_weight=weights)
+    repeated = MaxMarginClassifier(**options, **quiet).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    same(weighted, repeated)
+    assert not set(weighted.support_) & set(np.flatnonzero(weights == 0))
+
+
+def test_class_weight_is_a_factor_of_the_sample_weight():
+    X, y = X_IRIS[50:, 2:], Y_IRIS[50:]
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    one = MaxMarginClassifier(nu=0.3, class_weight={1: 3.0}).fit(X, y, sample_weight=weights)
+    two = MaxMarginClassifier(nu=0.3).fit(X, y, sample_weight=weights * np.where(y == 1, 3.0, 1.0))
+    same(one, two)
+    assert abs(one.intercept_[0] - MaxMarginClassifier(nu=0.3).fit(X, y, weights).intercept_[0]) > 1e-3
+    rare = np.concatenate((np.arange(50), np.arange(50, 70)))
+    balanced = MaxMarginClassifier(nu=0.5, class_weight="balanced").fit(X[rare], y[rare])
+    same(balanced, MaxMarginClassifier(nu=0.5, class_weight={1: 70 / 100, 2: 70 / 40}).fit(X[rare], y[rare]))
+
+
+LABELS = {
+    "text": np.array(["no", "yes"]),
+    "objects": np.array(["no", "yes"], dtype=object),
+    "booleans": np.array([False, True]),
+    "floats": np.array([-1.0, 2.0]),
+    "small integers": np.array([-3, 7], dtype=np.int8),
+    "unsigned": np.array([1, 200], dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_kind(kind):
+    labels = LABELS[kind]
+    y = labels[(Y_IRIS == 0).astype(int)]
+    found = MaxMarginClassifier().fit(X_IRIS, y)
+    same(found, MaxMarginClassifier().fit(X_IRIS, (Y_IRIS == 0).astype(int)), atol=0)
+    predicted = found.predict(X_IRIS)
+    np.testing.assert_array_equal(predicted, y)
+    assert predicted.dtype == labels.dtype
+    assert gordan.verify(found.certificate_, X_IRIS, y)
+
+
+def test_columns_rows_and_units():
+    """A permutation of columns or rows permutes the answer; a unit of X is a unit of the margin; a shift is taken up by b."""
+    X, y = X_WINE[:, :6], Y_WINE
+    found = MaxMarginClassifier(**quiet).fit(X, y)
+    order = np.random.default_rng(2).permutation(6)
+    moved = MaxMarginClassifier(**quiet).fit(X[:, order], y)
+    np.testing.assert_allclose(moved.coef_, found.coef_[:, order], atol=1e-8)
+    rows = np.random.default_rng(3).permutation(len(y))
+    np.testing.assert_allclose(MaxMarginClassifier(**quiet).fit(X[rows], y[rows]).coef_, found.coef_, atol=1e-8)
+    for scale in (2.0**-40, 1e8):
+        scaled = MaxMarginClassifier(**quiet).fit(scale * X, y)
+        np.testing.assert_allclose(scaled.coef_, found.coef_, atol=1e-7)
+        np.testing.assert_allclose(scaled.margin_, scale * found.margin_, rtol=1e-7)
+    constant = MaxMarginClassifier(**quiet).fit(np.column_stack((X, np.full(len(y), 3.0), np.zeros(len(y)))), y)
+    np.testing.assert_allclose(constant.coef_[:, :6], found.coef_, atol=1e-8)
+    np.testing.assert_allclose(constant.coef_[:, 6:], 0, atol=1e-8)
+
+
+def test_storage_changes_nothing(tmp_path):
+    X, y = np.round(X_WINE * 8) / 8, Y_WINE  # exact in float32
+    found = MaxMarginClassifier().fit(X, y)
+    mapped = np.memmap(tmp_path / "X.bin", dtype=np.float64, mode="w+", shape=X.shape)
+    mapped[:] = X
+    mapped.flush()
+    names = [f"c{j}" for j in range(X.shape[1])]
+    others = {
+        "float32": X.astype(np.float32),
+        "Fortran": np.asfortranarray(X),
+        "strides": np.ascontiguousarray(X[:, ::-1])[:, ::-1],
+        "CSR": sp.csr_array(X),
+        "CSC": sp.csc_matrix(X),
+        "COO": sp.coo_array(X),
+        "memory map": np.memmap(tmp_path / "X.bin", dtype=np.float64, mode="r", shape=X.shape),
+        "list": X.tolist(),
+        "pandas": pandas.DataFrame(X, columns=names),
+        "polars": polars.DataFrame(X, schema=names),
+    }
+    for kind, other in others.items():
+        again = MaxMarginClassifier().fit(other, y)
+        np.testing.assert_allclose(again.coef_, found.coef_, atol=1e-9, err_msg=kind)
+        np.testing.assert_array_equal(again.predict(other), found.predict(X))
+        if kind in ("pandas", "polars"):
+            assert again.feature_names_in_.tolist() == names
+            with pytest.warns(UserWarning, match="valid feature names"):
+                again.predict(X)
+        else:
+            assert not hasattr(again, "feature_names_in_")
+    assert others["float32"].dtype == np.float32
+
+
+def test_whole_numbers_that_floats_cannot_hold_are_refused():
+    with pytest.raises(gordan.InputError, match=r"X\[0, 0\].*2\*\*53"):
+        MaxMarginClassifier().fit(np.array([[2**53 + 1], [0]]), [0, 1])
+
+
+# ---- where nothing separates ---------------------------------------------------------------------------------------------
+
+
+def test_soft_with_half_of_the_largest_nu():
+    X, y = X_IRIS[50:], Y_IRIS[50:]
+    weights = np.where(y == 1, 1.0, 0.6)
+    with pytest.warns(InseparableWarning, match=r"2 against 1 is not separable: the weighted rows .* nu = 0\.375") as told:
+        found = MaxMarginClassifier().fit(X, y, sample_weight=weights)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert found.nu_ == pytest.approx(0.5 * 2 * 30 / 80)
+    assert found.separable_ is False
+    assert str(found.witness_.rows[0]) in str(told[0].message)
+    same(found, MaxMarginClassifier(nu=found.nu_).fit(X, y, sample_weight=weights))
+    assert gordan.verify(found.certificate_, X, y)
+    with pytest.raises(gordan.InputError, match=rf"not separable: the weighted rows {found.witness_.rows[0]}.*nu = 0\.375"):
+        MaxMarginClassifier(on_inseparable="raise").fit(X, y, sample_weight=weights)
+    MaxMarginClassifier(**quiet).fit(X, y)
+
+
+def test_then_the_largest_nu():
+    """On a line: the hull of -3 and 5 holds 0 and 1, also when halved; the means are apart."""
+    X, y = [[-3.0], [5.0], [0.0], [1.0]], [1, 1, 0, 0]
+    with pytest.warns(InseparableWarning, match="nu = 1"):
+        found = MaxMarginClassifier().fit(X, y)
+    assert found.nu_ == 1
+    assert found.margin_ == pytest.approx(((1 - 0.5) / 2,) * 2)
+    assert found.coef_.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_then_the_heavier_class(intercept):
+    X, y = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]]), np.array(["a", "a", "b", "b"])
+    for heavy, weights in {"a": [2.0, 2.0, 1.0, 1.0], "b": [1.0, 1.0, 2.0, 2.0]}.items():
+        with pytest.warns(InseparableWarning, match=f"w is 0 and the heavier class .'{heavy}'. is predicted"):
+            found = MaxMarginClassifier(intercept=intercept).fit(X, y, sample_weight=weights)
+        assert not found.coef_.any()
+        assert found.predict(X).tolist() == [heavy] * 4
+        if intercept == "penalized":  # the constant column is a feature there, and has a soft margin of its own
+            assert abs(found.intercept_[0]) == 1
+        else:
+            assert found.margin_[0] == 0
+            assert found.margin_[1] < 1e-8
+
+
+def test_a_nu_at_which_the_reduced_hulls_meet():
+    X, y = X_IRIS, Y_IRIS == 1
+    with pytest.warns(
+        InseparableWarning, match=r"reduced hulls of the classes meet at nu = 0\.1.*larger nu \(at most 0\.666667\)"
+    ):
+        found = MaxMarginClassifier(nu=0.1).fit(X, y)
+    assert not found.coef_.any()
+    assert found.separable_ is None
+    with pytest.raises(gordan.InputError, match=r"meet at nu = 0\.1"):
+        MaxMarginClassifier(nu=0.1, on_inseparable="raise").fit(X, y)
+
+
+def test_one_convergence_warning_with_both_numbers():
+    X, y = datasets.load_digits(return_X_y=True)
+    with pytest.warns(
+        ConvergenceWarning, match=r"margin is between \S+ and \S+: wider than tol=0.0001 .* after 1 rounds"
+    ) as told:
+        found = MaxMarginClassifier(max_iter=1).fit(X, y == 1)
+    assert len(told) == 1
+    assert found.gap_ > 1e-4
+    assert found.n_iter_ == 1
+    assert gordan.verify(found.certificate_, X, y == 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = MaxMarginClassifier(max_iter=1, tol=1.0).fit(X, y == 1)  # no gap is wider than that
+    with pytest.warns(ConvergenceWarning, match="time-limit"):
+        MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, time_limit=0.2).fit(X, y == 1)
+
+
+# ---- scikit-learn around it ----------------------------------------------------------------------------------------------
+
+
+def test_pipelines_searches_and_calibration():
+    model = make_pipeline(StandardScaler(), MaxMarginClassifier(nu=0.1, **quiet))
+    X, y = X_IRIS, Y_IRIS
+    assert cross_val_score(model, X, y).mean() > 0.93
+    search = GridSearchCV(model, {"maxmarginclassifier__nu": [0.05, 0.1, 0.4]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.93
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (150, 3)
+    assert calibrated.score(X, y) > 0.93
+
+
+def test_infeasible_nu_is_refused_with_its_range_and_problem():
+    with pytest.raises(gordan.InputError, match=r"0 against the rest: nu is 0.9.*\(0, 0.666667\]"):
+        MaxMarginClassifier(nu=0.9, multi_class="ovr").fit(X_IRIS, Y_IRIS)
+
+
+def test_metadata_is_routed():
+    X, y = X_IRIS[50:], Y_IRIS[50:]
+    weights = np.where(np.arange(100) % 7 == 0, 0.0, 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = MaxMarginClassifier(nu=0.3).set_fit_request(sample_weight=True)
+        model = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), step).fit(X, y, sample_weight=weights)
+    alone = MaxMarginClassifier(nu=0.3).fit(StandardScaler().fit_transform(X), y, weights)
+    np.testing.assert_allclose(model[-1].coef_, alone.coef_, atol=1e-12)
+
+
+def test_jobs_change_nothing():
+    X, y = datasets.load_digits(return_X_y=True)
+    X, y = X[:600], y[:600]
+    before = _blas_threads()
+    one = MaxMarginClassifier(random_state=3, **quiet).fit(X, y)
+    two = MaxMarginClassifier(random_state=3, n_jobs=2, **quiet).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert _blas_threads() == before
+    assert one.coef_.shape == (45, 64)
+    fits = joblib.Parallel(n_jobs=2)(joblib.delayed(clone(one).fit)(X, y < k) for k in (3, 6))
+    np.testing.assert_array_equal(fits[0].coef_, clone(one).fit(X, y < 3).coef_)
+
+
+def _blas_threads():
+    from threadpoolctl import threadpool_info
+
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_pickle_and_joblib(tmp_path):
+    X, y = datasets.load_digits(return_X_y=True)
+    found = MaxMarginClassifier(multi_class="ovr", **quiet).fit(X, y)
+    text = pickle.dumps(found)
+    assert len(text) < X.nbytes  # the data is not in it
+    buffer = io.BytesIO()
+    joblib.dump(found, buffer)
+    buffer.seek(0)
+    for again in (pickle.loads(text), joblib.load(buffer)):
+        np.testing.assert_array_equal(again.decision_function(X), found.decision_function(X))
+
+
+@pytest.mark.parametrize("options", [{}, {"multi_class": "ovr"}, {"norm": 2.0, "nu": 0.3}, {"intercept": "penalized"}], ids=str)
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["x", "y", "z"], [0.0, 1.0, 5.0], [False, True, True]], ids=str)
+def test_model_files(options, labels, tmp_path):
+    y = np.array(labels)[Y_IRIS]
+    X = pandas.DataFrame(X_IRIS, columns=["a", "b", "c", "d"])
+    found = MaxMarginClassifier(**options, **quiet).fit(X, y)
+    found.save(tmp_path / "model")
+    again = gordan.MaxMarginClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(X), found.decision_function(X))
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    np.testing.assert_array_equal(np.array(again.margin_), np.array(found.margin_))
+    np.testing.assert_array_equal(again.gap_, found.gap_)
+    assert again.classes_.tolist() == found.classes_.tolist()
+    assert again.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert again.nu_ == found.nu_
+    assert again.certificate_ == found.certificate_
+    assert clone(again).set_params(**quiet).fit(X, y).coef_.shape == found.coef_.shape
+
+
+def test_only_fitted_models_are_saved(tmp_path):
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        MaxMarginClassifier().save(tmp_path / "model")
+
+
+# ---- options -------------------------------------------------------------------------------------------------------------
+
+
+def test_warm_start():
+    X, y = X_IRIS, Y_IRIS == 0
+    model = MaxMarginClassifier(method="smooth_perceptron", tol=1e-3, warm_start=True)
+    cold = model.fit(X, y).n_iter_
+    coef = model.coef_
+    assert model.fit(X, y).n_iter_ < cold / 2
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
+    model.set_params(nu=0.6).fit(X, y)  # the old weights are above the new caps
+    same(model, MaxMarginClassifier(nu=0.6).fit(X, y))
+    model.set_params(nu=None).fit(X[10:], y[10:])  # other rows: a fresh start
+    same(model, MaxMarginClassifier().fit(X[10:], y[10:]))
+
+
+def test_seeds_and_progress(capsys):
+    X, y = X_WINE, Y_WINE
+    one = MaxMarginClassifier(random_state=np.random.RandomState(0)).fit(X, y)
+    two = MaxMarginClassifier(random_state=np.random.RandomState(0)).fit(X, y)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert capsys.readouterr().out == ""
+    MaxMarginClassifier(verbose=1).fit(X, y)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    MaxMarginClassifier(verbose=2).fit(X, y)
+    told = capsys.readouterr().out
+    assert "2 against 1: solved" in told
+    assert "round 1" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": 0}, "tol is 0"),
+        ({"multi_class": "both"}, "multi_class is 'both'; choose one of 'ovo', 'ovr'"),
+        ({"on_inseparable": "shout"}, "on_inseparable is 'shout'"),
+        ({"class_weight": {7: 1.0}}, "class_weight names 7"),
+        ({"class_weight": "fair"}, "class_weight is 'fair'"),
+        ({"class_weight": {0: -1.0}}, r"class_weight\[0\] is -1.0"),
+        ({"class_weight": {0: 0.0}}, "all rows of class 0 have weight zero"),
+        ({"method": "magic"}, "magic"),
+        ({"norm": 1}, "norm is 1"),
+        ({"nu": 2.0}, r"nu is 2.0; for this data it must be in \(0, 0.666667\]"),
+        ({"intercept": "maybe"}, "intercept is 'maybe'"),
+        ({"max_iter": 0}, "max_iter is 0"),
+        ({"time_limit": -1}, "time_limit is -1"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(gordan.InputError, match=message):
+        MaxMarginClassifier(**options).fit(X_IRIS, (Y_IRIS == 0).astype(int))
+
+
+def test_bad_weights_are_refused():
+    weights = np.ones(150)
+    weights[7] = -1
+    with pytest.raises(gordan.InputError, match=r"sample_weight\[7\] is -1"):
+        MaxMarginClassifier().fit(X_IRIS, Y_IRIS, weights)
+    with pytest.raises(gordan.InputError, match="sample_weight must hold one number"):
+        MaxMarginClassifier().fit(X_IRIS, Y_IRIS, weights[:-1])
+
+
+def test_one_row_in_a_class_and_one_column():
+    found = MaxMarginClassifier().fit([[0.0], [1.0], [4.0]], [0, 0, 1])
+    assert (found.coef_[0, 0], found.intercept_[0]) == pytest.approx((1.0, -2.5))
+    assert found.margin_ == pytest.approx((1.5, 1.5))
+    assert found.support_.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("norm", [3, 6.5, np.inf])
+def test_other_norms(norm):
+    """Lengths of w are measured in the dual norm, distances of points in the norm itself."""
+    y = np.where(Y_IRIS == 0, 1, -1)
+    found = MaxMarginClassifier(norm=norm).fit(X_IRIS, y)
+    q = 1.0 if norm == np.inf else norm / (norm - 1)
+    assert np.linalg.norm(found.coef_[0], ord=q) == pytest.approx(1)
+    assert (y * (X_IRIS @ found.coef_[0] + found.intercept_[0])).min() == pytest.approx(found.margin_[0], rel=1e-9)
+    assert np.linalg.norm(found.dual_coef_[0] @ X_IRIS[found.support_], ord=norm) == pytest.approx(found.margin_[1], rel=1e-9)
+    assert found.gap_ <= 1e-9

@@ -1,0 +1,150 @@
+"""The displays draw what they say they draw: the artists are held against the data."""
+
+from __future__ import annotations
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+from scipy.spatial import ConvexHull
+from sklearn.datasets import load_iris
+
+import gordan
+from gordan import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, MaxMarginClassifier
+
+X, Y = load_iris(return_X_y=True)
+FLAT = X[:, 2:]
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def drawn(display):
+    """Draw for good, so that whatever fails late fails here."""
+    display.figure_.canvas.draw()
+    return display
+
+
+def texts(display):
+    return " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
+
+
+@pytest.mark.parametrize("kind", ["bracket", "gap"])
+@pytest.mark.parametrize("method", ["auto", "smooth_perceptron", "mirror_prox_perceptron"])
+def test_convergence(method, kind):
+    model = MaxMarginClassifier(method=method, tol=1e-3).fit(X, Y == 0)
+    display = drawn(ConvergenceDisplay.from_estimator(model, kind=kind))
+    assert (np.diff(display.lower) >= 0).all()
+    assert (np.diff(display.upper) <= 0).all()
+    assert display.lower[-1] <= display.margin * (1 + 1e-9)
+    assert display.margin <= display.upper[-1] * (1 + 1e-9)
+    assert ("theorem" in texts(display)) == (method != "auto")
+    if display.promised is not None:  # a theorem: the measured bracket is inside the promised one at every recorded round
+        low, high = display.promised
+        assert (low <= display.lower + 1e-9).all()
+        assert (display.upper <= high + 1e-9).all()
+        assert high[-1] - low[-1] < high[0] - low[0]
+
+
+def test_convergence_of_a_trace_and_of_one_of_many():
+    trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "smooth_perceptron", 200)
+    _, ax = plt.subplots()
+    assert drawn(ConvergenceDisplay.from_trace(trace, ax=ax)).ax_ is ax
+    model = MaxMarginClassifier(on_inseparable="ignore").fit(X, Y)
+    assert drawn(ConvergenceDisplay.from_estimator(model, problem=1)).margin == pytest.approx(model.margin_[1].mean())
+
+
+def test_margins():
+    model = MaxMarginClassifier().fit(X, Y == 0)
+    display = drawn(MarginDisplay.from_estimator(model, X, Y == 0))
+    assert np.flatnonzero(display.support).tolist() == model.support_.tolist()
+    np.testing.assert_allclose(display.closest, (-model.margin_[0], model.margin_[0]), rtol=1e-8)
+    np.testing.assert_allclose(display.distances, model.decision_function(X), atol=1e-12)
+    heights = sum(patch.get_height() for patch in display.ax_.patches)
+    assert heights == len(X)  # every row is in some bar
+    assert "support rows (3)" in texts(display)
+    again = drawn(display.plot(bins=10))
+    assert len(again.ax_.patches) < len(drawn(display.plot(bins=60)).ax_.patches)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_margins_of_one_of_many_and_of_other_data(multi_class):
+    model = MaxMarginClassifier(multi_class=multi_class, on_inseparable="ignore").fit(X, Y)
+    display = drawn(MarginDisplay.from_estimator(model, sp.csr_array(X), Y, problem=2))
+    assert len(display.distances) == (100 if multi_class == "ovo" else 150)
+    assert display.soft
+    assert display.labels == (("1", "2") if multi_class == "ovo" else ("the rest", "2"))
+    other = drawn(MarginDisplay.from_estimator(model, X[::2], Y[::2], problem=2))
+    assert not other.support.any()
+    assert other.closest is None
+
+
+def test_boundary_of_a_hard_margin():
+    model = MaxMarginClassifier().fit(FLAT, Y == 0)
+    display = drawn(BoundaryDisplay.from_estimator(model, FLAT, Y == 0))
+    for k, hull in enumerate(display.hulls):
+        own = FLAT[(Y == 0) == bool(k)]
+        expected = own[ConvexHull(own).vertices]
+        assert {tuple(corner) for corner in hull} >= {tuple(corner) for corner in expected}
+        assert ConvexHull(hull).volume == pytest.approx(ConvexHull(own).volume)  # in two dimensions, the area
+        assert len(hull) <= len(expected) + 2  # but for points on an edge, to rounding
+    low, high = display.closest
+    assert np.linalg.norm(high - low) == pytest.approx(2 * model.margin_[0], rel=1e-9)
+    np.testing.assert_allclose(model.decision_function([(low + high) / 2]), 0, atol=1e-9)
+    assert "hulls, 1.3 apart" in texts(display)
+    assert display.ax_.get_xlabel() == "x₀"
+
+
+def test_boundary_of_a_soft_margin_with_names():
+    frame = pandas.DataFrame(FLAT[50:], columns=["length", "width"])
+    model = MaxMarginClassifier(nu=0.3).fit(frame, Y[50:])
+    display = drawn(BoundaryDisplay.from_estimator(model, frame, Y[50:]))
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("length", "width")
+    # the closest points are in the reduced hulls, and nothing of a hull is nearer to the other than they are
+    w = model.coef_[0]
+    low, high = display.closest
+    assert (display.hulls[0] @ w).max() == pytest.approx(low @ w, abs=1e-3)
+    assert (display.hulls[1] @ w).min() == pytest.approx(high @ w, abs=1e-3)
+    assert (display.hulls[0] @ w).max() <= low @ w + 1e-9
+    assert "reduced hulls" in texts(display)
+
+
+def test_boundary_of_three_classes_and_of_nothing():
+    model = MaxMarginClassifier(on_inseparable="ignore").fit(FLAT, Y)
+    display = drawn(BoundaryDisplay.from_estimator(model, FLAT, Y))
+    across, up, predicted = display.grid
+    points = np.column_stack([part.ravel() for part in np.meshgrid(across[::50], up[::50])])
+    np.testing.assert_array_equal(model.predict(points), model.classes_[predicted[::50, ::50].ravel()])
+    xor = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    nothing = MaxMarginClassifier(on_inseparable="ignore").fit(xor, [0, 0, 1, 1])
+    assert drawn(BoundaryDisplay.from_estimator(nothing, xor, [0, 0, 1, 1])).planes == []
+
+
+def test_what_cannot_be_drawn_is_refused():
+    model = MaxMarginClassifier().fit(X, Y == 0)
+    with pytest.raises(gordan.InputError, match="two features"):
+        BoundaryDisplay.from_estimator(model, X, Y == 0)
+    with pytest.raises(gordan.InputError, match="problem is 3"):
+        MarginDisplay.from_estimator(model, X, Y == 0, problem=3)
+    with pytest.raises(gordan.InputError, match="both sides"):
+        MarginDisplay.from_estimator(model, X[:50], (Y == 0)[:50])
+    with pytest.raises(gordan.InputError, match="not a fitted"):
+        ConvergenceDisplay.from_estimator(MaxMarginClassifier())
+    with pytest.raises(gordan.InputError, match="kind is 'nice'"):
+        ConvergenceDisplay.from_estimator(model, kind="nice")
+
+
+def test_loaded_models_have_margins_but_no_trace(tmp_path):
+    MaxMarginClassifier().fit(X, Y == 0).save(tmp_path / "model")
+    model = MaxMarginClassifier.load(tmp_path / "model")
+    drawn(MarginDisplay.from_estimator(model, X, Y == 0))
+    with pytest.raises(gordan.InputError, match="no trace"):
+        ConvergenceDisplay.from_estimator(model)
