@@ -19,6 +19,9 @@ from gordan.rows.threads import available, run
 U = 2.0**-53
 # An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
 TINY = 2.0**-1021
+# What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
+# radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
+CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 16
 
 
@@ -117,10 +120,10 @@ class Products:
         run(part, list(X.blocks()), available())
         return Products(sums, absolute, terms)
 
-    def scores(self, b: float, signs: Array) -> tuple[Array, Array]:
-        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows."""
+    def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
+        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = error(self.absolute + abs(b), self.terms + 1.0)
+            radius = slack * error(self.absolute + abs(b), self.terms + 1.0)
             centre = signs * (self.sums + b)
             lo, hi = np.nextafter(centre - radius, -np.inf), np.nextafter(centre + radius, np.inf)
         lo[~np.isfinite(lo)] = -np.inf
@@ -187,6 +190,29 @@ def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
     total = _fsum(values)
     return down(total), up(total)
+
+
+def exact_sum(values: Array) -> tuple[int, int]:
+    """Σ values exactly, as m·2^e; the values are finite. Mantissas are added up exponent by exponent."""
+    fractions, exponents = np.frexp(values)
+    mantissas = np.ldexp(fractions, 53).astype(np.int64)
+    high, low = mantissas >> 27, mantissas & ((1 << 27) - 1)  # so that sums of 2³⁶ of them fit 64 bits
+    terms = []
+    for exponent in np.unique(exponents):
+        own = exponents == exponent
+        terms.append(((int(high[own].sum()) << 27) + int(low[own].sum()), int(exponent) - 53))
+    return add(terms)
+
+
+def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
+    """Whether Σ part ≥ ν Σ whole / groups (nonnegative finite values), by floats where they can tell, else exactly."""
+    have, total = sum_bounds(part), sum_bounds(whole)
+    if have[0] >= up(nu * total[1] / groups):
+        return True
+    if have[1] < down(nu * total[0] / groups):
+        return False
+    (m, e), (k, f) = exact_sum(part), multiply(exact_sum(whole), dyadic(nu))
+    return add([(groups * m, e), (-k, f)])[0] >= 0
 
 
 def _fsum(values: Any) -> float:

@@ -232,6 +232,19 @@ class Rows:
         return self._scale
 
     @property
+    def points(self) -> Array | None:
+        """The stored x_i (no signs, no scale) where they are a dense array in memory; None for other storages and memory maps."""
+        if self.sparse or not self.in_memory:
+            return None
+        X: Array = self._storage.arrays[0]  # type: ignore[attr-defined]
+        base: Any = X
+        while isinstance(base, np.ndarray):
+            if isinstance(base, np.memmap):
+                return None
+            base = base.base
+        return X
+
+    @property
     def entries(self) -> int:
         """Number of stored entries."""
         return self._storage.entries

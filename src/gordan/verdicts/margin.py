@@ -7,15 +7,16 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from gordan import dynamics, methods
-from gordan.arrays import Array, blas_threads, is_number, positive, vector, whole_number
+from gordan.arrays import Array, blas_threads, is_number, positive, seed, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import Products
+from gordan.certificates.bounds import CLAIM, Products, exact_sum
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, lower_bound, upper_bound
 from gordan.errors import InputError
@@ -23,7 +24,7 @@ from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
-from gordan.rows import Rows
+from gordan.rows import Rows, of
 from gordan.solve.double_oracle import double_oracle
 from gordan.trace import Moment, Trace
 from gordan.verdicts.separate import Trial
@@ -37,6 +38,11 @@ DOUBT = 4
 SHARE = 0.9
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
+# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and they have at most so many
+# entries: a copy of X that is no more than a proposal.
+FAR, MOST_MOVED = 0.9, 1 << 24
+# Sample weights further apart than this leave rows whose cap is lost in rounding.
+FURTHEST = 2.0**-500
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,7 @@ class MarginResult:
     """What `maximize_margin` found and proved.
 
     `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
+    `nu` is the one used: at its limit, the largest float that leaves a p.
     `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
 
@@ -162,12 +169,16 @@ def maximize_margin(
     limit = math.inf if time_limit is None else positive(time_limit, "time_limit")
     if max_iter is not None:
         max_iter = whole_number(max_iter, "max_iter")
+    if threads is not None:
+        threads = whole_number(threads, "threads")
+    if start is not None and not isinstance(start, MarginResult):
+        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin, or None")
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
     started = time.perf_counter()
     problem = Problem.of(X, y)
-    weights = _weights(problem, sample_weight, class_weight)
-    _check_nu(nu, problem, weights, intercept)
+    weights = _weights(problem, sample_weight, class_weight, caps=nu is not None)
+    nu = _allowed_nu(nu, problem, weights, intercept)
     run = _Run(
         problem=problem,
         task=Task(norm, nu, intercept, weights),
@@ -195,13 +206,13 @@ class Task:
 
     def lower(self, problem: Problem, w: Array, b: float) -> float:
         """What w proves the margin to be at least."""
-        return lower_bound(
-            problem, Products.of(problem.X, w), problem.signs, w, b, self.norm, self.nu, self.weights, self.intercept
-        )
+        products = Products.of(problem.X, w)
+        task = (self.norm, self.nu, self.weights, self.intercept)
+        return lower_bound(problem, products, problem.signs, w, b, *task, slack=CLAIM)
 
     def upper(self, problem: Problem, p: Array) -> float:
         """What p proves it to be at most."""
-        return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept)
+        return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept, slack=CLAIM)
 
 
 @dataclass(eq=False)
@@ -220,7 +231,9 @@ class _Run:
     started: float
     witness: Witness | None = None
     proof: Certificate | None = None
-    separated: bool = False
+    separator: tuple[Array, float] | None = None
+    asked: bool = False
+    stopped: bool = False
 
     def result(self) -> MarginResult:
         """Play, and prove what was found."""
@@ -234,7 +247,8 @@ class _Run:
         self.R = raw.radius(self.task.norm)
         if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
             raise InputError(f"the largest row has norm {self.R:.3g}; multiply X by a power of two so that it is near 1")
-        rows = raw.scaled(1 / self.R) if self.R > 0 else raw
+        played, R = self._moved(raw, signs)
+        rows = played.scaled(1 / R) if R > 0 else played
         p_set = Simplex(
             rows.n,
             caps=None if self.task.nu is None else _caps(weights, rows.n, self.task.nu),
@@ -243,19 +257,41 @@ class _Run:
         p0 = starting_weights(p_set, self._start(p_set))
         form = self.method.build(rows, p_set, p0)
         rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
-        trace = dynamics.run(
-            form,
-            rounds,
-            record=range(1, rounds + 1) if self.method.name in ROUNDS else log_spaced(rounds),
-            scale=self.R if self.R > 0 else 1.0,
-            bound=self.method.guarantee.gap,
-            time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
-            callback=self._look,
-            name=self.method.name,
-            form_name=self.method.form,
-        )
-        passes = raw.passes + (rows.passes if rows is not raw else 0.0)
-        return self._proved(trace, signs, p_set, passes)
+        try:
+            trace = dynamics.run(
+                form,
+                rounds,
+                record=range(1, rounds + 1) if self.method.name in ROUNDS else log_spaced(rounds),
+                scale=R if R > 0 else 1.0,
+                bound=self.method.guarantee.gap,
+                time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
+                callback=self._look,
+                name=self.method.name,
+                form_name=self.method.form,
+            )
+        except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
+            trace, self.stopped = None, True
+        passes = sum(used.passes for used in {id(used): used for used in (raw, played, rows)}.values())
+        try:
+            return self._proved(trace, signs, p_set, passes)
+        except KeyboardInterrupt:  # one is taken as the wish to stop playing; the second one ends it
+            self.stopped = True
+            return self._proved(trace, signs, p_set, passes)
+
+    def _moved(self, raw: Rows, signs: Array) -> tuple[Rows, float]:
+        """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
+
+        γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more.
+        """
+        X = raw.points if self.task.intercept == "free" and raw.entries <= MOST_MOVED else None
+        if X is None or self.R == 0:
+            return raw, self.R
+        mean = raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+        if norm_of(mean, self.task.norm) < FAR * self.R:
+            return raw, self.R
+        moved = of(X.astype(np.float64) - mean, signs, threads=self.threads)
+        R = moved.radius(self.task.norm)
+        return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
 
     def _start(self, p_set: Simplex) -> Array | None:
         """p of the earlier result, a little of it spread over all rows: a start must be positive."""
@@ -264,8 +300,7 @@ class _Run:
         p = self.start.p
         if len(p) != self.problem.X.n:
             raise InputError(f"start is a result for {len(p)} rows, but X has {self.problem.X.n}")
-        mixed = 0.99 * p[self.kept] + 0.01 * p_set.centre
-        return mixed if p_set.caps is None else np.minimum(mixed, p_set.caps)
+        return 0.99 * p_set.project(p[self.kept]) + 0.01 * p_set.centre
 
     def _look(self, moment: Moment) -> bool:
         """At a recorded round: whether to stop."""
@@ -276,18 +311,19 @@ class _Run:
             return moment.gap <= SHARE * self.tol
         if self.task.nu is not None:
             return moment.upper <= SHARE * self.tol * self.R
-        if self.separated or moment.t < DOUBT:
-            return moment.upper == 0
-        return self._not_separable()
-
-    stopped = False
+        if not self.asked and moment.t >= DOUBT:
+            return self._not_separable()
+        return moment.upper == 0 if self.separator is not None or not self.asked else moment.upper <= SHARE * self.tol * self.R
 
     def _not_separable(self) -> bool:
-        """Ask for a verdict once: a witness ends the run."""
-        self.separated = True
+        """Ask for a verdict once: a witness ends the run, a separator is kept."""
+        self.asked = True
         trial = Trial(self._kept_problem(), self.task.intercept, self.started)
         trial.decide(self.deadline)
-        if trial.proof is None or trial.proof.kind != "witness":
+        if trial.proof is None:
+            return False
+        if trial.proof.w is not None:
+            self.separator = np.array(trial.proof.w), float(trial.proof.b or 0.0)
             return False
         rows = tuple(int(self.kept[i]) for i in trial.proof.rows)
         self.proof = replace(trial.proof, rows=rows, shape=(self.problem.X.n, self.problem.X.d))
@@ -305,23 +341,24 @@ class _Run:
             storage=storage,
         )
 
-    def _proved(self, trace: Trace, signs: Array, p_set: Simplex, passes: float) -> MarginResult:
+    def _proved(self, trace: Trace | None, signs: Array, p_set: Simplex, passes: float) -> MarginResult:
         """The result with a bracket that the checker accepts."""
         task, problem = self.task, self.problem
-        if (
-            self.witness is None
-            and task.nu is None
-            and trace.lower[-1] <= 0
-            and not self.separated
-            and trace.status != "interrupted"
-        ):
+        if trace is not None and trace.status == "interrupted":
+            self.stopped = True
+        nothing = trace is None or trace.lower[-1] <= 0
+        if self.witness is None and task.nu is None and nothing and not self.asked and not self.stopped:
             self._not_separable()
         w, b, p, lower, upper = None, None, None, 0.0, math.inf
         if self.witness is None:
-            w, b = self._plane(trace.w_best, signs, p_set)
+            if trace is not None:
+                w, b = self._plane(trace.w_best, signs, p_set)
             lower = 0.0 if w is None else task.lower(problem, w, b or 0.0)
+            if lower == 0 and self.separator is not None:
+                w, b = self.separator
+                lower = task.lower(problem, w, b)
             p = self._weights_behind(trace, p_set)
-            upper = task.upper(problem, p)
+            upper = 0.0 if self.R == 0 else task.upper(problem, p)
             self.proof = self._certificate(w, b, p, lower, upper)
         else:
             upper = 0.0
@@ -331,7 +368,7 @@ class _Run:
             lower, upper = 0.0, math.inf
             self.proof = self._certificate(None, None, None, lower, upper)
         return MarginResult(
-            status=self._status(trace, lower, upper),
+            status=self._status(lower, upper),
             w=w,
             b=b,
             p=None if p is None else p / p.sum(),
@@ -340,7 +377,7 @@ class _Run:
             norm=task.norm,
             nu=task.nu,
             intercept=task.intercept,
-            n_iter=int(trace.t[-1]),
+            n_iter=0 if trace is None else int(trace.t[-1]),
             passes=passes,
             seconds=time.perf_counter() - self.started,
             trace=trace,
@@ -348,14 +385,14 @@ class _Run:
             _problem=problem,
         )
 
-    def _status(self, trace: Trace, lower: float, upper: float) -> Status:
+    def _status(self, lower: float, upper: float) -> Status:
         if self.witness is not None:
             return "not-separable"
         if upper > 0 and (upper - lower) / upper <= self.tol:
             return "solved"
         if lower <= 0 and upper <= self.tol * self.R:
             return "margin-below-tol"
-        if trace.status == "interrupted" or self.stopped:
+        if self.stopped:
             return "interrupted"
         return "time-limit" if time.perf_counter() >= self.deadline else "iteration-limit"
 
@@ -380,9 +417,9 @@ class _Run:
             ends.append(float(scores[order[min(reached, len(order) - 1)]]))
         return v, -(ends[0] / 2 + ends[1] / 2)
 
-    def _weights_behind(self, trace: Trace, p_set: Simplex) -> Array:
-        """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of νΣc, else of any size."""
-        found = p_set.centre if trace.p_best is None else trace.p_best
+    def _weights_behind(self, trace: Trace | None, p_set: Simplex) -> Array:
+        """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of at least νΣc, else of any size."""
+        found = p_set.centre if trace is None or trace.p_best is None else trace.p_best
         p = np.zeros(self.problem.X.n)
         if self.task.nu is None:
             p[self.kept] = found
@@ -390,7 +427,10 @@ class _Run:
         c = np.ones(self.problem.X.n) if self.task.weights is None else self.task.weights
         c = c[self.kept]
         total = self.task.nu * math.fsum(c)
-        q = np.minimum(found * total, c)
+        used = found > 0
+        with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
+            most = float(np.min(c[used] / found[used]))
+        q = np.minimum(found * max(total, most), c)
         for members in p_set.members:
             needed = total * p_set.mass * (1 + 1e-14)
             for _ in range(50):
@@ -433,10 +473,9 @@ def _norm(norm: Any) -> float:
 
 def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
     """The method asked for, for this norm."""
-    if random_state is not None and not (is_number(random_state) and int(random_state) == random_state):
-        raise InputError(f"random_state is {random_state!r}; pass a whole number, or None")
+    order = seed(random_state)
     if isinstance(method, str) and method in ("auto", "double_oracle"):
-        return double_oracle(p=norm, seed=1 if random_state is None else int(random_state))
+        return double_oracle(p=norm, seed=order)
     if isinstance(method, str):
         method = methods.get(method)
     if isinstance(method, methods.Entry):
@@ -451,8 +490,11 @@ def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
     return method
 
 
-def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array | None:
-    """c_i = sample weight × class weight; None where all are 1."""
+def _weights(problem: Problem, sample_weight: Any, class_weight: Any, *, caps: bool) -> Array | None:
+    """c_i = sample weight × class weight, up to a common factor; None where they are all equal.
+
+    Unless they make `caps` only which of them are zero matters, and they are 0 or 1.
+    """
     n = problem.X.n
     if sample_weight is None and class_weight is None:
         return None
@@ -476,7 +518,8 @@ def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array |
                 factor = class_weight.get(label, 1.0)
                 if not (is_number(factor) and 0 <= factor < math.inf):
                     raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
-                c[own] *= float(factor)
+                with np.errstate(over="ignore"):
+                    c[own] *= float(factor)
             else:
                 raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
         unknown = [label for label in class_weight if label not in problem.classes] if isinstance(class_weight, Mapping) else []
@@ -487,22 +530,40 @@ def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array |
     for side, label in zip((-1, 1), problem.classes, strict=True):
         if not c[problem.signs == side].any():
             raise InputError(f"all rows of class {label!r} have weight zero; two classes are needed")
-    return c
+    largest, row = float(np.max(c)), int(np.argmax(c))
+    if math.isinf(largest):
+        raise InputError(f"the weight of row {row} overflows: sample_weight × class_weight; divide one of them")
+    if (c == largest).all():
+        return None
+    if not caps:
+        return (c > 0).astype(np.float64)
+    least = np.where(c > 0, c, np.inf)
+    if np.min(least) < FURTHEST * largest:
+        low = int(np.argmin(least))
+        raise InputError(
+            f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, too far apart; make the first one 0"
+        )
+    return c if FURTHEST < largest < 1 / FURTHEST else np.ldexp(c, -math.frexp(largest)[1])
 
 
-def _check_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> None:
-    """Refuse a nu that leaves no p, with the range that does."""
+def _allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> float | None:
+    """nu as a float; refused with the allowed range if it leaves no p. A limit that was computed with rounding is corrected."""
     if nu is None:
-        return
+        return None
     c = np.ones(problem.X.n) if weights is None else weights
-    sides = [math.fsum(c[problem.signs == side]) for side in (1, -1)]
-    most = 2 * min(sides) / sum(sides) if intercept == "free" else 1.0
-    if not (is_number(nu) and 0 < nu <= most):
+    sides = [Fraction(m) * Fraction(2) ** e for m, e in (exact_sum(c[problem.signs == side]) for side in (1, -1))]
+    limit = 2 * min(sides) / sum(sides) if intercept == "free" else Fraction(1)
+    most = float(limit)
+    if Fraction(most) > limit:
+        most = math.nextafter(most, 0.0)
+    if not (is_number(nu) and 0 < nu <= min(1.0, most * (1 + 1e-12))):
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
-        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
+        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most!r}]{why}")
+    return min(float(nu), most)
 
 
 def _caps(weights: Array | None, n: int, nu: float) -> Array:
-    """c_i/(νΣc)."""
+    """c_i/(νΣc); 1 is enough for any."""
     c = np.ones(n) if weights is None else weights
-    return np.asarray(c / (nu * math.fsum(c)))
+    with np.errstate(over="ignore"):
+        return np.minimum(c / (nu * math.fsum(c)), 1.0) if nu * math.fsum(c) > 0 else np.ones(n)
