@@ -193,9 +193,6 @@ def check_margin(X, y, intercept, r):
     return result.status, faults
 
 
-OPEN = ("undecided", "margin-below-tol", "iteration-limit", "time-limit", "interrupted")
-
-
 def chunk(function, family, intercept, seed, size, rounds=(None, 3, 40)):
     """`size` instances for "separate" or "maximize_margin": how often each status, and the faults with where they are."""
     r = random.Random(f"{family} {intercept} {seed}" if function == "separate" else f"{function} {family} {intercept} {seed}")
