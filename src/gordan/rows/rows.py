@@ -232,17 +232,12 @@ class Rows:
         return self._scale
 
     @property
-    def points(self) -> Array | None:
-        """The stored x_i (no signs, no scale) where they are a dense array in memory; None for other storages and memory maps."""
-        if self.sparse or not self.in_memory:
-            return None
-        X: Array = self._storage.arrays[0]  # type: ignore[attr-defined]
-        base: Any = X
-        while isinstance(base, np.ndarray):
-            if isinstance(base, np.memmap):
-                return None
+    def mapped(self) -> bool:
+        """Whether the entries are in a memory-mapped file, of which no copy should be made."""
+        base: Any = getattr(self._storage, "arrays", (None,))[0]
+        while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
             base = base.base
-        return X
+        return isinstance(base, np.memmap)
 
     @property
     def entries(self) -> int:

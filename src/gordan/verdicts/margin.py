@@ -38,8 +38,8 @@ DOUBT = 4
 SHARE = 0.9
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
-# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and they have at most so many
-# entries: a copy of X that is no more than a proposal.
+# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
+# a copy of X, and no more than a way to propose.
 FAR, MOST_MOVED = 0.9, 1 << 24
 # Sample weights further apart than this leave rows whose cap is lost in rounding.
 FURTHEST = 2.0**-500
@@ -283,13 +283,12 @@ class _Run:
 
         γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more.
         """
-        X = raw.points if self.task.intercept == "free" and raw.entries <= MOST_MOVED else None
-        if X is None or self.R == 0:
+        if self.task.intercept != "free" or self.R == 0 or raw.mapped or raw.n * raw.d > MOST_MOVED:
             return raw, self.R
         mean = raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
         if norm_of(mean, self.task.norm) < FAR * self.R:
             return raw, self.R
-        moved = of(X.astype(np.float64) - mean, signs, threads=self.threads)
+        moved = of(raw.dense() * signs[:, None] - mean, signs, threads=self.threads)
         R = moved.radius(self.task.norm)
         return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
 
