@@ -241,6 +241,7 @@ class _Run:
         weights = self.task.weights
         self.kept = np.arange(self.problem.X.n)
         if weights is not None and (weights == 0).any():
+            self.problem.require_finite()  # by the row as it was given
             self.kept = np.flatnonzero(weights)
             storage, signs, weights = storage.take(self.kept), signs[self.kept], weights[self.kept]
         raw = Rows(storage, signs, constant=self.task.intercept == "penalized", threads=self.threads)
