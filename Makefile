@@ -6,8 +6,10 @@ EXTRAS ?=
 DATA   ?=
 comma  := ,
 WORKERS ?= 2
+MINUTES ?= 5
+SEED ?= 0
 
-.PHONY: demo test lint bench bench-quick soak docs rates clean
+.PHONY: demo test lint bench bench-quick soak fuzz docs rates clean
 
 demo: $(VENV)/.core
 	$(BIN)/gordan demo
@@ -34,6 +36,10 @@ bench-quick: $(VENV)/.bench
 
 soak: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -q -m soak -rP tests --soak
+
+# random problems against the exact oracle: make fuzz MINUTES=60 WORKERS=8 SEED=1
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) --workers $(WORKERS) --seed $(SEED)
 
 rates: $(VENV)/.bench
 	$(BIN)/python examples/rates.py --out docs/rates

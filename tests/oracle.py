@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import combinations
 
 
 def whole(rows):
-    """The rows times a common denominator, as integers, and that denominator."""
-    rows = [[Fraction(x) for x in row] for row in rows]
-    scale = math.lcm(*(x.denominator for row in rows for x in row))
-    return [[x.numerator * (scale // x.denominator) for x in row] for row in rows], scale
+    """The rows (of floats, integers or fractions) times a common denominator, as integers, and that denominator."""
+    rows = [[x.as_integer_ratio() for x in row] for row in rows]
+    scale = math.lcm(*(q for row in rows for _, q in row))
+    return [[p * (scale // q) for p, q in row] for row in rows], scale
 
 
 def separable(rows):
@@ -40,15 +41,17 @@ def weakly(rows, objective):
 
 
 def rank(rows):
-    """The rank of rational rows."""
-    rows, found = [[Fraction(x) for x in row] for row in rows], 0
+    """The rank of rational rows: fraction-free elimination."""
+    rows, found, previous = [whole([row])[0][0] for row in rows], 0, 1
     for column in range(len(rows[0]) if rows else 0):
         pivot = next((i for i in range(found, len(rows)) if rows[i][column]), None)
         if pivot is not None:
             rows[found], rows[pivot] = rows[pivot], rows[found]
+            top = rows[found]
             for i in range(found + 1, len(rows)):
-                factor = rows[i][column] / rows[found][column]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[found], strict=True)]
+                factor = rows[i][column]
+                rows[i] = [(top[column] * a - factor * b) // previous for a, b in zip(rows[i], top, strict=True)]
+            previous = top[column]
             found += 1
     return found
 
@@ -82,36 +85,60 @@ def squared_margin(rows):
     points, scale = whole(rows)
     gram = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in points] for a in points]
     corral = [min(range(len(points)), key=lambda i: gram[i][i])]
-    p = [Fraction(1)]
+    p, total = [1], 1  # weights as integers over their sum
     while True:
         products = [sum(weight * gram[i][j] for i, weight in zip(corral, p, strict=True)) for j in range(len(points))]
-        length = sum(weight * products[i] for i, weight in zip(corral, p, strict=True))
+        length = sum(weight * products[i] for i, weight in zip(corral, p, strict=True))  # times total²
         nearest = min(range(len(points)), key=products.__getitem__)
-        if products[nearest] >= length:
-            return length / scale**2
-        corral, p = [*corral, nearest], [*p, Fraction(0)]
+        if products[nearest] * total >= length:
+            return Fraction(length, total**2 * scale**2)
+        corral, p = [*corral, nearest], [*p, 0]
         while True:
-            target = _affine_minimizer([[gram[i][j] for j in corral] for i in corral])
-            step = min((a / (a - b) for a, b in zip(p, target, strict=True) if b <= 0), default=Fraction(1))
-            p = [a + step * (b - a) for a, b in zip(p, target, strict=True)]
+            target, size = _affine_minimizer([[gram[i][j] for j in corral] for i in corral])
+            # the share of the way to the target at which the first weight is 0
+            ways = [Fraction(a * size, a * size - b * total) for a, b in zip(p, target, strict=True) if b <= 0]
+            step = min(ways, default=Fraction(1))
+            near, far = (step.denominator - step.numerator) * size, step.numerator * total
+            p = [near * a + far * b for a, b in zip(p, target, strict=True)]
             kept = [j for j, weight in enumerate(p) if weight > 0]
-            done = all(weight > 0 for weight in target)
             corral, p = [corral[j] for j in kept], [p[j] for j in kept]
-            if done:
+            common = math.gcd(*p)
+            p = [weight // common for weight in p]
+            total = sum(p)
+            if not ways:
                 break
+
+
+def free(points, labels):
+    """Half the differences of the points labelled 1 and the others: what takes the place of the rows with a free intercept."""
+    points, scale = whole(points)
+    sides = [[point for point, label in zip(points, labels, strict=True) if (label == 1) == side] for side in (1, 0)]
+    return [[Fraction(x - y, 2 * scale) for x, y in zip(a, b, strict=True)] for a in sides[0] for b in sides[1]]
 
 
 def squared_margin_free(points, labels):
     """The square of half the distance between the hulls of the points labelled 1 and of the others."""
-    sides = [
-        [[Fraction(x) / 2 for x in point] for point, label in zip(points, labels, strict=True) if (label == 1) == s]
-        for s in (1, 0)
-    ]
-    return squared_margin([[x - y for x, y in zip(a, b, strict=True)] for a in sides[0] for b in sides[1]])
+    return squared_margin(free(points, labels))
+
+
+def sup_margin(rows):
+    """max_w min_i A_i·w over Σ|w_j| ≤ 1, or 0: the margin for the norm ∞, by the simplex method."""
+    rows, scale = whole(rows)
+    k = len(rows[0])
+    table = [[*(-x for x in row), *row, 1, 0] for row in rows]
+    table += [[1] * (2 * k) + [0, 1], [0] * (2 * k) + [-1, 0]]
+    return _maximize(table) / scale
+
+
+def means(rows, k):
+    """All means of k of the rows: the corners of their hull with weights of at most 1/k."""
+    rows, scale = whole(rows)
+    return [[Fraction(sum(column), k * scale) for column in zip(*chosen, strict=True)] for chosen in combinations(rows, k)]
 
 
 def _affine_minimizer(gram):
-    """The λ with Σλ = 1 that minimizes λ·Gλ, for affinely independent points: Bareiss elimination on the optimality system."""
+    """The λ with Σλ = 1 that minimizes λ·Gλ, for affinely independent points, as integers and their sum: Bareiss elimination on
+    the optimality system, after which the diagonal is one number."""
     size = len(gram) + 1
     table = [[0, *[1] * (size - 1), 1]] + [[1, *row, 0] for row in gram]
     previous = 1
@@ -124,4 +151,5 @@ def _affine_minimizer(gram):
                 factor = table[i][k]
                 table[i] = [(x * pivot - factor * y) // previous for x, y in zip(table[i], pivot_row, strict=True)]
         previous = pivot
-    return [Fraction(table[i][-1], table[i][i]) for i in range(1, size)]
+    sign = 1 if previous > 0 else -1
+    return [sign * table[i][-1] for i in range(1, size)], sign * previous

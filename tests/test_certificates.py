@@ -99,6 +99,85 @@ def test_mutated_certificates(kind, intercept):
     assert rejected > 20
 
 
+SOFT = np.round(np.random.default_rng(3).normal(size=(8, 2)), 2) + np.outer([1, -1] * 4, [0.7, 0.2])
+SOFT_Y = [1, 0] * 4
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nu", [None, 0.5, 0.75])
+@pytest.mark.parametrize("norm", [2.0, 3.0, math.inf])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_mutated_brackets(intercept, norm, nu, weighted):
+    """Brackets of `maximize_margin`: whatever one changed field makes false is rejected by both checkers.
+
+    The standalone checker decides exactly (for the norm 3 to 40 digits); `verify` may in addition reject what is true by less
+    than rounding, and nothing else.
+    """
+    c = [1.0, 2.0, 0.0, 1.5, 0.5, 1.0, 2.0, 1.0] if weighted else None
+    method = "auto" if norm == 2 else "smooth_p_norm_perceptron"
+    result = gordan.maximize_margin(
+        SOFT, SOFT_Y, norm=norm, nu=nu, intercept=intercept, sample_weight=c, method=method, tol=1e-3, max_iter=300
+    )
+    certificate, X = result.certificate, SOFT.tolist()
+    assert certificate.kind == "bracket"
+    assert 0 < certificate.lower < certificate.upper < math.inf
+    assert both(certificate, X, SOFT_Y) == (True, True)
+    rejected = 0
+    for mutated in (*mutations(certificate), *weight_mutations(certificate)):
+        first, second = both(mutated, X, SOFT_Y)
+        rejected += not second
+        assert second or not first, mutated
+        assert first or not second or both(relaxed(mutated), X, SOFT_Y) == (True, True), mutated
+    assert rejected > 20
+
+
+def weight_mutations(c):
+    """Certificates that differ in one sample weight, in all of them, or in nu by one unit in the last place."""
+    plain = c.sample_weight or (1.0,) * c.shape[0]
+    yield from (replace(c, sample_weight=w) for w in one_changed(plain, lambda t: (0.0, 2 * t, t / 2, -1.0, math.inf)))
+    yield replace(c, sample_weight=tuple(3 * t for t in plain))
+    yield replace(c, sample_weight=None)
+    if c.nu is not None:
+        yield from (replace(c, nu=nu) for nu in (c.nu / 2, math.nextafter(c.nu, 0.0), math.nextafter(c.nu, 2.0), 5e-324, None))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nu_is_feasible_or_not_to_the_last_bit(seed):
+    """A bracket for nu at the largest float that leaves a p is accepted by both; the next float is rejected by both."""
+    r = np.random.default_rng(seed)
+    n = int(r.integers(3, 30))
+    y = (np.arange(n) < r.integers(1, n)).astype(int).tolist()
+    c = [1.0] * n if seed % 3 == 0 else (r.uniform(0.1, 1.0, n) * 2.0 ** (seed % 3 * r.integers(-30, 30, n))).tolist()
+    totals = [sum(Fraction(w) for w, label in zip(c, y, strict=True) if label == side) for side in (1, 0)]
+    limit = 2 * min(totals) / sum(totals)
+    nu = float(limit)
+    nu = nu if Fraction(nu) <= limit else math.nextafter(nu, 0.0)
+    X = [[1.0 if label else -1.0] for label in y]
+    certificate = gordan.Certificate(
+        "bracket", "free", (0, 1), (n, 1), (1.0,), 0.0, tuple(range(n)), tuple(c), 0.9, 1.1, nu=nu, sample_weight=tuple(c)
+    )
+    assert both(certificate, X, y) == (True, True)
+    beyond = replace(certificate, nu=math.nextafter(nu, 1.0))
+    assert both(beyond, X, y) == ((nu == 1.0, nu == 1.0) if beyond.nu == nu else (False, False))
+    assert both(replace(beyond, rows=(), weights=(), upper=math.inf), X, y)[0] is (beyond.nu == nu)
+    for intercept in ("none", "penalized"):
+        one = replace(certificate, intercept=intercept, nu=1.0, lower=0.0)
+        assert both(replace(one, upper=1.5), X, y) == (True, True)
+
+
+@given(st.lists(st.floats(0, 1e308) | st.floats(0, 1e-300), min_size=1, max_size=9))
+def test_exact_sums(values):
+    """exact_sum makes no error, and `reaches` decides by it."""
+    total = sum(map(Fraction, values))
+    assert value(*bounds.exact_sum(np.array(values))) == total
+    array = np.array(values)
+    for nu in (1.0, 0.5, math.nextafter(1.0, 0.0)):
+        for groups in (1, 2):
+            expected = total >= Fraction(nu) * total / groups
+            assert bounds.reaches(array, array, nu, groups) == expected
+    assert bounds.reaches(array, np.append(array, 5e-324), 1.0, 1) is False
+
+
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_false_by_construction(intercept):
     """Claims that cannot be true, whatever their proof: a separator of inseparable data, a witness against a separable set."""

@@ -1,13 +1,13 @@
-"""Verdicts, brackets and certificates of `separate` against the exact oracle, on small problems made to be difficult.
+"""Verdicts, brackets and certificates of `separate` and `maximize_margin` against the exact oracle, on small problems made to be
+difficult.
 
-10,000 instances here; `pytest --soak -m soak tests/test_fuzz.py` runs 180,000 others, and GORDAN_FUZZ=N multiplies those by N.
+10,000 verdicts and 900 margins here; `make soak` runs 90,000 others, and `make fuzz MINUTES=60` as many as the time allows.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import random
 from collections import Counter
 from fractions import Fraction
@@ -21,8 +21,8 @@ import gordan
 from gordan.certificates import standalone
 
 INTERCEPTS = ("free", "none", "penalized")
-CHUNKS, SIZE = 1, 556
-SOAK_CHUNKS, SOAK_SIZE = 10 * int(os.environ.get("GORDAN_FUZZ", "1")), 1000
+SIZE, MARGINS = 556, 50
+SOAK_CHUNKS, SOAK_SIZE, SOAK_MARGINS = 4, 1000, 250
 
 
 def small_integers(r, n, d):
@@ -100,71 +100,148 @@ def instance(family, r):
 def signed(X, y, intercept):
     """The rows y_i x_i, or y_i (x_i, 1), exactly."""
     constant = [] if intercept == "none" else [1]
-    return [[Fraction(x) * (1 if label else -1) for x in [*row, *constant]] for row, label in zip(X.tolist(), y, strict=True)]
+    return [[x if label else -x for x in [*row, *constant]] for row, label in zip(X.tolist(), y, strict=True)]
+
+
+def hull(X, y, intercept, k=1):
+    """Points whose least norm is γ*, where at least k rows (of each class, with a free intercept) have to share their mass."""
+    if intercept != "free":
+        return oracle.means(signed(X, y, intercept), k)
+    sides = [oracle.means([row for row, label in zip(X.tolist(), y, strict=True) if label == side], k) for side in (1, 0)]
+    return oracle.free([*sides[0], *sides[1]], [1] * len(sides[0]) + [0] * len(sides[1]))
 
 
 def squared_margin(X, y, intercept):
     """γ*² by the oracle."""
-    if intercept == "free":
-        return oracle.squared_margin_free(X.tolist(), y)
-    return oracle.squared_margin(signed(X, y, intercept))
+    return oracle.squared_margin(hull(X, y, intercept))
+
+
+WRONG, INVALID, REJECTED, CLUMSY = "wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal"
 
 
 def check_instance(X, y, intercept, max_iter, storage):
-    """Everything that is promised about one verdict on X, stored dense or sparse; returns its status."""
+    """One verdict on X, stored dense or sparse: its status, and which promises it breaks.
+
+    One exact method is enough for each instance: the linear program where the verdict is that nothing separates (or none), the
+    minimum-norm point where something does, which gives the margin, too. That the two agree is tested below.
+    """
     verdict = gordan.separate(storage(X), y, intercept=intercept, max_iter=max_iter)
     rows = signed(X, y, intercept)
-    truth = oracle.separable(rows)
-    assert verdict.separable in (None, truth)
-    square = squared_margin(X, y, intercept) if truth else Fraction(0)
-    assert (square > 0) == truth
-    lower, upper = verdict.margin
-    assert lower >= 0
-    assert Fraction(lower) ** 2 <= square
-    assert math.isinf(upper) or square <= Fraction(upper) ** 2
+    square = squared_margin(X, y, intercept) if verdict.separable or oracle.separable(rows) else Fraction(0)
+    faults = [WRONG] if verdict.separable not in (None, square > 0) else []
+    faults += bracket_faults(verdict.margin, square)
     certificate = verdict.certificate
     if verdict.status == "undecided":
-        assert certificate is None
-        return verdict.status
-    assert gordan.verify(certificate, X, y)
-    text = certificate.to_json()
-    assert standalone.check(json.loads(text), X.tolist(), y) == (True, "accepted")
-    assert gordan.Certificate.from_json(text) == certificate
+        return verdict.status, faults if certificate is None else [*faults, WRONG]
+    faults += certificate_faults(certificate, X, y)
     if verdict.witness is not None:
         weights = verdict.witness.weights
-        assert all(type(weight) is int and weight > 0 for weight in weights)
-        assert math.gcd(*weights) == 1
-        assert len(weights) <= oracle.rank(rows) + 1
-    return verdict.status
+        plain = all(type(weight) is int and weight > 0 for weight in weights) and math.gcd(*weights) == 1
+        if not plain or (len(weights) > 2 and len(weights) > oracle.rank(rows) + 1):
+            faults.append(CLUMSY)
+    return verdict.status, faults
+
+
+def bracket_faults(margin, square):
+    """Whether lower ≤ γ* ≤ upper, by squares."""
+    lower, upper = margin
+    holds = 0 <= lower <= upper and Fraction(lower) ** 2 <= square
+    return [] if holds and (math.isinf(upper) or square <= Fraction(upper) ** 2) else [INVALID]
+
+
+def certificate_faults(certificate, X, y):
+    """Whether both checkers accept it, before and after JSON."""
+    text = certificate.to_json()
+    accepted = (
+        gordan.verify(certificate, X, y)
+        and standalone.check(json.loads(text), X.tolist(), y)[0]
+        and gordan.Certificate.from_json(text) == certificate
+    )
+    return [] if accepted else [REJECTED]
+
+
+def soft(r, X, y, intercept):
+    """A nu for which the oracle knows the margin, k and the rows it is about: few, and a power of two of them."""
+    sides = [[i for i, label in enumerate(y) if label == side] for side in (1, 0)]
+    size = r.choice([size for size in (1, 2, 4) if size <= min(map(len, sides))])
+    rows = [*sides[0][:size], *sides[1][:size]]
+    k = r.randint(1, size if intercept == "free" else 2 * size)
+    return X[rows], [y[i] for i in rows], k / size if intercept == "free" else k / (2 * size), k
+
+
+def check_margin(X, y, intercept, r):
+    """One result of `maximize_margin`, hard or soft, for the norm 2 or ∞, stopped early or not: status, and broken promises."""
+    norm, nu, k = r.choice((2, 2, 2, math.inf)), None, 1
+    if r.random() < 0.5:
+        X, y, nu, k = soft(r, X, y, intercept)
+    method = "auto" if norm == 2 else "smooth_p_norm_perceptron"
+    options = {"max_iter": r.choice((1, 3, 30, None) if norm == 2 else (1, 30, 100)), "tol": r.choice((1e-2, 1e-4, 1e-9))}
+    X = X * 2.0 ** -max(0, int(np.log2(np.max(np.abs(X), initial=1.0))) - 200)  # rows of 1e280 and more are refused
+    storage = r.choice((np.asarray, sp.csr_array))
+    result = gordan.maximize_margin(storage(X), y, intercept=intercept, norm=norm, nu=nu, method=method, **options)
+    points = hull(X, y, intercept, k)
+    square = oracle.squared_margin(points) if norm == 2 else oracle.sup_margin(points) ** 2
+    faults = bracket_faults(result.margin, square) + certificate_faults(result.certificate, X, y)
+    lower, upper = result.margin
+    solved = upper > 0 and upper - lower <= options["tol"] * upper
+    if (result.status == "not-separable") > (square == 0) or (result.status == "solved") != solved:
+        faults.append(WRONG)
+    if result.status == "margin-below-tol" and not (lower == 0 and upper <= options["tol"] * 2 * max(1.0, np.abs(X).sum())):
+        faults.append(WRONG)
+    if not all(np.isfinite(part).all() for part in (result.w, result.p) if part is not None):
+        faults.append(WRONG)
+    return result.status, faults
+
+
+def chunk(function, family, intercept, seed, size, rounds=(None, 3, 40)):
+    """`size` instances for "separate" or "maximize_margin": how often each status, and the faults with where they are."""
+    r = random.Random(f"{family} {intercept} {seed}" if function == "separate" else f"{function} {family} {intercept} {seed}")
+    found, faults = Counter(), []
+    for k in range(size):
+        X, y = instance(family, r)
+        if function == "separate":
+            status, broken = check_instance(X, y, intercept, r.choice(rounds), r.choice((np.asarray, np.asarray, sp.csr_array)))
+        else:
+            status, broken = check_margin(X, y, intercept, r)
+        found[status] += 1
+        faults += [(fault, f"{function}, {family}, {intercept}, seed {seed!r}, instance {k}") for fault in broken]
+    return found, faults
 
 
 def check_chunk(family, intercept, seed, size, rounds):
-    """`size` instances; what stays open is at most 1% but for tiny margins, where it is printed."""
-    r = random.Random(f"{family} {intercept} {seed}")
-    found = Counter()
-    for _ in range(size):
-        X, y = instance(family, r)
-        found[check_instance(X, y, intercept, r.choice(rounds), r.choice((np.asarray, np.asarray, sp.csr_array)))] += 1
+    """`size` verdicts; what stays open is at most 1% but for tiny margins, where it is printed."""
+    found, faults = chunk("separate", family, intercept, seed, size, rounds)
     print(f"{family}, {intercept}, seed {seed}: {dict(found)}")
-    still_open = found["undecided"] + found["margin-below-tol"]
-    assert family == "tiny_margin" or still_open <= 0.01 * size
+    assert not faults
+    assert family == "tiny_margin" or found["undecided"] + found["margin-below-tol"] <= 0.01 * size
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fuzz(family, intercept, chunk):
+def test_fuzz(family, intercept):
     """10,008 instances, with few rounds of the game: its brackets hold whenever it stops."""
-    check_chunk(family, intercept, chunk, SIZE, (1, 10, 40))
+    check_chunk(family, intercept, 0, SIZE, (1, 10, 40))
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fuzz_margins(family, intercept):
+    """900 brackets of `maximize_margin`: hard and soft, norms 2 and ∞, stopped early and not."""
+    found, faults = chunk("maximize_margin", family, intercept, 0, MARGINS)
+    print(f"{family}, {intercept}: {dict(found)}")
+    assert not faults
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("chunk", range(SOAK_CHUNKS))
+@pytest.mark.parametrize("part", range(SOAK_CHUNKS))
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fuzz_soak(family, intercept, chunk):
+def test_fuzz_soak(family, intercept, part):
     """The long run, with the default number of rounds, too."""
-    check_chunk(family, intercept, f"soak {chunk}", SOAK_SIZE, (None, 3, 40))
+    check_chunk(family, intercept, f"soak {part}", SOAK_SIZE, (None, 3, 40))
+    found, faults = chunk("maximize_margin", family, intercept, f"soak {part}", SOAK_MARGINS)
+    print(f"margins: {dict(found)}")
+    assert not faults
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -174,4 +251,14 @@ def test_oracle_agrees_with_itself(family):
     for _ in range(40):
         X, y = instance(family, r)
         for intercept in INTERCEPTS:
-            assert oracle.separable(signed(X, y, intercept)) == (squared_margin(X, y, intercept) > 0)
+            separable = oracle.separable(signed(X, y, intercept))
+            assert separable == (squared_margin(X, y, intercept) > 0)
+            assert separable == (oracle.sup_margin(hull(X, y, intercept)) > 0)
+
+
+def test_a_fault_is_seen():
+    """The checks can fail: a bracket beside γ*, a certificate for other data."""
+    X, y = np.array([[1.0], [-1.0]]), [1, 0]
+    assert bracket_faults((0.5, 0.9), Fraction(1)) == bracket_faults((1.1, 1.2), Fraction(1)) == [INVALID]
+    assert bracket_faults((0.5, math.nextafter(1.0, 0.0)), Fraction(1)) == [INVALID]
+    assert certificate_faults(gordan.separate(X, y).certificate, -X, y) == [REJECTED]

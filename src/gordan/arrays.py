@@ -103,6 +103,15 @@ def whole_number(value: Any, name: str) -> int:
     return int(value)
 
 
+def seed(random_state: Any) -> int:
+    """A seed from the `random_state` of a caller: a whole number, taken modulo 2³¹, or None for the default."""
+    if random_state is None:
+        return 1
+    if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, numbers.Integral):
+        raise InputError(f"random_state is {random_state!r}; pass a whole number, or None")
+    return int(random_state) % 2**31
+
+
 def _numbers(values: Any, name: str) -> Array:
     try:
         array = np.asarray(values)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from gordan.rows.threads import available, run
 U = 2.0**-53
 # An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
 TINY = 2.0**-1021
+# What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
+# radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
+CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 16
 
 
@@ -118,10 +120,10 @@ class Products:
         run(part, list(X.blocks()), available())
         return Products(sums, absolute, terms)
 
-    def scores(self, b: float, signs: Array) -> tuple[Array, Array]:
-        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows."""
+    def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
+        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = error(self.absolute + abs(b), self.terms + 1.0)
+            radius = slack * error(self.absolute + abs(b), self.terms + 1.0)
             centre = signs * (self.sums + b)
             lo, hi = np.nextafter(centre - radius, -np.inf), np.nextafter(centre + radius, np.inf)
         lo[~np.isfinite(lo)] = -np.inf
@@ -190,27 +192,27 @@ def sum_bounds(values: Array) -> tuple[float, float]:
     return down(total), up(total)
 
 
-def reaches(values: Array, nu: float, c: Array, parts: int) -> bool:
-    """Whether Σ values ≥ ν Σc / parts. Exactly: at the largest ν that leaves a p the two are equal."""
-    low, high = sum_bounds(values)
-    least, most = sum_bounds(c)
-    if low >= up(up(nu * most) / parts):
+def exact_sum(values: Array) -> tuple[int, int]:
+    """Σ values exactly, as m·2^e; the values are finite. Mantissas are added up exponent by exponent."""
+    fractions, exponents = np.frexp(values)
+    mantissas = np.ldexp(fractions, 53).astype(np.int64)
+    high, low = mantissas >> 27, mantissas & ((1 << 27) - 1)  # so that sums of 2³⁶ of them fit 64 bits
+    terms = []
+    for exponent in np.unique(exponents):
+        own = exponents == exponent
+        terms.append(((int(high[own].sum()) << 27) + int(low[own].sum()), int(exponent) - 53))
+    return add(terms)
+
+
+def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
+    """Whether Σ part ≥ ν Σ whole / groups (nonnegative finite values), by floats where they can tell, else exactly."""
+    have, total = sum_bounds(part), sum_bounds(whole)
+    if have[0] >= up(nu * total[1] / groups):
         return True
-    if high < down(down(nu * least) / parts):
+    if have[1] < down(nu * total[0] / groups):
         return False
-    return exact_sum(values) * parts >= Fraction(nu) * exact_sum(c)
-
-
-def exact_sum(values: Array) -> Fraction:
-    """Σ values: `fsum` rounds the exact sum once, so what it leaves is found by asking it again."""
-    rest, total = values.tolist(), Fraction(0)
-    try:
-        while part := math.fsum(rest):
-            total += Fraction(part)
-            rest.append(-part)
-        return total
-    except OverflowError:
-        return sum((Fraction(value) for value in values.tolist()), Fraction(0))
+    (m, e), (k, f) = exact_sum(part), multiply(exact_sum(whole), dyadic(nu))
+    return add([(groups * m, e), (-k, f)])[0] >= 0
 
 
 def _fsum(values: Any) -> float:

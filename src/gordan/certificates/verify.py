@@ -197,7 +197,7 @@ def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Pr
         return "a sample weight is negative or not finite"
     if c.nu is not None:
         groups = [c_] if c.intercept != "free" else [c_[signs > 0], c_[signs < 0]]
-        if not (0 < c.nu <= 1 and all(bounds.reaches(group, c.nu, c_, len(groups)) for group in groups)):
+        if not 0 < c.nu <= 1 or not all(bounds.reaches(group, c_, c.nu, len(groups)) for group in groups):
             return f"nu is {c.nu}, which leaves no p"
     if c.lower is not None and c.lower > 0:
         if c.w is None:
@@ -220,9 +220,7 @@ def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Pr
 
 def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, weights: Array | None) -> bool:
     """Whether p proves the upper bound, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
-    if c.norm != 2 or c.nu is not None or c.upper is None or c.upper < 0 or len(c.rows) > MOST_EXACT_ROWS:
-        return False
-    if weights is not None and (p[weights == 0] > 0).any():
+    if c.upper is None or c.upper < 0 or len(c.rows) > MOST_EXACT_ROWS or not _allowed(p, signs, c.nu, weights, c.intercept):
         return False
     sides = [1, -1] if c.intercept == "free" else [0]
     total: dict[int, Fraction] = {}
@@ -237,7 +235,20 @@ def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, wei
                 total[-1] = total.get(-1, Fraction(0)) + share
             for column, value in zip(*problem.X.row(row), strict=True):
                 total[int(column)] = total.get(int(column), Fraction(0)) + share * Fraction(float(value))
-    return Fraction(c.upper) ** 2 >= sum(value**2 for value in total.values())
+    if math.isinf(c.norm) or not any(total.values()):
+        return Fraction(c.upper) >= max(map(abs, total.values()), default=Fraction(0))
+    return c.norm == 2 and Fraction(c.upper) ** 2 >= sum(value**2 for value in total.values())
+
+
+def _allowed(p: Array, signs: Array, nu: float | None, weights: Array | None, intercept: str) -> bool:
+    """Whether p ≥ 0, scaled to the mass it must have, is in P: decided exactly."""
+    if not ((p >= 0) & np.isfinite(p)).all() or (weights is not None and (p[weights == 0] > 0).any()):
+        return False
+    if nu is None:
+        return True
+    c = np.ones(len(p)) if weights is None else weights
+    groups = [np.ones(len(p), dtype=bool)] if intercept != "free" else [signs > 0, signs < 0]
+    return bool((p <= c).all()) and all(bounds.reaches(p[group], c, nu, len(groups)) for group in groups)
 
 
 def lower_bound(
@@ -252,19 +263,20 @@ def lower_bound(
     intercept: str,
     *,
     exactly: bool = False,
+    slack: float = 1.0,
 ) -> float:
     """A float that γ* is at least, from w: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
 
     Without intercept the scores are y_i x_i·w; with a penalized one y_i(x_i·w + b), divided by ‖(w, b)‖; with a free one b does
     not matter: half the sum of the two classes' lowest. The lowest scores are refined in exact arithmetic where their enclosures
-    are wide, or if asked to.
+    are wide, or if asked to. `slack` is that of the enclosures (see `bounds.CLAIM`).
     """
     b = b if intercept == "penalized" else 0.0
     size = np.abs(np.append(w, b)) if intercept == "penalized" else np.abs(w)
     length = bounds.norm_bounds(size, size, norm, dual=True)[1]
     if not 0 < length < math.inf:
         return 0.0
-    lo, hi = products.scores(b, signs)
+    lo, hi = products.scores(b, signs, slack)
     groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
     if nu is None:
         if weights is not None:
@@ -314,23 +326,25 @@ def _tail(lo: Array, c: Array, low_mass: float, high_mass: float) -> float:
 
 
 def upper_bound(
-    problem: Problem, signs: Array, p: Array, norm: float, nu: float | None, weights: Array | None, intercept: str
+    problem: Problem,
+    signs: Array,
+    p: Array,
+    norm: float,
+    nu: float | None,
+    weights: Array | None,
+    intercept: str,
+    *,
+    slack: float = 1.0,
 ) -> float:
     """A float that γ* is at most, from p ≥ 0 (not normalized): ‖Aᵀp‖_p over its mass; infinite if p is not allowed.
 
     With a free intercept each class is normalized to ½. With nu, p_i ≤ c_i and a mass of at least νΣc (½ of it in each class) are
-    needed; scaling down to just that mass then keeps p under its caps.
+    needed; scaling down to just that mass then keeps p under its caps. `slack` is that of the enclosures (see `bounds.CLAIM`).
     """
-    if not ((p >= 0) & np.isfinite(p)).all():
+    if not _allowed(p, signs, nu, weights, intercept):
         return math.inf
     p = p.copy()
     groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
-    if weights is not None and (p[weights == 0] > 0).any():
-        return math.inf
-    if nu is not None:
-        c = np.ones(problem.X.n) if weights is None else weights
-        if (p > c).any() or not all(bounds.reaches(p[group], nu, c, len(groups)) for group in groups):
-            return math.inf
     centre, radius = np.zeros(problem.X.d + 1), np.zeros(problem.X.d + 1)
     for group in groups:
         top = float(np.max(p[group], initial=0.0))
@@ -347,7 +361,7 @@ def upper_bound(
         share = 1 / (mass * len(groups))
         centre += c_ * share
         # the division, the sum of two groups and the mass are each off by a few units in the last place
-        radius += (r_ * (1 + 16 * bounds.U) + np.abs(c_) * (16 * bounds.U)) * share + bounds.TINY
+        radius += slack * (r_ * (1 + 16 * bounds.U) + np.abs(c_) * (16 * bounds.U)) * share + bounds.TINY
     if intercept != "penalized":
         centre, radius = centre[:-1], radius[:-1]
     size = np.abs(centre)

@@ -232,6 +232,14 @@ class Rows:
         return self._scale
 
     @property
+    def mapped(self) -> bool:
+        """Whether the entries are in a memory-mapped file, of which no copy should be made."""
+        base: Any = getattr(self._storage, "arrays", (None,))[0]
+        while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+            base = base.base
+        return isinstance(base, np.memmap)
+
+    @property
     def entries(self) -> int:
         """Number of stored entries."""
         return self._storage.entries
@@ -274,11 +282,13 @@ class Rows:
         return np.asarray(block * (self._signs * self._scale)[:, None])
 
     def squares(self) -> Array:
-        """‖A_i‖² for every row. One pass."""
+        """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""
         self.passes += 1
-        norms = self._storage.norms(2.0, self.threads) * self._scale
-        self._check(norms)
-        return np.asarray(norms**2 + (self._scale**2 if self._constant else 0.0))
+        with np.errstate(over="ignore"):
+            norms = self._storage.norms(2.0, self.threads) * self._scale
+            if np.isnan(norms).any():
+                self._check(math.nan)
+            return np.asarray(norms**2 + (self._scale**2 if self._constant else 0.0))
 
     def ascend(
         self,

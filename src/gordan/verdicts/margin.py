@@ -7,15 +7,16 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from gordan import dynamics, methods
-from gordan.arrays import Array, blas_threads, is_number, positive, vector, whole_number
+from gordan.arrays import Array, blas_threads, is_number, positive, seed, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import Products, exact_sum, reaches
+from gordan.certificates.bounds import CLAIM, Products, exact_sum
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, lower_bound, upper_bound
 from gordan.errors import InputError
@@ -23,7 +24,7 @@ from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
-from gordan.rows import Rows
+from gordan.rows import Rows, of
 from gordan.solve.double_oracle import double_oracle
 from gordan.trace import Moment, Trace
 from gordan.verdicts.separate import Trial
@@ -37,8 +38,11 @@ DOUBT = 4
 SHARE = 0.9
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
-# The largest nu is a quotient: one that is above it by so little, relatively, is taken for it.
-NU_ROUNDING = 1e-12
+# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
+# a copy of X, and no more than a way to propose.
+FAR, MOST_MOVED = 0.9, 1 << 24
+# Sample weights further apart than this leave rows whose cap is lost in rounding.
+FURTHEST = 2.0**-500
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,7 @@ class MarginResult:
     """What `maximize_margin` found and proved.
 
     `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
+    `nu` is the one used: at its limit, the largest float that leaves a p.
     `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
 
@@ -169,12 +174,16 @@ def maximize_margin(
     limit = math.inf if time_limit is None else positive(time_limit, "time_limit")
     if max_iter is not None:
         max_iter = whole_number(max_iter, "max_iter")
+    if threads is not None:
+        threads = whole_number(threads, "threads")
+    if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
+        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
     started = time.perf_counter()
     problem = Problem.of(X, y)
-    weights = _weights(problem, sample_weight, class_weight)
-    nu = _feasible(nu, problem, weights, intercept)
+    weights = _weights(problem, sample_weight, class_weight, caps=nu is not None)
+    nu = _allowed_nu(nu, problem, weights, intercept)
     run = _Run(
         problem=problem,
         task=Task(norm, nu, intercept, weights),
@@ -202,13 +211,13 @@ class Task:
 
     def lower(self, problem: Problem, w: Array, b: float) -> float:
         """What w proves the margin to be at least."""
-        return lower_bound(
-            problem, Products.of(problem.X, w), problem.signs, w, b, self.norm, self.nu, self.weights, self.intercept
-        )
+        products = Products.of(problem.X, w)
+        task = (self.norm, self.nu, self.weights, self.intercept)
+        return lower_bound(problem, products, problem.signs, w, b, *task, slack=CLAIM)
 
     def upper(self, problem: Problem, p: Array) -> float:
         """What p proves it to be at most."""
-        return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept)
+        return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept, slack=CLAIM)
 
 
 @dataclass(eq=False)
@@ -227,8 +236,9 @@ class _Run:
     started: float
     witness: Witness | None = None
     proof: Certificate | None = None
-    separated: bool = False
     separator: tuple[Array, float] | None = None
+    asked: bool = False
+    stopped: bool = False
 
     def result(self) -> MarginResult:
         """Play, and prove what was found."""
@@ -236,13 +246,15 @@ class _Run:
         weights = self.task.weights
         self.kept = np.arange(self.problem.X.n)
         if weights is not None and (weights == 0).any():
+            self.problem.require_finite()  # by the row as it was given
             self.kept = np.flatnonzero(weights)
             storage, signs, weights = storage.take(self.kept), signs[self.kept], weights[self.kept]
         raw = Rows(storage, signs, constant=self.task.intercept == "penalized", threads=self.threads)
         self.R = raw.radius(self.task.norm)
         if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
             raise InputError(f"the largest row has norm {self.R:.3g}; multiply X by a power of two so that it is near 1")
-        rows = raw.scaled(1 / self.R) if self.R > 0 else raw
+        played, R = self._moved(raw, signs)
+        rows = played.scaled(1 / R) if R > 0 else played
         p_set = Simplex(
             rows.n,
             caps=None if self.task.nu is None else _caps(weights, rows.n, self.task.nu),
@@ -251,36 +263,49 @@ class _Run:
         p0 = starting_weights(p_set, self._start(p_set))
         form = self.method.build(rows, p_set, p0)
         rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
-        trace = dynamics.run(
-            form,
-            rounds,
-            record=range(1, rounds + 1) if self.method.name in ROUNDS else log_spaced(rounds),
-            scale=self.R if self.R > 0 else 1.0,
-            bound=self.method.guarantee.gap,
-            time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
-            callback=self._look,
-            name=self.method.name,
-            form_name=self.method.form,
-        )
-        passes = raw.passes + (rows.passes if rows is not raw else 0.0)
-        return self._proved(trace, signs, p_set, passes)
+        try:
+            trace = dynamics.run(
+                form,
+                rounds,
+                record=range(1, rounds + 1) if self.method.name in ROUNDS else log_spaced(rounds),
+                scale=R if R > 0 else 1.0,
+                bound=self.method.guarantee.gap,
+                time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
+                callback=self._look,
+                name=self.method.name,
+                form_name=self.method.form,
+            )
+        except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
+            trace, self.stopped = None, True
+        passes = sum(used.passes for used in {id(used): used for used in (raw, played, rows)}.values())
+        try:
+            return self._proved(trace, signs, p_set, passes)
+        except KeyboardInterrupt:  # one is taken as the wish to stop playing; the second one ends it
+            self.stopped = True
+            return self._proved(trace, signs, p_set, passes)
+
+    def _moved(self, raw: Rows, signs: Array) -> tuple[Rows, float]:
+        """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
+
+        γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more.
+        """
+        if self.task.intercept != "free" or self.R == 0 or raw.mapped or raw.n * raw.d > MOST_MOVED:
+            return raw, self.R
+        mean = raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+        if norm_of(mean, self.task.norm) < FAR * self.R:
+            return raw, self.R
+        moved = of(raw.dense() * signs[:, None] - mean, signs, threads=self.threads)
+        R = moved.radius(self.task.norm)
+        return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
 
     def _start(self, p_set: Simplex) -> Array | None:
-        """p of the earlier result, mixed with the centre: a start must be positive, and under the caps of this problem."""
+        """p of the earlier result, a little of it spread over all rows: a start must be positive."""
         found = self.start.p if isinstance(self.start, MarginResult) else self.start
         if found is None:
             return None
         if np.shape(found) != (self.problem.X.n,):
-            raise InputError(f"start is for {len(found)} rows, but X has {self.problem.X.n}")
-        p = np.maximum(vector(found, "start", self.problem.X.n)[self.kept], 0.0)
-        for members in p_set.members:
-            total = float(p[members].sum())
-            p[members] = p[members] * (p_set.mass / total) if 0 < total < math.inf else p_set.centre[members]
-        share, towards = 0.99, p - p_set.centre
-        if p_set.caps is not None:
-            up = towards > 0
-            share = min(share, float(np.min((p_set.caps - p_set.centre)[up] / towards[up], initial=share)))
-        return np.asarray(p_set.centre + max(0.0, share) * towards)
+            raise InputError(f"start is for {np.size(found)} rows, but X has {self.problem.X.n}")
+        return 0.99 * p_set.project(vector(found, "start", self.problem.X.n)[self.kept]) + 0.01 * p_set.centre
 
     def _look(self, moment: Moment) -> bool:
         """At a recorded round: whether to stop."""
@@ -291,20 +316,19 @@ class _Run:
             return moment.gap <= SHARE * self.tol
         if self.task.nu is not None:
             return moment.upper <= SHARE * self.tol * self.R
-        if self.separated or moment.t < DOUBT:
-            return moment.upper == 0
-        return self._not_separable()
-
-    stopped = False
+        if not self.asked and moment.t >= DOUBT:
+            return self._not_separable()
+        return moment.upper == 0 if self.separator is not None or not self.asked else moment.upper <= SHARE * self.tol * self.R
 
     def _not_separable(self) -> bool:
-        """Ask for a verdict once: a witness ends the run."""
-        self.separated = True
+        """Ask for a verdict once: a witness ends the run, a separator is kept."""
+        self.asked = True
         trial = Trial(self._kept_problem(), self.task.intercept, self.started)
         trial.decide(self.deadline)
-        if trial.proof is not None and trial.proof.kind == "separator":
+        if trial.proof is None:
+            return False
+        if trial.proof.w is not None:
             self.separator = np.array(trial.proof.w), float(trial.proof.b or 0.0)
-        if trial.proof is None or trial.proof.kind != "witness":
             return False
         rows = tuple(int(self.kept[i]) for i in trial.proof.rows)
         self.proof = replace(trial.proof, rows=rows, shape=(self.problem.X.n, self.problem.X.d))
@@ -322,26 +346,24 @@ class _Run:
             storage=storage,
         )
 
-    def _proved(self, trace: Trace, signs: Array, p_set: Simplex, passes: float) -> MarginResult:
+    def _proved(self, trace: Trace | None, signs: Array, p_set: Simplex, passes: float) -> MarginResult:
         """The result with a bracket that the checker accepts."""
         task, problem = self.task, self.problem
-        if (
-            self.witness is None
-            and task.nu is None
-            and trace.lower[-1] <= 0
-            and not self.separated
-            and trace.status != "interrupted"
-        ):
+        if trace is not None and trace.status == "interrupted":
+            self.stopped = True
+        nothing = trace is None or trace.lower[-1] <= 0
+        if self.witness is None and task.nu is None and nothing and not self.asked and not self.stopped:
             self._not_separable()
         w, b, p, lower, upper = None, None, None, 0.0, math.inf
         if self.witness is None:
-            w, b = self._plane(trace.w_best, signs, p_set)
+            if trace is not None:
+                w, b = self._plane(trace.w_best, signs, p_set)
             lower = 0.0 if w is None else task.lower(problem, w, b or 0.0)
-            if lower <= 0 and self.separator is not None:  # a margin too small to be played for, but a margin
-                w, b = self._unit(*self.separator)
+            if lower == 0 and self.separator is not None:
+                w, b = self.separator
                 lower = task.lower(problem, w, b)
             p = self._weights_behind(trace, p_set)
-            upper = task.upper(problem, p)
+            upper = 0.0 if self.R == 0 else task.upper(problem, p)
             self.proof = self._certificate(w, b, p, lower, upper)
         else:
             upper = 0.0
@@ -351,7 +373,7 @@ class _Run:
             lower, upper = 0.0, math.inf
             self.proof = self._certificate(None, None, None, lower, upper)
         return MarginResult(
-            status=self._status(trace, lower, upper),
+            status=self._status(lower, upper),
             w=w,
             b=b,
             p=None if p is None else p / p.sum(),
@@ -360,7 +382,7 @@ class _Run:
             norm=task.norm,
             nu=task.nu,
             intercept=task.intercept,
-            n_iter=int(trace.t[-1]),
+            n_iter=0 if trace is None else int(trace.t[-1]),
             passes=passes,
             seconds=time.perf_counter() - self.started,
             trace=trace,
@@ -368,14 +390,14 @@ class _Run:
             _problem=problem,
         )
 
-    def _status(self, trace: Trace, lower: float, upper: float) -> Status:
+    def _status(self, lower: float, upper: float) -> Status:
         if self.witness is not None:
             return "not-separable"
         if upper > 0 and (upper - lower) / upper <= self.tol:
             return "solved"
         if lower <= 0 and upper <= self.tol * self.R:
             return "margin-below-tol"
-        if trace.status == "interrupted" or self.stopped:
+        if self.stopped:
             return "interrupted"
         return "time-limit" if time.perf_counter() >= self.deadline else "iteration-limit"
 
@@ -400,15 +422,9 @@ class _Run:
             ends.append(float(scores[order[min(reached, len(order) - 1)]]))
         return v, -(ends[0] / 2 + ends[1] / 2)
 
-    def _unit(self, w: Array, b: float) -> tuple[Array, float]:
-        """w and b with ‖w‖_q = 1, or ‖(w, b)‖_q where the intercept is penalized."""
-        vector = np.append(w, b) if self.task.intercept == "penalized" else w
-        length = norm_of(vector, dual_exponent(self.task.norm))
-        return w / length, b / length
-
-    def _weights_behind(self, trace: Trace, p_set: Simplex) -> Array:
-        """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of νΣc, else of any size."""
-        found = p_set.centre if trace.p_best is None else trace.p_best
+    def _weights_behind(self, trace: Trace | None, p_set: Simplex) -> Array:
+        """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of at least νΣc, else of any size."""
+        found = p_set.centre if trace is None or trace.p_best is None else trace.p_best
         p = np.zeros(self.problem.X.n)
         if self.task.nu is None:
             p[self.kept] = found
@@ -416,29 +432,22 @@ class _Run:
         c = np.ones(self.problem.X.n) if self.task.weights is None else self.task.weights
         c = c[self.kept]
         total = self.task.nu * math.fsum(c)
-        q = np.minimum(found * total, c)
+        used = found > 0
+        with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
+            most = float(np.min(c[used] / found[used]))
+        q = np.minimum(found * max(total, most), c)
         for members in p_set.members:
-            if not reaches(q[members], self.task.nu, c, len(p_set.members)):
-                q[members] = self._filled(q[members], c[members], total * p_set.mass * (1 + 1e-14), members, trace)
+            needed = total * p_set.mass * (1 + 1e-14)
+            for _ in range(50):
+                missing = needed - math.fsum(q[members])
+                if missing <= 0:
+                    break
+                room = (c - q)[members] * (q[members] > 0) if ((c - q)[members] * (q[members] > 0)).any() else (c - q)[members]
+                if not room.any():
+                    break
+                q[members] = np.minimum(q[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
         p[self.kept] = q
         return p
-
-    def _filled(self, q: Array, c: Array, needed: float, members: Array | slice, trace: Trace) -> Array:
-        """q ≤ c with what is missing to that mass, by rounding, added: to rows that have weight, or to the next in line."""
-        for _ in range(50):
-            missing = needed - math.fsum(q)
-            if missing <= 0:
-                break
-            room = np.where(q > 0, c - q, 0.0)
-            if not room.any():
-                idle = np.flatnonzero(q < c)
-                if not len(idle):
-                    break
-                rows = Rows(self.problem.storage, self.problem.signs, constant=self.task.intercept == "penalized")
-                room[idle[np.argmin(rows.scores(trace.w_best)[self.kept][members][idle])]] = 1.0
-                room = np.minimum(room, c - q)
-            q = np.minimum(q + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c)
-        return np.asarray(q)
 
     def _certificate(self, w: Array | None, b: float | None, p: Array | None, lower: float, upper: float) -> Certificate:
         problem, task = self.problem, self.task
@@ -469,10 +478,9 @@ def _norm(norm: Any) -> float:
 
 def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
     """The method asked for, for this norm."""
-    if random_state is not None and not (is_number(random_state) and int(random_state) == random_state):
-        raise InputError(f"random_state is {random_state!r}; pass a whole number, or None")
+    order = seed(random_state)
     if isinstance(method, str) and method in ("auto", "double_oracle"):
-        return double_oracle(p=norm, seed=1 if random_state is None else int(random_state))
+        return double_oracle(p=norm, seed=order)
     if isinstance(method, str):
         method = methods.get(method)
     if isinstance(method, methods.Entry):
@@ -487,8 +495,11 @@ def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
     return method
 
 
-def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array | None:
-    """c_i = sample weight × class weight; None where all are 1."""
+def _weights(problem: Problem, sample_weight: Any, class_weight: Any, *, caps: bool) -> Array | None:
+    """c_i = sample weight × class weight, up to a common factor; None where they are all equal.
+
+    Unless they make `caps` only which of them are zero matters, and they are 0 or 1.
+    """
     n = problem.X.n
     if sample_weight is None and class_weight is None:
         return None
@@ -512,7 +523,8 @@ def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array |
                 factor = class_weight.get(label, 1.0)
                 if not (is_number(factor) and 0 <= factor < math.inf):
                     raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
-                c[own] *= float(factor)
+                with np.errstate(over="ignore"):
+                    c[own] *= float(factor)
             else:
                 raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
         unknown = [label for label in class_weight if label not in problem.classes] if isinstance(class_weight, Mapping) else []
@@ -523,29 +535,40 @@ def _weights(problem: Problem, sample_weight: Any, class_weight: Any) -> Array |
     for side, label in zip((-1, 1), problem.classes, strict=True):
         if not c[problem.signs == side].any():
             raise InputError(f"all rows of class {label!r} have weight zero; two classes are needed")
-    return c
+    largest, row = float(np.max(c)), int(np.argmax(c))
+    if math.isinf(largest):
+        raise InputError(f"the weight of row {row} overflows: sample_weight × class_weight; divide one of them")
+    if (c == largest).all():
+        return None
+    if not caps:
+        return (c > 0).astype(np.float64)
+    least = np.where(c > 0, c, np.inf)
+    if np.min(least) < FURTHEST * largest:
+        low = int(np.argmin(least))
+        raise InputError(
+            f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, too far apart; make the first one 0"
+        )
+    return c if FURTHEST < largest < 1 / FURTHEST else np.ldexp(c, -math.frexp(largest)[1])
 
 
-def _feasible(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> float | None:
-    """nu, refused if it leaves no p. Where it is the largest one up to rounding, the largest float that does leave one."""
+def _allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> float | None:
+    """nu as a float; refused with the allowed range if it leaves no p. A limit that was computed with rounding is corrected."""
     if nu is None:
         return None
     c = np.ones(problem.X.n) if weights is None else weights
-    sides = [math.fsum(c[problem.signs == side]) for side in (1, -1)]
-    most = 2 * min(sides) / sum(sides) if intercept == "free" else 1.0
-    if not (is_number(nu) and 0 < nu <= most * (1 + NU_ROUNDING)):
+    sides = [Fraction(m) * Fraction(2) ** e for m, e in (exact_sum(c[problem.signs == side]) for side in (1, -1))]
+    limit = 2 * min(sides) / sum(sides) if intercept == "free" else Fraction(1)
+    most = float(limit)
+    if Fraction(most) > limit:
+        most = math.nextafter(most, 0.0)
+    if not (is_number(nu) and 0 < nu <= min(1.0, most * (1 + 1e-12))):
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
-        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
-    if nu < most * (1 - NU_ROUNDING) or intercept != "free":
-        return min(float(nu), 1.0)
-    exact = 2 * min(exact_sum(c[problem.signs == side]) for side in (1, -1)) / exact_sum(c)
-    largest = float(exact)
-    if largest > exact:
-        largest = math.nextafter(largest, 0.0)
-    return min(float(nu), largest)
+        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most!r}]{why}")
+    return min(float(nu), most)
 
 
 def _caps(weights: Array | None, n: int, nu: float) -> Array:
-    """c_i/(νΣc)."""
+    """c_i/(νΣc); 1 is enough for any."""
     c = np.ones(n) if weights is None else weights
-    return np.asarray(c / (nu * math.fsum(c)))
+    with np.errstate(over="ignore"):
+        return np.minimum(c / (nu * math.fsum(c)), 1.0) if nu * math.fsum(c) > 0 else np.ones(n)

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array, blas_threads, positive, whole_number
+from gordan.arrays import Array, blas_threads, positive, seed, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import Products
+from gordan.certificates.bounds import CLAIM, Products
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, first_not_positive, lower_bound, upper_bound
 from gordan.errors import InputError
@@ -106,7 +106,7 @@ def separate(
     time_limit
         seconds after which to stop looking; what was proved by then is returned.
     random_state
-        accepted for the day a route is randomized from outside; the order in which rows are visited is fixed now.
+        a whole number or None, for the day a route is randomized from outside; the order in which rows are visited is fixed now.
     callback
         called with the verdict so far after each proposal that was not accepted; something true ends the search.
 
@@ -124,6 +124,7 @@ def separate(
         time_limit = positive(time_limit, "time_limit")
     if max_iter is not None:
         max_iter = whole_number(max_iter, "max_iter")
+    seed(random_state)
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one verdict, or None")
     started = time.perf_counter()
@@ -168,7 +169,9 @@ class Trial:
         proof, bracket = self.proof, (self.p, self.lower, self.upper)
         if proof is None or proof.kind != "separator" or self.problem.storage.entries > SMALL:
             return
-        self.proposed = separation.polished(self.problem, self.intercept)
+        self.proposed = None
+        with contextlib.suppress(InputError):  # rows near the end of the floats: the first separator has to do
+            self.proposed = separation.polished(self.problem, self.intercept)
         if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[1]:
             self.proof = proof
             self.p, self.lower, self.upper = bracket
@@ -176,7 +179,7 @@ class Trial:
     def bound(self) -> None:
         """The upper bound that the last p proves."""
         if self.proposed is not None and self.proposed.p is not None:
-            upper = upper_bound(self.problem, self.problem.signs, self.proposed.p, 2.0, None, None, self.intercept)
+            upper = upper_bound(self.problem, self.problem.signs, self.proposed.p, 2.0, None, None, self.intercept, slack=CLAIM)
             if upper < self.upper:
                 self.p, self.upper = self.proposed.p, upper
 
@@ -196,7 +199,9 @@ class Trial:
             for b in self._intercepts(products, proposal.b / scale):
                 if math.isfinite(b) and first_not_positive(self.problem, products, w, b, self.problem.signs) is None:
                     self.bound()
-                    self.lower = lower_bound(self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept)
+                    self.lower = lower_bound(
+                        self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept, slack=CLAIM
+                    )
                     return self._accepted(self._certificate("separator", w, b))
         return False
 
@@ -244,10 +249,11 @@ class Trial:
             return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, proof, self.problem)
         if proof is not None and proof.w is not None:
             w = np.array(proof.w)
-            return Verdict("separable", w, float(proof.b or 0.0), (self.lower, self.upper), None, seconds, proof, self.problem)
+            proved = (proof.lower or 0.0, math.inf if proof.upper is None else proof.upper)
+            return Verdict("separable", w, float(proof.b or 0.0), proved, None, seconds, proof, self.problem)
         self.bound()
         bracket = self._certificate("bracket", None, None)
-        R = float(np.max(self.problem.storage.norms(2.0, 1)))
+        R = min(float(np.max(self.problem.storage.norms(2.0, 1))), math.nextafter(math.inf, 0.0))
         small = self.upper <= tol * R and self._accepted(bracket)
         status: Status = "margin-below-tol" if small else "undecided"
         return Verdict(status, None, None, (0.0, self.upper), None, seconds, bracket if small else None, self.problem)

@@ -1,0 +1,109 @@
+"""The long fuzz: `make fuzz MINUTES=60`. Random problems, answers held against the exact oracle, totals for each family.
+
+Every process takes chunks of problems from `test_fuzz` by turns, three of verdicts and one of margins. A fault is printed with
+the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+
+SIZE, LONGEST = 25, 120
+TURN = ("separate", "separate", "separate", "maximize_margin")
+KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "crash")
+
+
+def hang(*_):
+    """An alarm went off."""
+    raise TimeoutError(f"no end after {LONGEST} s")
+
+
+def worker(number, seed, end, most, results):
+    """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import test_fuzz as fuzz
+
+    signal.signal(signal.SIGALRM, hang)
+    warnings.simplefilter("error")
+    turns = (
+        (TURN[k % 4], family, intercept, f"{seed} {number} {k}")
+        for k in itertools.count()
+        for family in fuzz.FAMILIES
+        for intercept in fuzz.INTERCEPTS
+    )
+    for done, (function, family, intercept, name) in enumerate(turns):
+        if time.time() > end or done * SIZE >= most:
+            break
+        signal.alarm(LONGEST)
+        try:
+            found, faults = fuzz.chunk(function, family, intercept, name, SIZE)
+        except Exception:
+            where = f"{function}, {family}, {intercept}, seed {name!r}\n{traceback.format_exc()}"
+            found, faults = Counter(), [("crash", where)]
+        signal.alarm(0)
+        results.put((function, family, found, faults))
+    results.put(None)
+
+
+def main():
+    """Run, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--instances", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seed", default="0", help="another seed, other problems")
+    options = parser.parse_args()
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # for the processes: the problems are tiny
+    started, context = time.time(), multiprocessing.get_context("spawn")
+    results = context.Queue()
+    arguments = (options.seed, started + 60 * options.minutes, options.instances / options.workers, results)
+    processes = [context.Process(target=worker, args=(number, *arguments)) for number in range(options.workers)]
+    for process in processes:
+        process.start()
+    statuses, faults, running = {}, Counter(), len(processes)
+    while running:
+        answer = results.get()
+        if answer is None:
+            running -= 1
+            continue
+        function, family, found, broken = answer
+        statuses.setdefault((function, family), Counter()).update(found)
+        for fault, where in broken:
+            faults[function, family, fault] += 1
+            print(f"{fault}: {where}", flush=True)
+    report(statuses, faults, time.time() - started, options.workers)
+    return 1 if faults else 0
+
+
+def report(statuses, faults, seconds, workers):
+    """Totals per function and family. Many margins are stopped early on purpose: for them nothing counts as open."""
+    lines = [["function", "family", "instances", *KINDS, "open"]]
+    for (function, family), found in sorted(statuses.items(), key=lambda item: (item[0][0] != "separate", item[0][1])):
+        total = found.total()
+        still = (
+            f"{100 * (found['undecided'] + found['margin-below-tol']) / max(1, total):.3f}%" if function == "separate" else "-"
+        )
+        lines.append([function, family, f"{total:,}", *(str(faults[function, family, kind]) for kind in KINDS), still])
+    total = sum(found.total() for found in statuses.values())
+    sums = [str(sum(count for (_, _, kind), count in faults.items() if kind == wanted)) for wanted in KINDS]
+    lines.append(["all", "", f"{total:,}", *sums, ""])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(cells))
+    print(f"{total:,} instances in {seconds / 60:.1f} minutes on {workers} processes: {total / seconds:.0f} a second")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,738 @@
+"""`maximize_margin`: agreement with LIBSVM, LIBLINEAR and linear programs, brackets that hold whenever a run stops, and what must
+not change them."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import time
+import tracemalloc
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+import scipy.sparse as sp
+from problems import separable
+from scipy.optimize import linprog
+from test_fuzz import FAMILIES, hull, instance, soft
+
+import gordan
+from gordan import InputError, datasets, maximize_margin, methods
+from gordan.certificates import standalone
+from gordan.geometry import dual_exponent
+from gordan.solve.double_oracle import double_oracle
+
+INTERCEPTS = ("free", "none", "penalized")
+STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted"}
+ONE_ROW_AT_A_TIME = {"perceptron", "p_norm_perceptron"}
+ANY_NORM = double_oracle(p=3.0).norm == 3.0
+needs_any_norm = pytest.mark.skipif(
+    not ANY_NORM, reason="method='auto' is for the norm 2: double_oracle does not play with p yet"
+)
+
+
+def blobs(n=40, d=3, gap=0.5, seed=0, overlap=0):
+    """Two classes on the sides of a plane through 0; `overlap` labels are wrong."""
+    rng = np.random.default_rng(seed)
+    w = rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    X, y = rng.standard_normal((n, d)), np.arange(n) % 2
+    X += np.outer((2 * y - 1) * (gap + np.abs(X @ w)) - X @ w, w)
+    y[:overlap] ^= 1
+    return X, y
+
+
+def claims(result, X, y, tol=None):
+    """What every result must be: its certificate is accepted by both checkers, and its fields say the same thing."""
+    lower, upper = result.margin
+    assert result.status in STATUSES
+    assert 0 <= lower <= upper
+    certificate = result.certificate
+    assert gordan.verify(certificate, X, y)
+    assert gordan.Certificate.from_json(certificate.to_json()) == certificate
+    dense = X.toarray() if sp.issparse(X) else np.asarray(X)
+    if dense.size <= 3000:
+        assert standalone.check(json.loads(certificate.to_json()), dense.tolist(), list(y)) == (True, "accepted")
+    if result.status == "not-separable":
+        assert certificate.kind == "witness"
+        assert result.witness is not None
+        assert result.margin == (0.0, 0.0)
+        assert result.w is None
+        assert result.p is None
+        return result
+    assert certificate.kind == "bracket"
+    assert (certificate.lower, certificate.upper) == result.margin
+    assert result.witness is None
+    assert result.p is not None
+    assert (result.p >= 0).all()
+    assert result.p.sum() == pytest.approx(1.0)
+    if result.w is not None:
+        assert result.w.shape == (dense.shape[1],)
+        assert np.isfinite(result.w).all()
+        assert math.isfinite(result.b)
+        whole = np.append(result.w, result.b) if result.intercept == "penalized" else result.w
+        assert np.linalg.norm(whole, ord=dual_exponent(result.norm)) == pytest.approx(1.0, abs=1e-9)
+    assert lower == 0 or result.w is not None
+    if tol is not None:
+        assert (result.status == "solved") == (upper > 0 and upper - lower <= tol * upper)
+        assert result.status != "margin-below-tol" or lower == 0
+    return result
+
+
+def solved(X, y, **options):
+    """A result that must be solved, and hold water."""
+    result = claims(maximize_margin(X, y, **options), X, y, options.get("tol", 1e-4))
+    assert result.status == "solved", result
+    return result
+
+
+def inside(value, result, slack=1e-6):
+    """Whether the value is in the bracket, widened by what another solver may be off."""
+    lower, upper = result.margin
+    return lower * (1 - slack) <= value <= upper * (1 + slack)
+
+
+# ---- what others say ------------------------------------------------------------------------------------------------
+
+
+def test_iris():
+    """The margin of setosa is known from LIBSVM: 0.817557; virginica has no separator, and the result says so."""
+    X, y = datasets.iris("setosa")
+    result = solved(X, y)
+    assert inside(0.817557, result, 2e-6)
+    assert (y * (X @ result.w + result.b)).min() == pytest.approx(0.817557, rel=2e-4)
+    X, y = datasets.iris("virginica")
+    result = claims(maximize_margin(X, y), X, y)
+    assert result.status == "not-separable"
+    assert "not separable: the weighted rows" in repr(result)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_margin_of_libsvm(seed):
+    svm = pytest.importorskip("sklearn.svm", reason="compares with LIBSVM")
+    X, y = blobs(60, 4, 0.2, seed)
+    fit = svm.SVC(kernel="linear", C=1e10, tol=1e-8).fit(X, y)
+    result = solved(X, y)
+    w = fit.coef_.ravel()
+    assert inside(1 / np.linalg.norm(w), result)
+    assert result.w == pytest.approx(w / np.linalg.norm(w), abs=5e-3)
+    assert result.b == pytest.approx(fit.intercept_[0] / np.linalg.norm(w), abs=5e-3)
+    score = (2 * y - 1) * (X @ result.w + result.b)
+    assert score.min() >= result.margin[0] * (1 - 1e-9)  # in the units of X
+
+
+@pytest.mark.parametrize("intercept", ["none", "penalized"])
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_margin_of_liblinear(seed, intercept):
+    svm = pytest.importorskip("sklearn.svm", reason="compares with LIBLINEAR")
+    X, y = blobs(60, 4, 0.3, seed)
+    given = intercept == "penalized"
+    fit = svm.LinearSVC(loss="hinge", C=1e6, tol=1e-8, max_iter=10**6, fit_intercept=given, random_state=0).fit(X, y)
+    w = np.append(fit.coef_, fit.intercept_) if given else fit.coef_.ravel()
+    assert inside(1 / np.linalg.norm(w), solved(X, y, intercept=intercept), 1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nu", [0.4, 0.75])
+def test_soft_margin_of_libsvm(nu, weighted):
+    """NuSVC: p = |dual_coef_|/Σ|dual_coef_|, γ* = ‖Aᵀp‖."""
+    svm = pytest.importorskip("sklearn.svm", reason="compares with LIBSVM")
+    X, y = blobs(60, 4, 0.1, seed=3, overlap=6)
+    c = np.random.default_rng(0).uniform(0.5, 1.5, 60) if weighted else None
+    fit = svm.NuSVC(kernel="linear", nu=nu, tol=1e-8).fit(X, y, sample_weight=c)
+    p = fit.dual_coef_.ravel() / np.abs(fit.dual_coef_).sum()
+    value = np.linalg.norm(p @ X[fit.support_])
+    result = solved(X, y, nu=nu, sample_weight=c)
+    assert inside(value, result, 1e-5)
+    b = fit.intercept_[0] / np.linalg.norm(fit.coef_)
+    assert result.b == pytest.approx(b, abs=0.02)
+
+
+def test_a_nu_too_small_for_wrong_labels():
+    """The reduced hulls meet: the soft margin is 0, and that is the answer."""
+    X, y = blobs(60, 4, 0.1, seed=3, overlap=6)
+    result = claims(maximize_margin(X, y, nu=0.1), X, y, 1e-4)
+    assert result.status == "margin-below-tol"
+    assert result.margin[1] < 1e-10
+
+
+def test_soft_margin_is_half_the_sum_of_two_means():
+    """With a free intercept the lower bound is what w gives: half the sum of both classes' means over their lowest ν/2."""
+    X, y = blobs(40, 3, 0.1, seed=5, overlap=4)
+    result = solved(X, y, nu=0.5, tol=1e-9)
+    scores = X @ result.w
+    low, high = np.sort(scores[y == 1])[:10], np.sort(scores[y == 0])[-10:]
+    assert (low.mean() - high.mean()) / 2 == pytest.approx(result.margin[0], rel=1e-9)
+    assert result.b == pytest.approx(-(low[-1] + high[0]) / 2, abs=1e-12)
+
+
+def sup_norm_margin(A, caps=None, halves=None):
+    """max γ, Σ|w| ≤ 1, of min_p p·Aw over P, as a linear program: per group γ_g - Σ cap_i (λ_g - A_i·w)₊/mass."""
+    n, d = A.shape
+    groups = [np.arange(n)] if halves is None else [np.flatnonzero(halves == g) for g in (0, 1)]
+    k, mass = len(groups), 1.0 / len(groups)
+    caps = np.full(n, np.inf) if caps is None else caps
+    # variables w⁺, w⁻, a level per group, a slack per row (only where caps are finite)
+    level = np.zeros((n, k))
+    for g, members in enumerate(groups):
+        level[members, g] = 1.0
+    cost = np.r_[np.zeros(2 * d), -np.full(k, mass), np.where(np.isfinite(caps), caps, 0.0)]
+    above = np.c_[-A, A, level, -np.diag(np.isfinite(caps).astype(float))]
+    box = np.r_[np.ones(2 * d), np.zeros(k + n)]
+    bounds = [(0, None)] * (2 * d) + [(None, None)] * k + [(0, None)] * n
+    answer = linprog(cost, A_ub=np.vstack([above, box]), b_ub=np.r_[np.zeros(n), 1.0], bounds=bounds, method="highs")
+    return max(0.0, -answer.fun)
+
+
+def signed(X, y, intercept):
+    """A, and the halves of a free intercept."""
+    s = 2 * y - 1
+    A = s[:, None] * (np.c_[X, np.ones(len(X))] if intercept == "penalized" else X)
+    return A, (y == 0).astype(int) if intercept == "free" else None
+
+
+@pytest.mark.parametrize("nu", [None, 0.5])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_sup_norm_against_a_linear_program(intercept, nu):
+    X, y = blobs(24, 5, 0.3, seed=2)
+    A, halves = signed(X, y, intercept)
+    value = sup_norm_margin(A, None if nu is None else np.full(24, 1 / (nu * 24)), halves)
+    result = maximize_margin(X, y, norm=math.inf, nu=nu, intercept=intercept, method="smooth_p_norm_perceptron", max_iter=2000)
+    assert inside(value, claims(result, X, y), 1e-9)
+    assert result.gap < 0.35
+
+
+@needs_any_norm
+@pytest.mark.parametrize("nu", [None, 0.5, 1.0])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("shape", [(24, 5), (60, 3), (12, 30)])
+def test_sup_norm_auto(shape, intercept, nu):
+    X, y = blobs(*shape, 0.3, seed=2)
+    A, halves = signed(X, y, intercept)
+    value = sup_norm_margin(A, None if nu is None else np.full(len(X), 1 / (nu * len(X))), halves)
+    result = solved(X, y, norm=math.inf, nu=nu, intercept=intercept, tol=1e-6)
+    assert inside(value, result, 1e-7)
+
+
+@needs_any_norm
+@pytest.mark.parametrize("nu", [None, 0.5])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("norm", [2.5, 3.0, 7.0])
+def test_other_norms_auto(norm, intercept, nu):
+    """`auto` and a p-norm method are about the same number."""
+    X, y = blobs(30, 4, 0.3, seed=6)
+    first = solved(X, y, norm=norm, nu=nu, intercept=intercept, tol=1e-6)
+    second = solved(X, y, norm=norm, nu=nu, intercept=intercept, tol=1e-3, method="smooth_p_norm_perceptron")
+    assert first.margin[0] <= second.margin[1]
+    assert second.margin[0] <= first.margin[1]
+
+
+@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("norm", [2.0, 2.5, 3.0, 12.0])
+def test_known_margins_in_other_norms(norm, halves):
+    """Problems made with γ* = 0.1 in that norm."""
+    problem = separable(40, 5, 0.1, norm=norm, seed=8, halves=halves)
+    s = np.where(problem.halves == 1, -1, 1) if halves else np.where(np.arange(len(problem.A)) % 2, -1, 1)
+    X, y = problem.A * s[:, None], (s > 0).astype(int)
+    options = {"norm": norm, "intercept": "free" if halves else "none", "tol": 0.02, "max_iter": 20_000}
+    for method in ("smooth_p_norm_perceptron", "accelerated_p_norm_perceptron", *(["auto"] if norm == 2 or ANY_NORM else [])):
+        assert inside(0.1, solved(X, y, method=method, **options), 1e-9)
+
+
+# ---- every method ---------------------------------------------------------------------------------------------------
+
+
+SMALL_X = np.array([[2.0, 1.0], [3.0, -1.0], [1.0, 0.5], [2.0, 2.0], [-1.0, 0.0], [-2.0, 1.0], [-1.5, -2.0], [-0.5, -1.0]])
+SMALL_Y = [1, 1, 1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("nu", [None, 0.5])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("method", ["auto", *methods.names()])
+def test_every_method(method, intercept, nu):
+    """A valid bracket for the exact γ*, narrow for the methods that converge; or a refusal that says what the method is for."""
+    capped, free = nu is not None, intercept == "free"
+    refused = method in (*ONE_ROW_AT_A_TIME, "gradient_descent") and (capped or free)
+    run = lambda: maximize_margin(SMALL_X, SMALL_Y, method=method, intercept=intercept, nu=nu, max_iter=2000, tol=1e-3)  # noqa: E731
+    if refused:
+        with pytest.raises(InputError, match="knows neither caps nor halves"):
+            run()
+        return
+    result = claims(run(), SMALL_X, SMALL_Y, 1e-3)
+    square = oracle.squared_margin(hull(SMALL_X, SMALL_Y, intercept, 1 if nu is None else 2 if free else 4))
+    assert Fraction(result.margin[0]) ** 2 <= square <= Fraction(result.margin[1]) ** 2
+    if method not in (*ONE_ROW_AT_A_TIME, "gradient_descent", "normalized_gradient_descent"):
+        assert result.status == "solved"
+    assert result.margin[0] > 0
+    assert result.passes > 0
+    assert result.n_iter >= 1
+    assert result.trace.method == ("double_oracle" if method == "auto" else method)
+
+
+@pytest.mark.parametrize("method", ["auto", *methods.names()])
+def test_every_method_stops_on_inseparable_data(method):
+    X, y = SMALL_X.copy(), [*SMALL_Y]
+    X[0], y[0] = X[5], 1
+    result = claims(maximize_margin(X, y, method=method, intercept="none", max_iter=5000), X, y)
+    assert result.status == "not-separable"
+    assert result.n_iter < 100
+
+
+def test_method_with_options_and_what_is_not_one():
+    chosen = methods.smooth_perceptron(form="game", eta=0.5)
+    assert solved(SMALL_X, SMALL_Y, method=chosen, tol=1e-2).trace.form == "game"
+    assert solved(SMALL_X, SMALL_Y, method=methods.get("nesterov"), tol=1e-2).trace.method == "nesterov"
+    for wrong in ("svm", None, 3, object()):
+        with pytest.raises(InputError, match="method"):
+            maximize_margin(SMALL_X, SMALL_Y, method=wrong)
+    with pytest.raises(InputError, match="plays for the norm 2, not 3"):
+        maximize_margin(SMALL_X, SMALL_Y, norm=3, method="nesterov")
+
+
+# ---- weights, nu and start ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_weights(intercept):
+    """Zero removes the row; whole numbers are so many copies; a common factor, however large, changes nothing."""
+    X, y = blobs(30, 3, 0.1, seed=4, overlap=3)
+    c = np.random.default_rng(1).integers(0, 4, 30).astype(float)
+    one = solved(X, y, nu=0.6, sample_weight=c, intercept=intercept, tol=1e-9)
+    copies = np.repeat(np.arange(30), c.astype(int))
+    for other in (
+        solved(X[copies], y[copies], nu=0.6, intercept=intercept, tol=1e-9),
+        solved(X[c > 0], y[c > 0], nu=0.6, sample_weight=c[c > 0], intercept=intercept, tol=1e-9),
+        *(solved(X, y, nu=0.6, sample_weight=f * c, intercept=intercept, tol=1e-9) for f in (2.0, 0.1, 5e307, 1e-300)),
+    ):
+        assert other.margin == pytest.approx(one.margin, rel=1e-8)
+    assert (one.p[c == 0] == 0).all()
+    assert (one.p <= c / (0.6 * c.sum()) * (1 + 1e-9)).all()
+
+
+def test_weights_without_nu_only_say_which_rows_count():
+    X, y = blobs(30, 3, seed=1)
+    plain = maximize_margin(X, y)
+    assert maximize_margin(X, y, sample_weight=np.linspace(1e-300, 1e300, 30)).margin == plain.margin
+    wrong = y.copy()
+    wrong[7] ^= 1
+    left_out = np.where(np.arange(30) == 7, 0.0, 3.0)
+    assert maximize_margin(X, wrong).status == "not-separable"
+    result = solved(X, wrong, sample_weight=left_out)
+    others = np.arange(30) != 7
+    assert result.margin == pytest.approx(maximize_margin(X[others], y[others]).margin, rel=1e-9)
+    wrong[8:14] ^= 1
+    result = claims(maximize_margin(X, wrong, sample_weight=left_out), X, wrong)
+    assert result.status == "not-separable"
+    assert 7 not in result.witness.rows
+
+
+def test_class_weights_are_weights():
+    X, y = blobs(30, 3, 0.1, seed=4, overlap=3)
+    X, y = X[5:], np.where(y[5:] == 1, "yes", "no")
+    share = {label: 25 / (2 * np.count_nonzero(y == label)) for label in ("no", "yes")}
+    c = np.array([share[label] for label in y])
+    for intercept in INTERCEPTS:
+        one = solved(X, y, nu=0.7, class_weight="balanced", intercept=intercept, tol=1e-9)
+        assert solved(X, y, nu=0.7, class_weight=share, intercept=intercept, tol=1e-9).margin == one.margin
+        assert solved(X, y, nu=0.7, sample_weight=c, intercept=intercept, tol=1e-9).margin == one.margin
+        half = solved(X, y, nu=0.7, sample_weight=c / share["yes"], class_weight={"yes": share["yes"]}, intercept=intercept)
+        assert half.nu == 0.7
+    assert solved(X, y, nu=1, class_weight="balanced").nu == pytest.approx(1.0)  # any nu is possible with it
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nu_at_its_limit(seed):
+    """2·min(C₊, C₋)/(C₊ + C₋) as a caller computes it, rounded, is allowed; what is beyond is refused with the range."""
+    r = np.random.default_rng(seed)
+    n = int(r.integers(3, 40))
+    X, y = r.standard_normal((n, 2)), np.zeros(n, int)
+    y[: r.integers(1, n)] = 1
+    c = None if seed % 2 else r.uniform(0.01, 1.0, n)
+    weights = np.ones(n) if c is None else c
+    totals = weights[y == 1].sum(), weights[y == 0].sum()
+    limit = 2 * min(totals) / weights.sum()
+    result = claims(maximize_margin(X, y, nu=limit, sample_weight=c), X, y)
+    assert result.nu == pytest.approx(limit, rel=1e-12)
+    assert result.margin[1] < math.inf
+    exact = [sum(map(Fraction, weights[y == side].tolist())) for side in (1, 0)]
+    assert Fraction(result.nu) <= 2 * min(exact) / sum(exact)
+    assert result.status in ("solved", "margin-below-tol")
+    if limit < 0.999:
+        with pytest.raises(
+            InputError, match=r"nu is .*; for this data it must be in \(0, 0\.\d+\]: twice the share of the lighter"
+        ):
+            maximize_margin(X, y, nu=limit * 1.001, sample_weight=c)
+    for intercept in ("none", "penalized"):
+        assert claims(maximize_margin(X, y, nu=1, intercept=intercept, sample_weight=c), X, y).margin[1] < math.inf
+
+
+@pytest.mark.parametrize("nu", [1e-12, 1e-300, 2.0**-1074])
+def test_a_tiny_nu_is_the_hard_margin(nu):
+    X, y = blobs(30, 3)
+    hard, soft_ = maximize_margin(X, y, tol=1e-9), claims(maximize_margin(X, y, nu=nu), X, y)
+    assert soft_.margin[0] <= hard.margin[1]
+    assert hard.margin[0] <= soft_.margin[1] == pytest.approx(hard.margin[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["auto", "smooth_perceptron", "mirror_prox_perceptron"])
+def test_start(method):
+    """From the answer itself, from another nu, intercept or data of as many rows: the same bracket."""
+    X, y = blobs(40, 3, 0.2, seed=9)
+    first = solved(X, y, method=method, tol=1e-2)
+    others = [
+        first,
+        maximize_margin(X, y, nu=0.3, method=method),
+        maximize_margin(X, y, intercept="none", method=method, max_iter=3),
+        maximize_margin(-X[:, ::-1], y[::-1].copy()),
+        maximize_margin(X, np.roll(y, 1)[::-1].copy()),
+        maximize_margin(X, y, sample_weight=(np.arange(40) < 20).astype(float)),
+    ]
+    for start in others:
+        again = solved(X, y, method=method, tol=1e-2, start=start)
+        assert again.margin[0] <= first.margin[1]
+        assert first.margin[0] <= again.margin[1]
+        for nu, c in ((0.3, None), (1.0, np.linspace(0, 1, 40)), (0.01, None)):
+            result = maximize_margin(X, y, method=method, nu=nu, sample_weight=c, start=start, intercept="none", max_iter=50)
+            claims(result, X, y)
+    with pytest.raises(InputError, match="start is for 40 rows, but X has 39"):
+        maximize_margin(X[1:], y[1:], start=first)
+
+
+# ---- stopping -------------------------------------------------------------------------------------------------------
+
+
+def test_limits_and_their_statuses():
+    X, y = blobs(200, 10, 0.05, seed=2)
+    slow = {"method": "smooth_perceptron", "tol": 1e-9}
+    result = claims(maximize_margin(X, y, max_iter=5, **slow), X, y)
+    assert (result.status, result.n_iter) == ("iteration-limit", 5)
+    started = time.perf_counter()
+    result = claims(maximize_margin(X, y, time_limit=0.2, **slow), X, y)
+    assert result.status == "time-limit"
+    assert time.perf_counter() - started < 5
+    seen = []
+    result = claims(maximize_margin(X, y, callback=lambda moment: seen.append(moment) or moment.t >= 20, **slow), X, y)
+    assert result.status == "interrupted"
+    assert result.n_iter == seen[-1].t
+    assert seen[-1].lower <= result.margin[1]
+    assert maximize_margin(X, y, callback=lambda moment: None, tol=1e-2).status == "solved"
+
+
+class Interrupted:
+    """Stands for a method's form, rows, … : raises KeyboardInterrupt at the k-th call of something."""
+
+    def __init__(self, function, k):
+        self.function, self.left = function, k
+
+    def __call__(self, *args, **options):
+        self.left -= 1
+        if self.left < 0:
+            self.left = 1 << 60
+            raise KeyboardInterrupt
+        return self.function(*args, **options)
+
+
+def stopped_result(X, y, options, how, r, monkeypatch):
+    """A run that is stopped in some way at some moment."""
+    if how == "max_iter":
+        return maximize_margin(X, y, max_iter=r.randint(1, 60), **options)
+    if how == "time_limit":
+        return maximize_margin(X, y, time_limit=10 ** r.uniform(-6, -2), **options)
+    if how == "callback":
+        last = r.randint(1, 60)
+        return maximize_margin(X, y, callback=lambda moment: moment.t >= last, **options)
+    if how == "callback interrupt":
+        return maximize_margin(X, y, callback=Interrupted(lambda moment: False, r.randint(0, 20)), **options)
+    with monkeypatch.context() as patch:  # Ctrl-C in the middle of a pass
+        name = r.choice(["scores", "combine", "softmins", "radius", "take", "gram"])
+        first = 1 if name == "radius" else 0
+        patch.setattr(f"gordan.rows.Rows.{name}", bound(Interrupted(getattr(gordan.rows.Rows, name), first + r.randint(0, 30))))
+        try:
+            return maximize_margin(X, y, **options)
+        except KeyboardInterrupt:
+            return None  # before anything was begun
+
+
+def bound(call):
+    return lambda self, *args, **options: call(self, *args, **options)
+
+
+STOPS = ("max_iter", "time_limit", "callback", "callback interrupt", "signal")
+
+
+def random_stops(seed, count, monkeypatch):
+    """`count` runs stopped at random; returns how many brackets were held against the exact γ*, and the statuses."""
+    r = random.Random(seed)
+    checked, statuses = 0, set()
+    while checked < count:
+        family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
+        X, y = instance(family, r)
+        X = X * 2.0 ** -max(0, int(np.log2(np.max(np.abs(X), initial=1.0))) - 200)
+        nu, k = None, 1
+        if r.random() < 0.4:
+            X, y, nu, k = soft(r, X, y, intercept)
+        method = r.choice(["auto", "smooth_perceptron", "accelerated_perceptron", "mirror_prox_perceptron", "nesterov"])
+        options = {"intercept": intercept, "nu": nu, "method": method, "tol": 10 ** r.uniform(-9, -1)}
+        how = r.choice(STOPS)
+        if how not in ("max_iter", "time_limit"):
+            options["max_iter"] = 300  # if nothing else stops it
+        result = stopped_result(X, y, options, how, r, monkeypatch)
+        if result is None:
+            continue
+        square = oracle.squared_margin(hull(X, y, intercept, k))
+        lower, upper = result.margin
+        where = (seed, checked, family, options, how)
+        assert 0 <= lower <= upper, where
+        assert Fraction(lower) ** 2 <= square, where
+        assert math.isinf(upper) or square <= Fraction(upper) ** 2, where
+        assert gordan.verify(result.certificate, X, y), where
+        assert result.status != "not-separable" or square == 0, where
+        assert (result.status == "solved") == (upper > 0 and upper - lower <= options["tol"] * upper), where
+        checked += 1
+        statuses.add(result.status)
+    return checked, statuses
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_stops(part, monkeypatch):
+    """300 runs stopped by a limit, a callback or Ctrl-C in the middle of a pass: 300 brackets around the exact γ*."""
+    checked, statuses = random_stops(f"stops {part}", 75, monkeypatch)
+    assert checked == 75
+    assert statuses == STATUSES or len(statuses) >= 5
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(10))
+def test_random_stops_soak(part, monkeypatch):
+    checked, statuses = random_stops(f"soak {part}", 100, monkeypatch)
+    print(f"{checked} random stops, {checked} valid brackets; statuses {sorted(statuses)}")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize("method", ["auto", "smooth_perceptron"])
+def test_ctrl_c(method):
+    """A real signal in the middle of a larger problem: the bracket so far is returned."""
+    X, y = blobs(3000, 40, 0.02, seed=1)
+    result = maximize_margin(
+        X, y, method=method, tol=1e-12, callback=lambda moment: os.kill(os.getpid(), signal.SIGINT) if moment.t == 1 else None
+    )
+    assert result.status == "interrupted"
+    assert result.n_iter >= 1
+    assert 0 < result.margin[1] < math.inf
+    assert "stopped (interrupted): the largest margin is between" in repr(result)
+    assert gordan.verify(result.certificate, X, y)
+
+
+def test_ctrl_c_before_the_first_round(monkeypatch):
+    """What p_0 proves is kept."""
+    monkeypatch.setattr("gordan.solve.double_oracle.DoubleOracle.start", bound(Interrupted(lambda self: None, 0)))
+    X, y = blobs()
+    result = claims(maximize_margin(X, y), X, y)
+    assert (result.status, result.n_iter, result.trace) == ("interrupted", 0, None)
+    assert 0 < result.margin[1] < math.inf
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.5])
+def test_time_limits_are_kept_on_larger_data(limit):
+    """Within a pass or two, and one small solve; what is returned is proved."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((4000, 60)).astype(np.float32), rng.integers(0, 2, 4000)
+    maximize_margin(X[:200], y[:200], nu=0.5, max_iter=1)  # compile
+    for nu in (None, 0.3):
+        started = time.perf_counter()
+        result = maximize_margin(X, y, time_limit=limit, nu=nu, tol=1e-9)
+        assert time.perf_counter() - started < limit + 10
+        assert gordan.verify(result.certificate, X, y)
+
+
+# ---- how it is told -------------------------------------------------------------------------------------------------
+
+
+def test_words():
+    X, y = blobs()
+    stories = {
+        "solved: the largest margin is between": maximize_margin(X, y),
+        "solved: the largest margin (soft, nu = 0.5) is between": maximize_margin(X, y, nu=0.5),
+        "stopped (iteration-limit): the largest margin is between": maximize_margin(
+            X, y, method="smooth_perceptron", max_iter=2, tol=1e-9
+        ),
+        "not separable: rows 0 and 1 have the same features and different labels (proved)": maximize_margin(
+            np.ones((4, 2)), [0, 1, 0, 1]
+        ),
+        "margin below tolerance: no margin (soft, nu = 0.5) exceeds": maximize_margin(np.ones((4, 2)), [0, 1, 0, 1], nu=0.5),
+    }
+    for words, result in stories.items():
+        assert words in repr(result)
+        assert len(repr(result).splitlines()) == 1
+        assert "array" not in repr(result)
+        html = result._repr_html_()
+        assert html.startswith("<p>")
+        assert html.endswith("</p>")
+        assert "<" not in html[3:-4]
+    result = stories["solved: the largest margin is between"]
+    lower, upper = (float(repr(result).split()[k]) for k in (6, 8))
+    assert lower <= result.margin[0]
+    assert result.margin[1] <= upper
+
+
+# ---- what must not change the answer --------------------------------------------------------------------------------
+
+
+def changes(X, y):
+    """The same problem in other words, with the factor on the margin."""
+    order = np.random.default_rng(1).permutation(len(X))
+    near = int(np.argmax(y))
+    return {
+        "rows permuted": (X[order], y[order], 1.0),
+        "columns permuted": (X[:, ::-1], y, 1.0),
+        "rows duplicated": (np.repeat(X, 3, axis=0), np.repeat(y, 3), 1.0),
+        "times 2**40": (X * 2.0**40, y, 2.0**40),
+        "times 2**-300": (X * 2.0**-300, y, 2.0**-300),
+        "x and y flipped": (-X, 1 - y, 1.0),
+        "a far correct point": (np.vstack([X, 100 * X[near]]), np.append(y, y[near]), 1.0),
+        "sparse": (sp.csr_array(X), y, 1.0),
+        "Fortran order": (np.asfortranarray(X), y, 1.0),
+    }
+
+
+@pytest.mark.parametrize("function", ["separate", "maximize_margin", "soft"])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("change", changes(*blobs()))
+def test_metamorphic(change, intercept, function):
+    """Equal or overlapping brackets, and the same verdict, on separable data and on data that is not."""
+    scaled = change.startswith("times")
+    if (intercept == "penalized" and scaled) or (function == "soft" and change == "a far correct point"):
+        pytest.skip("this changes the problem")
+    call = {
+        "separate": lambda X, y: gordan.separate(X, y, intercept=intercept),
+        "maximize_margin": lambda X, y: maximize_margin(X, y, intercept=intercept, tol=1e-6),
+        "soft": lambda X, y: maximize_margin(X, y, intercept=intercept, tol=1e-6, nu=0.5),
+    }[function]
+    for overlap in (0, 3):
+        X, y = blobs(30, 3, 0.4, seed=11, overlap=overlap)
+        other_X, other_y, factor = changes(X, y)[change]
+        one, other = call(X, y), call(other_X, other_y)
+        assert one.status == other.status
+        assert other.margin[0] <= factor * one.margin[1]
+        assert factor * one.margin[0] <= other.margin[1]
+        if change == "rows duplicated" and one.status == "solved":
+            assert other.margin == pytest.approx(one.margin, rel=1e-9)
+        assert gordan.verify(other.certificate, other_X, other_y)
+
+
+def test_the_same_every_time():
+    X, y = blobs(300, 20, 0.1)
+    one, two = (maximize_margin(X, y, random_state=3, threads=1) for _ in range(2))
+    assert one.margin == two.margin
+    assert np.array_equal(one.w, two.w)
+    third = maximize_margin(X, y, random_state=4, threads=2)
+    assert third.margin[0] <= one.margin[1]
+    assert one.margin[0] <= third.margin[1]
+
+
+# ---- medium problems, against HiGHS, LIBSVM and LIBLINEAR -------------------------------------------------------------
+
+
+def medium(seed):
+    """A problem with n up to 300 and d up to 40 (or d ≫ n), of one of the difficult kinds; separable or not."""
+    r = np.random.default_rng(seed)
+    kinds = ("plain", "scaled columns", "duplicates", "dependent columns", "wide", "tall", "offset", "constant columns")
+    kind = kinds[seed % len(kinds)]
+    n, d = int(r.integers(20, 300)), int(r.integers(2, 40))
+    if kind == "wide":
+        n, d = int(r.integers(10, 30)), int(r.integers(100, 200))
+    if kind == "tall":
+        n, d = 300, int(r.integers(2, 4))
+    X, y = blobs(n, d, 10 ** r.uniform(-2, 0), seed, overlap=0 if seed // 8 % 2 == 0 else max(1, n // 20))
+    if kind == "scaled columns":
+        X = X * 10 ** r.uniform(-4, 4, d)
+    if kind == "duplicates":
+        again = r.integers(0, n, n // 2)
+        X, y = np.vstack([X, X[again]]), np.append(y, y[again])
+    if kind == "dependent columns":
+        X = np.c_[X, X @ r.standard_normal((d, 3)), X.sum(axis=1) + 1]
+    if kind == "offset":
+        X = X + 1000 * r.standard_normal(d)
+    if kind == "constant columns":
+        X = np.c_[X, np.ones(len(X)), np.full(len(X), 2000.0), np.zeros(len(X))]
+    if seed % 3 == 0:
+        X = X.astype(np.float32)
+    return kind, (sp.csr_array(X) if seed % 5 == 0 else X), y
+
+
+def lp_separable(X, y):
+    """Whether HiGHS finds w, b with y(x·w + b) ≥ 1, on columns scaled to 1."""
+    A = np.c_[X / np.maximum(np.abs(X).max(axis=0), 1e-300), np.ones(len(X))] * (2 * y - 1)[:, None]
+    found = linprog(np.zeros(A.shape[1]), A_ub=-A, b_ub=-np.ones(len(A)), bounds=(None, None), method="highs")
+    return {0: True, 2: False}.get(found.status)
+
+
+@pytest.mark.parametrize("seed", range(32))
+def test_medium_problems(seed):
+    """Verdicts as HiGHS says, margins as LIBSVM says; every bracket proved, and closed but for columns of very different size."""
+    svm = pytest.importorskip("sklearn.svm", reason="compares with LIBSVM")
+    kind, X, y = medium(seed)
+    dense = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
+    truth = lp_separable(dense, y)
+    verdict = gordan.separate(X, y)
+    assert verdict.proved
+    assert verdict.separable == truth
+    result = claims(maximize_margin(X, y), X, y, 1e-4)
+    if not truth:
+        assert result.status == "not-separable"
+        soft_ = claims(maximize_margin(X, y, nu=0.4), X, y, 1e-4)
+        if kind not in ("scaled columns", "offset"):
+            fit = svm.NuSVC(kernel="linear", nu=0.4, tol=1e-8, max_iter=10**7).fit(dense - dense.mean(axis=0), y)
+            p = fit.dual_coef_.ravel() / np.abs(fit.dual_coef_).sum()
+            assert soft_.status == "solved"
+            assert inside(np.linalg.norm(p @ dense[fit.support_]), soft_, 1e-4)
+        return
+    assert result.margin[0] > 0
+    lower, upper = verdict.margin
+    assert lower <= result.margin[1]
+    assert result.margin[0] <= upper
+    if kind != "scaled columns":
+        assert result.status == "solved"
+    if kind not in ("scaled columns", "offset"):
+        fit = svm.SVC(kernel="linear", C=1e8, tol=1e-6).fit(dense - dense.mean(axis=0), y)
+        assert inside(1 / np.linalg.norm(fit.coef_), result, 1e-3)
+
+
+# ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
+    """Peak memory while solving stays well below the size of X, and the file is what it was."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 200)).astype(np.float32)
+    y = np.arange(20_000) % 2
+    X[:, 0] = (np.abs(X[:, 0]) + 0.1) * (2 * y - 1)
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+    before = path.read_bytes()
+    mapped = np.load(path, mmap_mode="r")
+    small = mapped[:500]
+    for call in (gordan.separate, maximize_margin):
+        call(small, y[:500])  # compile
+        tracemalloc.start()
+        result = call(mapped, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert result.status in ("separable", "solved")
+        assert peak < 0.75 * X.nbytes, peak / X.nbytes
+    assert path.read_bytes() == before
+
+
+def test_results_hold_for_the_data_as_it_was_given():
+    """The certificate is about X itself: for other data it is rejected, and X is not changed by looking for it."""
+    X, y = blobs(30, 3)
+    kept = X.copy()
+    result = maximize_margin(X, y, nu=0.5, sample_weight=np.linspace(0, 1, 30))
+    assert np.array_equal(X, kept)
+    assert not gordan.verify(replace(result.certificate, upper=result.margin[1] * 0.999), X, y)
+    assert not gordan.verify(result.certificate, X * 1.01, y)
