@@ -724,7 +724,7 @@ def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert result.status in ("separable", "solved")
-        assert peak < 0.75 * X.nbytes, peak / X.nbytes
+        assert peak < X.nbytes, peak / X.nbytes  # less than any copy of it
     assert path.read_bytes() == before
 
 
