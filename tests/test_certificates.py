@@ -114,10 +114,7 @@ def test_mutated_brackets(intercept, norm, nu, weighted):
     than rounding, and nothing else.
     """
     c = [1.0, 2.0, 0.0, 1.5, 0.5, 1.0, 2.0, 1.0] if weighted else None
-    method = "auto" if norm == 2 else "smooth_p_norm_perceptron"
-    result = gordan.maximize_margin(
-        SOFT, SOFT_Y, norm=norm, nu=nu, intercept=intercept, sample_weight=c, method=method, tol=1e-3, max_iter=300
-    )
+    result = gordan.maximize_margin(SOFT, SOFT_Y, norm=norm, nu=nu, intercept=intercept, sample_weight=c)
     certificate, X = result.certificate, SOFT.tolist()
     assert certificate.kind == "bracket"
     assert 0 < certificate.lower < certificate.upper < math.inf

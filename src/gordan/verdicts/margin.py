@@ -289,7 +289,7 @@ class _Run:
 
         γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more.
         """
-        if self.task.intercept != "free" or self.R == 0 or raw.mapped or raw.n * raw.d > MOST_MOVED:
+        if self.task.intercept != "free" or self.R == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
             return raw, self.R
         mean = raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
         if norm_of(mean, self.task.norm) < FAR * self.R:
