@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
 
 from gordan.arrays import Array, dot
 from gordan.geometry import dual_vector, norm
@@ -114,4 +113,6 @@ def _shortened(p: float, v: Array, dv: Array) -> float:
 
     if slope(1.0) <= 0 or slope(0.0) >= 0:
         return 1.0
-    return float(scipy.optimize.brentq(slope, 0.0, 1.0, xtol=1e-9, rtol=1e-6))
+    from scipy.optimize import brentq  # here: importing it takes as long as all the rest of gordan
+
+    return float(brentq(slope, 0.0, 1.0, xtol=1e-9, rtol=1e-6))
