@@ -24,7 +24,7 @@ def draw(out: Path, found: dict[str, Any], accuracies: tuple[float, ...]) -> Non
 
 
 def time_to_accuracy(path: Path, told: dict[str, Any], accuracies: tuple[float, ...]) -> None:
-    """A panel for each set: relative accuracy against seconds, a point for each run that was not stopped."""
+    """A panel for each set: a point for each run that was not stopped, and the best accuracy within so many seconds."""
     import matplotlib.pyplot as plt
 
     entries = {name: entry for name, entry in sorted(told["entries"].items()) if "free" in entry and entry.get("separable", True)}
@@ -41,11 +41,13 @@ def time_to_accuracy(path: Path, told: dict[str, Any], accuracies: tuple[float, 
             for who, runs in entry.get(intercept, {}).items():
                 points = [(run["seconds"], run["accuracy"]) for run in runs if usable(run)] if who != "reference" else []
                 if points:
-                    x, y = np.array(sorted(points)).T
-                    label = f"{who}, {intercept} intercept"
-                    axis.loglog(x, np.maximum(y, 1e-12), style, marker=".", color=COLOURS[who], label=label)
+                    x, y = np.maximum(np.array(sorted(points)).T, 1e-12)
+                    best = np.minimum.accumulate(y)
+                    axis.step(x, best, style, where="post", color=COLOURS[who], label=f"{who}, {intercept} intercept")
+                    axis.plot(x, y, ".", color=COLOURS[who])
         for accuracy in accuracies:
             axis.axhline(accuracy, color="0.85", linewidth=0.8, zorder=0)
+        axis.set(xscale="log", yscale="log", xlim=(1e-3, 100), ylim=(1e-13, 3))
         axis.set_title(f"{name}, {entry['n']:,} × {entry['d']:,}", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("seconds")
