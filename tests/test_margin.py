@@ -24,7 +24,9 @@ from test_fuzz import FAMILIES, hull, instance, soft
 import gordan
 from gordan import InputError, datasets, maximize_margin, methods
 from gordan.certificates import standalone
-from gordan.geometry import dual_exponent
+from gordan.game import Game
+from gordan.geometry import Simplex, dual_exponent
+from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
 
 INTERCEPTS = ("free", "none", "penalized")
 STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted"}
@@ -719,6 +721,20 @@ def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
         assert result.status in ("separable", "solved")
         assert peak < X.nbytes, peak / X.nbytes  # less than any copy of it
     assert path.read_bytes() == before
+
+
+def test_soft_margins_of_many_rows_fit_memory():
+    """The rows at their caps are many, those whose Gram matrix is needed are not: 1.2 GB it would be with a tenth of the mass."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 4)).astype(np.float32)
+    y = (X[:, 0] + 0.3 * rng.standard_normal(100_000) > 0).astype(np.int64)
+    rows = gordan.rows.of(X, np.where(y, 1, -1)).scaled(0.1)
+    p_set = Simplex(len(X), caps=np.full(len(X), 1 / (0.8 * len(X))), halves=(y == 0).astype(np.int8))
+    state = DoubleOracle(Game(rows, p_set, p_set.centre)).start()
+    assert len(state.inside) <= MOST_IN_HAND
+    result = maximize_margin(X, y, nu=0.8)
+    assert result.status == "solved"
+    assert gordan.verify(result.certificate, X, y)
 
 
 def test_results_hold_for_the_data_as_it_was_given():
