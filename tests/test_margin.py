@@ -508,6 +508,37 @@ def test_random_stops_soak(part, monkeypatch):
     print(f"{checked} random stops, {checked} valid brackets; statuses {sorted(statuses)}")
 
 
+def test_random_stops_of_separate(monkeypatch):
+    """The same for verdicts: none is wrong, and brackets hold, wherever it is stopped."""
+    r, statuses = random.Random("separate"), set()
+    for k in range(150):
+        family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
+        X, y = instance(family, r)
+        how = r.choice(["max_iter", "time_limit", "callback", "signal"])
+        with monkeypatch.context() as patch:
+            if how == "signal":
+                name = r.choice(["gordan.rows.Rows.scores", "gordan.rows.Rows.ascend", "gordan.rows.Rows.gram"])
+                function = getattr(gordan.rows.Rows, name.rsplit(".", 1)[1])
+                patch.setattr(name, bound(Interrupted(function, r.randint(0, 6))))
+            options = {
+                "max_iter": {"max_iter": r.randint(1, 5)},
+                "time_limit": {"time_limit": 10 ** r.uniform(-6, -2)},
+                "callback": {"callback": Interrupted(lambda verdict: False, r.randint(0, 3))},
+                "signal": {},
+            }[how]
+            verdict = gordan.separate(X, y, intercept=intercept, **options)
+        square = oracle.squared_margin(hull(X, y, intercept))
+        statuses.add(verdict.status)
+        lower, upper = verdict.margin
+        assert verdict.separable in (None, square > 0), (k, family, intercept, how)
+        assert Fraction(lower) ** 2 <= square
+        assert math.isinf(upper) or square <= Fraction(upper) ** 2
+        if verdict.certificate is not None:
+            assert gordan.verify(verdict.certificate, X, y)
+            assert (verdict.certificate.lower or 0.0) == lower
+    assert {"separable", "not-separable"} <= statuses
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("method", ["auto", "smooth_perceptron"])
 def test_ctrl_c(method):
