@@ -24,7 +24,9 @@ from test_fuzz import FAMILIES, hull, instance, soft
 import gordan
 from gordan import InputError, datasets, maximize_margin, methods
 from gordan.certificates import standalone
-from gordan.geometry import dual_exponent
+from gordan.game import Game
+from gordan.geometry import Simplex, dual_exponent
+from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
 
 INTERCEPTS = ("free", "none", "penalized")
 STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted"}
@@ -506,6 +508,37 @@ def test_random_stops_soak(part, monkeypatch):
     print(f"{checked} random stops, {checked} valid brackets; statuses {sorted(statuses)}")
 
 
+def test_random_stops_of_separate(monkeypatch):
+    """The same for verdicts: none is wrong, and brackets hold, wherever it is stopped."""
+    r, statuses = random.Random("separate"), set()
+    for k in range(150):
+        family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
+        X, y = instance(family, r)
+        how = r.choice(["max_iter", "time_limit", "callback", "signal"])
+        with monkeypatch.context() as patch:
+            if how == "signal":
+                name = r.choice(["gordan.rows.Rows.scores", "gordan.rows.Rows.ascend", "gordan.rows.Rows.gram"])
+                function = getattr(gordan.rows.Rows, name.rsplit(".", 1)[1])
+                patch.setattr(name, bound(Interrupted(function, r.randint(0, 6))))
+            options = {
+                "max_iter": {"max_iter": r.randint(1, 5)},
+                "time_limit": {"time_limit": 10 ** r.uniform(-6, -2)},
+                "callback": {"callback": Interrupted(lambda verdict: False, r.randint(0, 3))},
+                "signal": {},
+            }[how]
+            verdict = gordan.separate(X, y, intercept=intercept, **options)
+        square = oracle.squared_margin(hull(X, y, intercept))
+        statuses.add(verdict.status)
+        lower, upper = verdict.margin
+        assert verdict.separable in (None, square > 0), (k, family, intercept, how)
+        assert Fraction(lower) ** 2 <= square
+        assert math.isinf(upper) or square <= Fraction(upper) ** 2
+        if verdict.certificate is not None:
+            assert gordan.verify(verdict.certificate, X, y)
+            assert (verdict.certificate.lower or 0.0) == lower
+    assert {"separable", "not-separable"} <= statuses
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("method", ["auto", "smooth_perceptron"])
 def test_ctrl_c(method):
@@ -719,6 +752,20 @@ def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
         assert result.status in ("separable", "solved")
         assert peak < X.nbytes, peak / X.nbytes  # less than any copy of it
     assert path.read_bytes() == before
+
+
+def test_soft_margins_of_many_rows_fit_memory():
+    """The rows at their caps are many, those whose Gram matrix is needed are not: 1.2 GB it would be with a tenth of the mass."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100_000, 4)).astype(np.float32)
+    y = (X[:, 0] + 0.3 * rng.standard_normal(100_000) > 0).astype(np.int64)
+    rows = gordan.rows.of(X, np.where(y, 1, -1)).scaled(0.1)
+    p_set = Simplex(len(X), caps=np.full(len(X), 1 / (0.8 * len(X))), halves=(y == 0).astype(np.int8))
+    state = DoubleOracle(Game(rows, p_set, p_set.centre)).start()
+    assert len(state.inside) <= MOST_IN_HAND
+    result = maximize_margin(X, y, nu=0.8)
+    assert result.status == "solved"
+    assert gordan.verify(result.certificate, X, y)
 
 
 def test_results_hold_for_the_data_as_it_was_given():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -27,6 +28,8 @@ MOST_IN_PROGRAM = 1000
 # Above so many rows, and with more columns still, sparse rows are first solved by products with them. What that may cost is what
 # their Gram matrix and its factors would: so many multiplications for an entry of the one and for the others.
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
+# Rows of each group that are left free, if they are many, when the others are held at their caps.
+ROOM = 1000
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
 # Epochs of coordinate ascent that guess the support, and in how many parts: the free intercept and caps are adjusted in between.
@@ -94,11 +97,16 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DoubleOracle:
-    """The form. A round's p lives on the rows in hand and on rows held at their caps."""
+    """The form. A round's p lives on the rows in hand and on rows held at their caps.
+
+    After the `deadline` (of `time.perf_counter`) the game on the rows in hand is left where it is: the round ends soon, and its p
+    is as good as any.
+    """
 
     game: Game
     tol: float = 1e-10
     seed: int = 1
+    deadline: float = math.inf
 
     @cached_property
     def groups(self) -> Array:
@@ -123,7 +131,7 @@ class DoubleOracle:
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
             most = MOST_IN_PROGRAM if norm == math.inf else MOST_IN_HAND
-            if norm > 2 and len(inside) > most:
+            if (norm > 2 or not rows.sparse) and len(inside) > most:
                 light = inside[np.argsort(-p[inside], kind="stable")[most:]]
                 p[light] = 0.0
                 inside = np.setdiff1d(inside, light)
@@ -150,11 +158,11 @@ class DoubleOracle:
         members = [np.flatnonzero(column) for column in self.groups.T]
         sample = np.sort(np.concatenate([rng.choice(own, min(len(own), share), replace=False) for own in members]))
         game = Game(rows.take(sample), *_part(self.game.p_set, sample), norm=self.game.norm)
-        part = DoubleOracle(game, self.tol, self.seed)
+        part = DoubleOracle(game, self.tol, self.seed, self.deadline)
         state = part.start()
         for t in range(1, SAMPLE_ROUNDS + 1):
             state, played = part.round(state, t)
-            if played.finished:
+            if played.finished or time.perf_counter() > self.deadline:
                 break
         p = np.zeros(rows.n)
         p[sample] = played.p
@@ -170,7 +178,9 @@ class DoubleOracle:
             members = self.groups[:, g] > 0
             held = np.flatnonzero(members & ~chosen & (p > 0))
             held = held[np.argsort(scores[held], kind="stable")]
-            fits = np.cumsum(self.caps[held]) <= 0.9 * self.game.p_set.mass
+            # a tenth of the mass is left to rows in hand, or less where that would take too many
+            share = min(0.1, ROOM * float(np.mean(self.caps[members])) / self.game.p_set.mass)
+            fits = np.cumsum(self.caps[held]) <= (1 - share) * self.game.p_set.mass
             chosen[held[~fits]] = True
             left = self.game.p_set.mass - float(self.caps[held[fits]].sum())
             idle = np.flatnonzero(members & ~chosen & (p == 0))
@@ -191,6 +201,8 @@ class DoubleOracle:
         w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
         scores = rows.scores(w)
         lowest, square = self.game.p_set.lowest(scores), dot(v, w)
+        if time.perf_counter() > self.deadline:  # there is no next round to prepare
+            return state._replace(p=p), Round(1.0, None, p, v, output=Output(w, lowest, None))
         after, finished = self._next(state, answer, p, scores, square)
         if self.game.norm == 2 and not finished and lowest > 0:
             after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
@@ -223,13 +235,13 @@ class DoubleOracle:
         if not guess.any():
             guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], self.norms[inside] ** 2, self.seed)
         if norm == math.inf:
-            found, w = SupNormGame(taken, self.groups[inside], mass, self.caps[inside], r).solve(guess, self.tol)
+            found, w = SupNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)
         if norm > 2:
-            game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r)
+            game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline)
             return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
-        rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d)
+        rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
         A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
         if A is not None:
             m = float(len(inside))

@@ -12,6 +12,8 @@ optimum being a good start for the next.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,11 +51,12 @@ class PNormGame:
     mass: Array
     caps: Array
     r: Array
+    deadline: float = math.inf
 
     def solve(self, p: float, z: Array, tol: float, *, near: bool) -> Equilibrium:
         """The equilibrium in the p-norm from the guess z; if it is `near`, z is feasible, and the optimum of some of the rows."""
         point = self._descend(p, z, tol) if near else self._raised(p, z, tol)
-        if near and point.gap > 10 * tol:
+        if near and point.gap > 10 * tol and not self._late:
             again = self._raised(p, z, tol)
             point = again if again.length <= point.length else point
         return Equilibrium(point.z, point.gradient, point.levels, point.gap <= 10 * tol)
@@ -64,7 +67,7 @@ class PNormGame:
         z = self._quadratic(self.rows.gram(np.arange(self.rows.n)), pull, rest).solve(z, tol).p
         first = self.at(p, z)
         exponent = FIRST
-        while exponent < p and first.length > ZERO:
+        while exponent < p and first.length > ZERO and not self._late:
             z = self._descend(exponent, z, ROUGH).z
             exponent *= FACTOR
         last = self._descend(p, z, tol)
@@ -84,7 +87,7 @@ class PNormGame:
         point = best = self.at(p, z)
         damping, patience = 0.0, PATIENCE
         for _ in range(MOST_STEPS):
-            if best.gap <= tol or patience < 0:
+            if best.gap <= tol or patience < 0 or self._late:
                 break
             weights = (np.abs(point.v) / point.length) ** (p - 2)
             K = self.rows.gram(np.arange(len(z)), weights=weights + damping * float(np.max(weights)))
@@ -102,7 +105,11 @@ class PNormGame:
         return best
 
     def _quadratic(self, K: Array, pull: Array, rest: float) -> Restricted:
-        return Restricted(Gram(K), self.groups, self.mass, self.caps, pull, rest, self.rows.d)
+        return Restricted(Gram(K), self.groups, self.mass, self.caps, pull, rest, self.rows.d, self.deadline)
+
+    @property
+    def _late(self) -> bool:
+        return time.perf_counter() > self.deadline
 
 
 def _shortened(p: float, v: Array, dv: Array) -> float:

@@ -11,6 +11,8 @@ not get nearer, Wolfe's method takes over, whose every step descends.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,8 @@ MOST_PIVOTS = 60
 SMALLEST_SHIFT = 1e-7
 # Relative accuracy of the scores on a face, while many rows are on the wrong side and at the end.
 ROUGH, FINAL = 1e-3, 1e-11
+# Steps of Wolfe's method between two looks at the clock, where there is a deadline: as many as the rows, at least so many.
+STEPS_A_LOOK = 100
 # Scores that are all below this mean that w = 0: the hulls meet (rows have norm at most 1).
 ZERO = 1e-15
 
@@ -126,7 +130,8 @@ class Products:
 class Restricted:
     """The game on the rows in hand: one indicator column for each group, `pull` = A r, `rest` = ‖r‖²; caps may be infinite.
 
-    `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent.
+    `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent. After the `deadline` (of
+    `time.perf_counter`) it ends with a feasible p that is not settled.
     """
 
     rows: Gram | Products
@@ -136,6 +141,7 @@ class Restricted:
     pull: Array
     rest: float
     rank: int
+    deadline: float = math.inf
 
     def solve(self, p: Array, tol: float) -> Equilibrium:
         """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
@@ -164,7 +170,7 @@ class Restricted:
                 accuracy = FINAL
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
-            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO:
+            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or time.perf_counter() > self.deadline:
                 break
             share = wrong / np.count_nonzero(free)
             accuracy = min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8)
@@ -187,22 +193,17 @@ class Restricted:
                 members = np.flatnonzero(self.groups[:, g])
                 p[members] = filled(p[members], self.caps[members], float(self.mass[g]))
             gradient = self.rows.scores(p) + self.pull
-        scores, levels = np.empty(len(p)), np.zeros(self.groups.shape[1])
-        settled = corral.descend(  # type: ignore[no-untyped-call]
-            self.rows.K,
-            gradient,
-            np.argmax(self.groups, axis=1).astype(np.int64),
-            1.0,
-            self.mass,
-            self.caps,
-            np.argsort(-p, kind="stable"),
-            p,
-            tol,
-            (20 if np.isfinite(self.caps).any() else 2) * len(p) + 20 * self.rank + 100,
-            scores,
-            levels,
-        )
-        return Equilibrium(p, scores, levels, bool(settled))
+        scores, levels = gradient.copy(), cheapest(gradient, self.groups, self.mass, self.caps)[1]
+        which = np.argmax(self.groups, axis=1).astype(np.int64)
+        left = (20 if np.isfinite(self.caps).any() else 2) * len(p) + 20 * self.rank + 100
+        steps = left if math.isinf(self.deadline) else max(STEPS_A_LOOK, len(p))
+        settled = False
+        while not settled and left > 0 and time.perf_counter() <= self.deadline:
+            order, base = np.argsort(-p, kind="stable"), scores.copy()
+            state = (which, 1.0, self.mass, self.caps, order, p, tol, min(steps, left), scores, levels)
+            settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
+            left -= steps
+        return Equilibrium(p, scores, levels, settled)
 
     def _fill(self, free: Array, upper: Array, scores: Array) -> None:
         """Every group needs a free row, to take up what the others leave: the one of lowest score."""

@@ -10,6 +10,8 @@ levels.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,7 @@ class SupNormGame:
     mass: Array
     caps: Array
     r: Array
+    deadline: float = math.inf
 
     def solve(self, p: Array, tol: float) -> tuple[Equilibrium, Array]:
         """The equilibrium from the guess p, which says where to look for columns; and w, ‖w‖₁ = ‖Aᵀp + r‖_∞."""
@@ -47,7 +50,7 @@ class SupNormGame:
             size = float(np.max(v))
             if size <= ROUNDING:
                 return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), True), np.zeros(self.rows.d)
-            found = self._program(columns, size)
+            found = self._program(columns, size) if time.perf_counter() < self.deadline else None
             if found is None:
                 return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), False), np.zeros(self.rows.d)
             p, w, levels = found
@@ -79,10 +82,12 @@ class SupNormGame:
             "bounds": np.column_stack(
                 (np.repeat([0.0, -np.inf], (n, k + 1)), np.concatenate((self.caps, np.full(k + 1, np.inf))))
             ),
-            "options": {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
         }
         for method in ("highs-ds", "highs-ipm") if A.size < LARGE else ("highs-ipm", "highs-ds"):
-            answer = linprog(method=method, **program)
+            options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
+            if self.deadline < math.inf:
+                options["time_limit"] = max(1e-3, self.deadline - time.perf_counter())
+            answer = linprog(method=method, options=options, **program)
             if answer.status == 0:
                 w = np.zeros(self.rows.d)
                 w[columns] = -answer.eqlin.marginals[:k]

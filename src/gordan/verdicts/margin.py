@@ -25,7 +25,7 @@ from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
 from gordan.rows import Rows, of
-from gordan.solve.double_oracle import double_oracle
+from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.trace import Moment, Trace
 from gordan.verdicts.separate import Trial
 from gordan.verdicts.telling import Witness, outward
@@ -262,6 +262,8 @@ class _Run:
         )
         p0 = starting_weights(p_set, self._start(p_set))
         form = self.method.build(rows, p_set, p0)
+        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
+            form = replace(form, deadline=self.deadline)
         rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
         try:
             trace = dynamics.run(
