@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -9,6 +10,11 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+
+def pytest_configure(config):
+    """Ctrl-C is Ctrl-C: a process that a shell has started in the background ignores it, and tests that send it would wait for ever."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
