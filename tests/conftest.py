@@ -13,7 +13,7 @@ settings.load_profile("suite")
 
 
 def pytest_configure(config):
-    """Ctrl-C is Ctrl-C: a process that a shell has started in the background ignores it, and tests that send it would wait for ever."""
+    """Ctrl-C is Ctrl-C: a process started in the background ignores it, and tests that send it would wait for ever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

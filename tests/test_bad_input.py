@@ -1080,7 +1080,7 @@ MARGIN_OPTIONS = {
     "class_weight nan": ({"class_weight": {0: float("nan")}}, "class_weight[0] is nan", "finite"),
     "class_weight a string": ({"class_weight": {0: "1"}}, "class_weight[0] is '1'", "finite"),
     "class_weight zero": ({"class_weight": {0: 0}}, "class 0 have weight zero", "two classes"),
-    **{f"nu {nu!r}": ({"nu": nu}, f"nu is {nu!r}", "(0, 1.0]") for nu in (0, -0.5, 1.5, float("nan"), "0.5", True)},
+    **{f"nu {nu!r}": ({"nu": nu}, f"nu is {nu!r}", "(0, 1]") for nu in (0, -0.5, 1.5, float("nan"), "0.5", True)},
     "nu infeasible": ({"nu": 0.9, "class_weight": {0: 1, 1: 3}}, "nu is 0.9", "(0, 0.5]: twice the share of the lighter class"),
     **{f"norm {p!r}": ({"norm": p}, f"norm is {p!r}", "2 <= p <= inf") for p in (1, 1.99, 0, float("nan"), "2", None, True)},
     **{f"tol {tol!r}": ({"tol": tol}, f"tol is {tol!r}", "positive number") for tol in (0, -1.0, float("nan"), "1", None)},

@@ -15,7 +15,8 @@ import numpy as np
 import oracle
 import pytest
 import scipy.sparse as sp
-from test_fuzz import FAMILIES, instance, signed
+from test_fuzz import FAMILIES, instance
+from test_fuzz import signed as as_stored
 
 import gordan
 from gordan.certificates import exact, standalone
@@ -28,6 +29,11 @@ COMPLETE = ([[1.0, 5.0], [2.0, 1.0], [4.0, 2.0], [5.0, 4.0]], [0, 0, 1, 1])
 # a dummy that is 1 only where the outcome is, beside a column that overlaps
 QUASI = ([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1])
 OVERLAP = ([[1.0, 5.0], [2.0, 1.0], [4.0, 2.0], [5.0, 4.0], [3.0, 3.5], [3.0, 0.0]], [0, 1, 0, 1, 1, 0])
+
+
+def signed(X, y, intercept):
+    """The rows of A as fractions: scores of theirs are exact."""
+    return [[Fraction(x) for x in row] for row in as_stored(X, y, intercept)]
 
 
 def dependent(r, n, d):

@@ -565,7 +565,7 @@ def _allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str
         most = math.nextafter(most, 0.0)
     if not (is_number(nu) and 0 < nu <= min(1.0, most * (1 + 1e-12))):
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
-        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.12g}]{why}")
+        raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
     return min(float(nu), most)
 
 
