@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.rows.blocks import Blocks
 from gordan.rows.device import Device, host, is_elsewhere, is_tensor, on_device
 from gordan.rows.memory import Dense, Sparse
 
@@ -24,10 +25,10 @@ EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_EXACT_INTEGER = 2**53
 
 
-def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense | Sparse | Device:
+def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense | Sparse | Blocks | Device:
     """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise; a torch tensor or an array on a
-    GPU stays where it is, unless `device` says where to. A storage in memory is taken as it is."""
-    if isinstance(X, (Dense, Sparse)) and device in (None, "cpu"):
+    GPU stays where it is, unless `device` says where to. A storage on the host is taken as it is."""
+    if isinstance(X, (Dense, Sparse, Blocks)) and device in (None, "cpu"):
         return X
     if device == "cpu":
         X = host(X)

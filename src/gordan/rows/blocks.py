@@ -1,0 +1,244 @@
+"""Rows in blocks that are read when they are needed: files larger than memory, or the memory of other machines.
+
+A pass does the same work on every block and merges what comes back in the order of the blocks. Where the work is done is the
+engine's business: `ReadAhead` does it here, while a thread reads the next block; a cluster does it where the blocks are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+
+from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.errors import InputError
+from gordan.rows.memory import Dense, Sparse, Sums
+
+Held = Dense | Sparse
+Work = Callable[..., Any]
+Own = Sequence[tuple[Any, ...]]
+
+
+class Block(Protocol):
+    """Some consecutive rows of X. `load` reads them anew each time it is called; it may be called on another machine."""
+
+    n: int
+    entries: int
+
+    def load(self) -> Held:
+        """These rows, in memory."""
+        ...
+
+
+class Engine(Protocol):
+    """Who does the work on blocks."""
+
+    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Any:
+        """`work(block.load(), *own, *shared)` for each block with what is its own, in the order of the blocks.
+
+        `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
+        """
+        ...
+
+
+class ReadAhead:
+    """One block after the other, each on all threads of its pass, while the next one is read. At most two are in memory."""
+
+    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> list[Any]:
+        return [work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True)]
+
+
+def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
+    """The blocks in memory, one after the other, each read while its predecessor is worked on."""
+    if len(blocks) == 1:
+        yield blocks[0].load()
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="gordan-read") as reader:
+        coming = reader.submit(blocks[0].load)
+        for following in [*blocks[1:], None]:
+            held = coming.result()
+            if following is not None:
+                coming = reader.submit(following.load)
+            yield held
+
+
+class Blocks:
+    """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
+
+    sums = "float64"
+
+    def __init__(
+        self, blocks: Sequence[Block], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
+    ) -> None:
+        self.blocks = tuple(blocks)
+        self.ends = np.cumsum([0, *(block.n for block in self.blocks)])
+        self.n, self.d = int(self.ends[-1]), d
+        self.entries = max(1, sum(block.entries for block in self.blocks))
+        self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
+        self.kind = kind
+        self.engine: Engine = ReadAhead() if engine is None else engine
+
+    @property
+    def arrays(self) -> tuple[Reader]:
+        """The entries for whoever proves something about them."""
+        return (Reader(self),)
+
+    def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
+        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
+        ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
+        own = [tuple(values[..., lo:hi] if np.size(values) > 1 else values for values in over_rows) for lo, hi in ranges]
+        return list(self.engine.run(work, self.blocks, own, shared))
+
+    # ---- vectors over rows -------------------------------------------------------------------------------------------
+
+    def place(self, values: Any, name: str) -> Array:
+        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
+        return values if kept else vector(values, name, self.n)
+
+    def split(self, halves: Any, name: str) -> Array:
+        return zeros_and_ones(halves, name, self.n)
+
+    def fetch(self, values: Array) -> Array:
+        return values
+
+    def finite(self, values: Array) -> bool:
+        return bool(np.isfinite(values).all())
+
+    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
+        return Dense.smallest(self, scores, k)  # type: ignore[arg-type]
+
+    def totals(self, scores: Array, log_p0: Array, groups: Array, sums: Sums) -> Array:
+        totals: Array = sums.tally[:, 1]
+        return totals
+
+    # ---- passes ------------------------------------------------------------------------------------------------------
+
+    def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
+        return np.concatenate(self.each(_scores, (signs,), (w, b, threads)))
+
+    def combine(self, q: Array, threads: int) -> Array:
+        return np.asarray(np.sum(self.each(_combine, (q,), (threads,)), axis=0))
+
+    def softmin(
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+    ) -> tuple[Sums, Array]:
+        found = self.each(_softmin, (signs, log_p0, groups), (v, b, scale, count, threads))
+        return Sums.merged([sums for sums, _ in found]), np.concatenate([scores for _, scores in found], axis=1)
+
+    def norms(self, p: float, threads: int) -> Array:
+        return np.concatenate(self.each(_norms, (), (p, threads)))
+
+    def take(self, i: Array) -> Held:
+        """The rows i in memory, in that order."""
+        order = np.argsort(i, kind="stable")
+        wanted = np.asarray(i)[order]
+        cuts = np.searchsorted(wanted, self.ends)
+        asked = [k for k in range(len(self.blocks)) if cuts[k + 1] > cuts[k]]
+        own = [(wanted[cuts[k] : cuts[k + 1]] - self.ends[k],) for k in asked]
+        parts = list(self.engine.run(_take, [self.blocks[k] for k in asked], own, ()))
+        whole = joined(parts)
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return whole if np.array_equal(back, np.arange(len(back))) else whole.take(back)
+
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
+        both = self.take(np.concatenate((i, j)))
+        left = np.arange(len(i))
+        return both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        for lo, bad in zip(self.ends, self.each(_first_not_finite), strict=False):
+            if bad is not None:
+                return int(lo) + bad[0], bad[1], bad[2]
+        return None
+
+
+class Reader:
+    """The entries of dense or sparse blocks as one array that is read by slices of rows, the block in use kept in memory."""
+
+    def __init__(self, storage: Blocks) -> None:
+        self._storage = storage
+        self.shape = (storage.n, storage.d)
+        self._lock = threading.Lock()
+        self._held: dict[int, Held] = {}
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        if isinstance(rows, slice):
+            lo, hi, _ = rows.indices(len(self))
+            return np.concatenate([self._part(k, lo, hi) for k in self._touched(lo, hi)] or [np.empty((0, self.shape[1]))])
+        if np.ndim(rows) == 0:
+            row: Array = self[int(rows) : int(rows) + 1][0]
+            return row
+        return _plain(self._storage.take(np.asarray(rows)))
+
+    def astype(self, dtype: Any) -> Array:
+        """All of it."""
+        return self[:].astype(dtype, copy=False)
+
+    def _touched(self, lo: int, hi: int) -> range:
+        ends = self._storage.ends
+        return range(int(np.searchsorted(ends, lo, side="right")) - 1, int(np.searchsorted(ends, hi, side="left")))
+
+    def _part(self, k: int, lo: int, hi: int) -> Array:
+        begin, end = int(self._storage.ends[k]), int(self._storage.ends[k + 1])
+        with self._lock:
+            if k not in self._held:
+                self._held = {k: self._storage.blocks[k].load(), **dict(list(self._held.items())[:1])}  # this and the last one
+            held = self._held[k]
+        return _plain(held, max(lo, begin) - begin, min(hi, end) - begin)
+
+
+def joined(parts: list[Held]) -> Held:
+    """Blocks of rows in memory as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, Dense) for part in parts):
+        return Dense(np.concatenate([part.arrays[0] for part in parts]))
+    if not all(isinstance(part, Sparse) for part in parts):
+        raise InputError("some blocks of X are dense and some are sparse; store them in one way")
+    data, indices = (np.concatenate([part.arrays[k] for part in parts]) for k in (0, 1))
+    lengths = np.concatenate([np.diff(part.arrays[2].astype(np.int64)) for part in parts])
+    return Sparse(data, indices, np.concatenate(([0], np.cumsum(lengths))), parts[0].d)
+
+
+def _plain(held: Held, lo: int = 0, hi: int | None = None) -> Array:
+    """Rows as a dense array."""
+    if isinstance(held, Dense):
+        part: Array = held.arrays[0][lo:hi]
+        return part
+    return np.asarray(held.csr()[lo:hi].toarray())
+
+
+# ---- the work on one block: functions of their own, since they may be sent elsewhere ---------------------------------
+
+
+def _scores(held: Held, signs: Array, w: Array, b: float, threads: int) -> Array:
+    return held.scores(w, b, signs, threads)
+
+
+def _combine(held: Held, q: Array, threads: int) -> Array:
+    return held.combine(q, threads)
+
+
+def _softmin(
+    held: Held, signs: Array, log_p0: Array, groups: Array, v: Array, b: Array, scale: float, count: int, threads: int
+) -> tuple[Sums, Array]:
+    return held.softmin(v, b, signs, scale, log_p0, groups, count, threads)
+
+
+def _norms(held: Held, p: float, threads: int) -> Array:
+    return held.norms(p, threads)
+
+
+def _take(held: Held, i: Array) -> Held:
+    return held.take(i)
+
+
+def _first_not_finite(held: Held) -> tuple[int, int, float] | None:
+    return held.first_not_finite()
