@@ -70,7 +70,7 @@ class Game:
         if not fits or not self.p_set.contains(self.p0) or not (self.p0 > 0).all():
             raise InputError("p0 must be a positive point of the p-player's set, one entry per row")
 
-    @property
+    @cached_property
     def q(self) -> float:
         """The dual exponent, in which w is measured."""
         return dual_exponent(self.norm)
@@ -97,7 +97,7 @@ class Game:
 
     def penalty(self, w: Array) -> float:
         """curvature · ½‖w‖_q²."""
-        return self.curvature * 0.5 * norm(w, self.q) ** 2 if self.curvature else 0.0
+        return 0.5 * self.curvature * norm(w, self.q) ** 2 if self.curvature else 0.0
 
     def m(self, w: Array, lowest: float) -> float:
         """m(w) = min_p g(w, p), from the lowest p·Aw."""
@@ -134,7 +134,7 @@ class Game:
         if halves is None:
             log_p -= soft.peak[0]
             log_p -= soft.log_rest[0]
-            lowest, log_risk = soft.lowest[0], soft.log_total[0]
+            lowest, log_risk = soft.lowest[0], soft.peak[0] + soft.log_rest[0]
         else:
             log_p -= np.take(soft.peak, halves)
             log_p -= np.take([rest + math.log(2) for rest in soft.log_rest], halves)

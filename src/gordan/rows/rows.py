@@ -49,7 +49,8 @@ class Softmin(NamedTuple):
 
 
 class Rows:
-    """A = scale · diag(signs) [X, 1?], never formed: the storage of X is read in place.
+    """A = scale · diag(signs) [X, 1?], never formed: the storage of X is read in place. n is the number of rows, d the length of
+    w: the columns of X, and one more for a constant column.
 
     Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
     a product or a fused pass costs 1, `take(i)` costs its share of the rows. `take` starts a count of its own.
@@ -69,6 +70,8 @@ class Rows:
         resident: bool = False,
     ) -> None:
         self._storage = storage
+        self.n = storage.n
+        self.d = storage.d + constant
         self._signs = signs
         self._placed_signs = storage.place(signs, "signs")
         self.resident = resident
@@ -77,16 +80,6 @@ class Rows:
         self._groups: Any = None
         self.threads = available() if threads is None else threads
         self.passes = 0.0
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self._storage.n
-
-    @property
-    def d(self) -> int:
-        """Length of w: the columns of X, and one more for a constant column."""
-        return self._storage.d + self._constant
 
     @property
     def dtype(self) -> Any:
@@ -157,7 +150,8 @@ class Rows:
         if not self.resident:
             totals = self._storage.totals(scores, log_p0, groups, sums)
             scores = self._storage.fetch(scores)
-        return [self._softmin(sums.tally[h].tolist(), sums.acc[h], scores[h], totals[h].tolist()) for h in range(len(x))]
+        each = zip(sums.tally.tolist(), sums.acc, scores, totals.tolist(), strict=True)
+        return [self._softmin(*one) for one in each]
 
     def _softmin(self, tally: list[list[float]], acc: Array, scores: Array, totals: list[float]) -> Softmin:
         """The answer from its sums."""
