@@ -87,8 +87,8 @@ def zeros_and_ones(values: Any, name: str, length: int) -> Array:
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a sparse matrix or array of SciPy; where its module has not been imported, nothing is."""
-    sparse = sys.modules.get("scipy.sparse")
-    return hasattr(sparse, "issparse") and bool(sparse.issparse(X))
+    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
+    return issparse is not None and bool(issparse(X))
 
 
 def is_number(value: Any) -> bool:

@@ -137,7 +137,10 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
-        lo, hi = bounds.Products.of(X, rounded[:-1]).scores(float(rounded[-1]), signs)
+        products = bounds.Products.of(X, rounded[:-1])
+        lo, hi = products.scores(float(rounded[-1]), signs)
+        products.sharpen(asked[(lo[asked] <= 0) & (hi[asked] >= 0)])
+        lo, hi = products.scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
     for part in np.array_split(asked, max(1, len(asked) // 4096)):

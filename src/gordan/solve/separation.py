@@ -301,11 +301,12 @@ def _power(x: Any) -> Any:
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
-    lo, absolute = np.empty(problem.X.n), np.empty(problem.X.n)
+    lo = np.empty(problem.X.n)
     with np.errstate(all="ignore"):
         for begin, end in problem.X.blocks():
-            s, a, _ = problem.X.products(w, begin, end)
-            lo[begin:end], absolute[begin:end] = problem.signs[begin:end] * (s + b), a + abs(b)
+            s, _ = problem.X.products(w, begin, end)
+            lo[begin:end] = problem.signs[begin:end] * (s + b)
+        absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
         relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
     return outside[np.argsort(relative[outside], kind="stable")[:count]]
