@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import numbers
+import sys
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -82,6 +83,12 @@ def zeros_and_ones(values: Any, name: str, length: int) -> Array:
             f"its values are {str(np.unique(array))[:60]}"
         )
     return np.ascontiguousarray(array, dtype=np.int8)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array of SciPy; where its module has not been imported, nothing is."""
+    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
+    return issparse is not None and bool(issparse(X))
 
 
 def is_number(value: Any) -> bool:

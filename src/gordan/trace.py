@@ -14,7 +14,6 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError, MissingExtra
-from gordan.io import write_atomic
 
 FORMAT = "gordan-trace-1"
 
@@ -133,6 +132,8 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace as one JSON file; floats are written so that they read back exactly."""
+        from gordan.io import write_atomic  # here: nothing else of what `import gordan` needs reads or writes files
+
         content: dict[str, Any] = {"format": FORMAT}
         for part in fields(self):
             value = getattr(self, part.name)

@@ -7,8 +7,9 @@ with or without fused multiply-add, and with subnormals flushed or not. NumPy on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ TINY = 2.0**-1021
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 16
+# Terms that are added up in one go before sums are exact again.
+GO = 64
+# Sums of squares below or above these may have lost something to underflow or overflow.
+LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,43 @@ class Matrix:
     n: int
     d: int
     arrays: tuple[Any, ...]
+    # what was computed last, by kind, with the vector it was computed for: a claim and its check ask for the same
+    _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
+        """compute(), or what it gave last time if that was for the same vector."""
+        before = self._last.get(kind)
+        if before is not None and np.array_equal(before[0], vector):
+            return before[1]
+        self._last[kind] = vector.copy(), compute()
+        return self._last[kind][1]
+
+    @cached_property
+    def norms(self) -> Array:
+        """Upper bounds on ‖x_i‖, a few units in the last place above it; not finite where x_i is not. One pass."""
+        norms = np.empty(self.n)
+
+        def part(lo: int, hi: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                norms[lo:hi] = self._norms(lo, hi)
+
+        run(part, list(self.blocks()), available())
+        return norms
+
+    def _norms(self, lo: int, hi: int) -> Array:
+        if self.sparse:
+            data, _, indptr = self.arrays
+            values = data[int(indptr[lo]) : int(indptr[hi])].astype(np.float64, copy=False)
+            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
+            squares = _row_sums(values * values, lengths)
+        else:
+            values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
+            lengths = np.full(hi - lo, self.d)
+            squares = np.einsum("ij,ij->i", values, values)
+        norms = np.sqrt(squares * (1 + 2 * U * (lengths + 4.0))) * (1 + 4 * U)
+        for i in np.flatnonzero(~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE))):
+            norms[i] = float(np.max(np.abs(self.row(lo + int(i))[1]), initial=0.0)) * math.sqrt(lengths[i]) * (1 + 8 * U)
+        return norms
 
     @property
     def sparse(self) -> bool:
@@ -57,29 +99,48 @@ class Matrix:
         stored = values != 0
         return columns[stored], values[stored]
 
-    def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array, Array]:
-        """For rows lo..hi-1: X w, |X||w| and the number of terms, in float64."""
+    def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
+        """For rows lo..hi-1: X w and the number of terms, in float64."""
         if self.sparse:
             data, indices, indptr = self.arrays
             begin, end = int(indptr[lo]), int(indptr[hi])
-            terms = data[begin:end].astype(np.float64) * w[indices[begin:end]]
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            return _row_sums(terms, lengths), _row_sums(np.abs(terms), lengths), lengths
+            return _row_sums(data[begin:end] * w[indices[begin:end]], lengths), lengths
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
-        return block @ w, np.abs(block) @ np.abs(w), np.full(hi - lo, self.d)
+        return block @ w, np.full(hi - lo, self.d)
 
-    def combination(self, q: Array, lo: int, hi: int) -> tuple[Array, Array]:
-        """For rows lo..hi-1: Xᵀq and |X|ᵀ|q|, in float64."""
+    def absolute(self, w: Array, rows: Array) -> Array:
+        """|X||w| for these rows (in order), as computed."""
+        size = np.abs(w)
         if self.sparse:
             data, indices, indptr = self.arrays
-            begin, end = int(indptr[lo]), int(indptr[hi])
-            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            terms = data[begin:end].astype(np.float64) * np.repeat(q, lengths)
-            columns = indices[begin:end].astype(np.int64)
-            sums = np.bincount(columns, weights=terms, minlength=self.d)
-            return sums, np.bincount(columns, weights=np.abs(terms), minlength=self.d)
-        block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
-        return q @ block, np.abs(q) @ np.abs(block)
+            starts = indptr[rows].astype(np.int64)
+            lengths = indptr[rows + 1].astype(np.int64) - starts
+            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+            return _row_sums(np.abs(data[where]) * size[indices[where]], lengths)
+        return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
+
+    def combination(self, q: Array) -> Array:
+        """Xᵀq in float64, from the rows where q is not 0."""
+        if self.sparse:
+            data, indices, indptr = self.arrays
+            terms = data * np.repeat(q, np.diff(indptr.astype(np.int64)))
+            if np.count_nonzero(q) * 2 < self.n:
+                used = np.flatnonzero(terms)
+                terms, indices = terms[used], indices[used]
+            return np.bincount(indices.astype(np.int64), weights=terms, minlength=self.d)
+        total = np.zeros(self.d)
+        for rows, block in self._dense(np.flatnonzero(q)):
+            total += q[rows] @ block
+        return total
+
+    def _dense(self, rows: Array) -> Iterator[tuple[Array, Array]]:
+        """These rows (in order) and their entries in float64, block by block."""
+        for lo, hi in self.blocks():
+            part = rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
+            if len(part):
+                block = self.arrays[0][lo:hi]
+                yield part, (block if len(part) == hi - lo else block[part - lo]).astype(np.float64, copy=False)
 
 
 def _row_sums(terms: Array, lengths: Array) -> Array:
@@ -102,23 +163,41 @@ def error(absolute: Array, terms: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """X w and |X||w| as computed, and the number of terms of each: what scores are enclosed from, whatever b is."""
+    """X w as computed, what |X||w| is at most, and the number of terms of each: what scores are enclosed from, whatever b is.
 
+    |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no pass of its own; for rows where that is too much, `sharpen` finds the sum itself.
+    """
+
+    X: Matrix
+    w: Array
     sums: Array
     absolute: Array
     terms: Array
 
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
-        """One pass over X, block by block, on all cores."""
-        sums, absolute, terms = np.empty(X.n), np.empty(X.n), np.empty(X.n)
+        """One pass over X, block by block, on all cores; none if it was made for the same w just before."""
+        products: Products = X.remembered("products", w, lambda: Products._computed(X, w.copy()))
+        return products
+
+    @staticmethod
+    def _computed(X: Matrix, w: Array) -> Products:
+        sums, terms = np.empty(X.n), np.empty(X.n)
 
         def part(begin: int, end: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                sums[begin:end], absolute[begin:end], terms[begin:end] = X.products(w, begin, end)
+                sums[begin:end], terms[begin:end] = X.products(w, begin, end)
 
         run(part, list(X.blocks()), available())
-        return Products(sums, absolute, terms)
+        with np.errstate(over="ignore", invalid="ignore"):
+            absolute = X.norms * norm_bounds(np.abs(w), np.abs(w), 2.0, dual=False)[1]
+        return Products(X, w, sums, absolute, terms)
+
+    def sharpen(self, rows: Array) -> None:
+        """|x_i|·|w| as it is for these rows."""
+        if len(rows):
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.absolute[rows] = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
 
     def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
@@ -238,13 +317,23 @@ def norm_bounds(lo: Array, hi: Array, p: float, dual: bool) -> tuple[float, floa
             return max(0.0, down(_fsum(lo))), up(_fsum(hi))
         return float(np.max(lo)), largest
     exponent = math.frexp(largest)[1]
+    same = lo is hi
     lo, hi = (np.ldexp(part, -exponent) for part in (lo, hi))  # exact, but for what underflows: below TINY a term
     if p == 2:
-        low = math.sqrt(max(0.0, math.fsum(lo * lo) * (1 - 8 * U) - len(lo) * TINY)) * (1 - 4 * U)
-        high = math.sqrt(math.fsum(hi * hi) * (1 + 8 * U) + len(hi) * TINY) * (1 + 4 * U)
+        most = near_sum(hi * hi)
+        least = most if same else near_sum(lo * lo)
+        low = math.sqrt(max(0.0, least * (1 - 2 * GO * U) - len(lo) * TINY)) * (1 - 4 * U)
+        high = math.sqrt(most * (1 + 2 * GO * U) + len(hi) * TINY) * (1 + 4 * U)
     else:
         low, high = _power_norm(lo, p, dual)[0], _power_norm(hi, p, dual)[1]
     return max(0.0, down(_ldexp(low, exponent))), up(_ldexp(high, exponent))
+
+
+def near_sum(values: Array) -> float:
+    """Σ values up to a factor 1 ± (GO + 1)u, for nonnegative ones: GO of them at a time are added up in whatever order, and
+    those sums exactly. Infinite where that is beyond the floats."""
+    whole = len(values) - len(values) % GO
+    return _fsum([*values[:whole].reshape(-1, GO).sum(axis=1).tolist(), *values[whole:].tolist()])
 
 
 def _ldexp(x: float, exponent: int) -> float:

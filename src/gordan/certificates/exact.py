@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from flint import fmpz_mat, nmod_mat
 
 from gordan.arrays import Array
 from gordan.certificates import bounds
@@ -69,11 +68,15 @@ def integer_rows(problem: Problem, rows: Iterable[int], signs: Array, intercept:
 
 def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:
     """Integer rows of length k as one matrix of flint."""
+    from flint import fmpz_mat  # here and below: separators need none of it, and it takes 50 ms to import
+
     return fmpz_mat(len(rows), k, [x for row in rows for x in row])
 
 
 def pivots(M: Any) -> list[int]:
     """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
+    from flint import nmod_mat
+
     if not M.nrows() or not M.ncols():
         return []
     echelon, rank = M.rref()[::2] if M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
@@ -88,6 +91,8 @@ def pivots(M: Any) -> list[int]:
 
 def null_space(M: Any, columns: list[int]) -> Any:
     """Integer vectors, as columns of a matrix, that span {v : M v = 0}, for independent rows M with these pivot columns."""
+    from flint import fmpz_mat
+
     k = M.ncols()
     free = [j for j in range(k) if j not in set(columns)]
     if not columns:
@@ -132,7 +137,10 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
-        lo, hi = bounds.Products.of(X, rounded[:-1]).scores(float(rounded[-1]), signs)
+        products = bounds.Products.of(X, rounded[:-1])
+        lo, hi = products.scores(float(rounded[-1]), signs)
+        products.sharpen(asked[(lo[asked] <= 0) & (hi[asked] >= 0)])
+        lo, hi = products.scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
     for part in np.array_split(asked, max(1, len(asked) // 4096)):

@@ -82,7 +82,7 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     if not floats_are_ieee():
         return "this process flushes subnormals or rounds differently; nothing can be proved in it"
     signs = problem.signs if c.classes == problem.classes else -problem.signs
-    if len({*c.rows}) != len(c.rows) or any(not 0 <= row < problem.X.n for row in c.rows):
+    if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
         return "its rows are not distinct rows of X"
     if any(weight <= 0 for weight in c.weights) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
@@ -106,7 +106,7 @@ def _out_of_range(c: Certificate) -> str:
         return "its w or its sample weights are of the wrong length"
     numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
     plain = () if c.exact else (*(c.w or ()), *c.weights, c.b or 0.0)  # integers may be beyond the floats
-    if any(math.isnan(x) for x in numbers) or not all(math.isfinite(x) for x in (*plain, c.nu or 0.0)):
+    if any(map(math.isnan, numbers)) or not all(map(math.isfinite, (*plain, c.nu or 0.0))):
         return "it has numbers that are not finite"
     return ""
 
@@ -127,6 +127,11 @@ def _separator(c: Certificate, problem: Problem, signs: Array) -> str:
 def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b: float, signs: Array) -> int | None:
     """The first row with y_i(x_i·w + b) ≤ 0, decided exactly; `products` are those of X and w."""
     lo, hi = products.scores(b, signs)
+    if (lo <= 0).any():
+        if (hi < 0).any():
+            return int(np.argmax(hi < 0))
+        products.sharpen(np.flatnonzero(lo <= 0))
+        lo, hi = products.scores(b, signs)
     for i in np.flatnonzero(lo <= 0):
         if hi[i] < 0 or bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))[0] <= 0:
             return int(i)
@@ -283,17 +288,32 @@ def lower_bound(
             groups = [group[weights[group] > 0] for group in groups]
         if any(not len(group) for group in groups):
             return 0.0
-        lows = [float(np.min(lo[group])) for group in groups]
-        width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
-        if exactly or not width <= NARROW * sum(lows):
+        lows, narrow = _lows(lo, hi, groups)
+        if not narrow:
+            products.sharpen(np.sort(np.concatenate([group[lo[group] <= np.min(hi[group])] for group in groups])))
+            lo, hi = products.scores(b, signs, slack)
+            lows, narrow = _lows(lo, hi, groups)
+        if exactly or not narrow:
             lows = [_lowest(problem, lo, hi, group, w, b, signs) for group in groups]
     else:
         c = np.ones(problem.X.n) if weights is None else weights
         total = bounds.sum_bounds(c)
         share = tuple(nu * part / len(groups) for part in total)
-        lows = [_tail(lo[group], c[group], bounds.down(share[0]), bounds.up(share[1])) for group in groups]
+        mass = bounds.down(share[0]), bounds.up(share[1])
+        lows = [_tail(lo[group], c[group], *mass) for group in groups]
+        if not np.max(hi - lo) <= NARROW * sum(lows):
+            products.sharpen(np.arange(problem.X.n))
+            lo, hi = products.scores(b, signs, slack)
+            lows = [_tail(lo[group], c[group], *mass) for group in groups]
     margin = bounds.down(math.fsum(bounds.down(low / len(groups)) for low in lows))
     return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
+
+
+def _lows(lo: Array, hi: Array, groups: list[Array]) -> tuple[list[float], bool]:
+    """The lowest end in each group, and whether the enclosures of the lowest scores are narrow for their size."""
+    lows = [float(np.min(lo[group])) for group in groups]
+    width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
+    return lows, width <= NARROW * sum(lows)
 
 
 def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: float, signs: Array) -> float:
@@ -343,47 +363,47 @@ def upper_bound(
     """
     if not _allowed(p, signs, nu, weights, intercept):
         return math.inf
-    p = p.copy()
     groups = [np.arange(problem.X.n)] if intercept != "free" else [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
-    centre, radius = np.zeros(problem.X.d + 1), np.zeros(problem.X.d + 1)
+    q = np.zeros(problem.X.n)
     for group in groups:
-        top = float(np.max(p[group], initial=0.0))
+        part = p[group]
+        top = float(np.max(part, initial=0.0))
         if top == 0:
             return math.inf
         # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
-        p[group] = np.ldexp(p[group], -math.frexp(top)[1])
-        tiny = group[(p[group] > 0) & (p[group] < bounds.TINY)]
-        if len(tiny) and nu is not None:
+        part = np.ldexp(part, -math.frexp(top)[1])
+        tiny = (part > 0) & (part < bounds.TINY)
+        if nu is not None and tiny.any():
             return math.inf  # without them the others may be above their caps
-        p[tiny] = 0.0
-        c_, r_ = _combination(problem, np.where(np.isin(np.arange(problem.X.n), group), p * signs, 0.0))
-        mass = math.fsum(p[group])
-        share = 1 / (mass * len(groups))
-        centre += c_ * share
-        # the division, the sum of two groups and the mass are each off by a few units in the last place
-        radius += slack * (r_ * (1 + 16 * bounds.U) + np.abs(c_) * (16 * bounds.U)) * share + bounds.TINY
-    if intercept != "penalized":
-        centre, radius = centre[:-1], radius[:-1]
+        part[tiny] = 0.0
+        q[group] = part * (1 / (bounds.near_sum(part) * len(groups)))
+    centre, error = _combination(problem, q, signs, intercept == "penalized")
+    if not np.isfinite(centre).all():
+        return math.inf
     size = np.abs(centre)
-    return bounds.norm_bounds(np.maximum(size - radius, 0.0), np.nextafter(size + radius, np.inf), norm, dual=False)[1]
+    return bounds.up(bounds.norm_bounds(size, size, norm, dual=False)[1] + bounds.up(slack * error))
 
 
-def _combination(problem: Problem, q: Array) -> tuple[Array, Array]:
-    """Xᵀq and, as a last entry, Σq, with bounds on their errors."""
-    d = problem.X.d
-    centre, absolute = np.zeros(d + 1), np.zeros(d + 1)
+def _combination(problem: Problem, q: Array, signs: Array, constant: bool) -> tuple[Array, float]:
+    """Σ q_i y_i (x_i, 1?) as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
+
+    Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight: with
+    γ_k as in `bounds.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm, p ≥ 2, is
+    no larger.
+    """
+    X = problem.X
+    used = np.flatnonzero(q)
     with np.errstate(over="ignore", invalid="ignore"):
-        for lo, hi in problem.X.blocks():
-            part = q[lo:hi]
-            if part.any():
-                s, a = problem.X.combination(part, lo, hi)
-                centre[:d] += s
-                absolute[:d] += a
-                centre[d] += np.sum(part)
-                absolute[d] += np.sum(np.abs(part))
-    terms = np.count_nonzero(q)
-    radius = bounds.error(absolute, float(terms + problem.X.n // 64 + 64))
-    return np.where(np.isfinite(centre), centre, 0.0), np.where(np.isfinite(centre) & np.isfinite(radius), radius, np.inf)
+        signed = q * signs
+        centre = X.remembered("combination", signed, lambda: X.combination(signed))
+        sizes = X.norms[used]
+        if constant:
+            centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
+        total = bounds.near_sum(q[used] * sizes) * (1 + 4 * bounds.GO * bounds.U)
+        relative = 2 * bounds.U * (len(used) + 2 * bounds.GO + 16.0)
+        # what underflow does to a weight, and to a product
+        lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
+    return centre, relative * total * (1 + 4 * bounds.U) + lost
 
 
 def floats_are_ieee() -> bool:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.errors import InputError
 from gordan.rows.blocks import Blocks
 from gordan.rows.device import Device, host, is_elsewhere, is_tensor, on_device
@@ -36,7 +34,7 @@ def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense 
         return on_device(X, device, sums)
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
-    if sp.issparse(X):
+    if is_sparse(X):
         return _sparse(X)
     return _dense(X)
 
@@ -142,6 +140,8 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
 
 
 def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
+    from decimal import Decimal
+
     exact = np.empty(array.shape, np.float64)
     for where, value in np.ndenumerate(array):
         if isinstance(value, np.generic):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Part = TypeVar("Part")
 
@@ -54,6 +56,8 @@ def run(work: Callable[[int, int], Part], ranges: list[tuple[int, int]], threads
 def _shared_pool() -> ThreadPoolExecutor:
     global _pool
     if _pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
         _pool = ThreadPoolExecutor(max_workers=available(), thread_name_prefix="gordan-rows")
     return _pool
 

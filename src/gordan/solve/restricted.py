@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from gordan.arrays import Array
 
@@ -60,6 +59,8 @@ class Gram:
         Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
         rows even if 0 is in their hull.
         """
+        import scipy.linalg  # here: 0.1 s to import
+
         Q = self.K[np.ix_(F, F)] + shift * (G @ G.T)
         rhs = np.column_stack((G, -pull))
         ridge = 1e-15 * float(np.trace(Q))

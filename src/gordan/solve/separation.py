@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
-from flint import fmpq, fmpz
 
 from gordan import rows as rows_
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
@@ -29,7 +26,6 @@ from gordan.game import Game
 from gordan.geometry import Simplex
 from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Rows
-from gordan.solve.alternative import Balance, alternative, balance_of_support
 from gordan.solve.double_oracle import DoubleOracle
 from gordan.solve.restricted import ZERO, Gram, Restricted
 
@@ -189,13 +185,16 @@ def reshaped(taken: Rows) -> tuple[Rows, Array, Callable[[Array], Array]]:
     Rows and columns are scaled by powers of two; with more rows than columns these become an orthonormal basis of their span
     (QR), in which columns of different size or nearly dependent ones do no harm. No separator is lost or made, but by rounding.
     """
+    import scipy.linalg  # here and below: what takes long to import, and is not always needed
+    import scipy.sparse as sp
+
     A: Any = taken.csr() if taken.sparse and taken.n * taken.d > MOST_DENSE else taken.dense()
     top = abs(A).max(axis=0)
-    column_scale = _to_one(np.asarray(top.todense() if sp.issparse(A) else top).ravel())
-    A = A @ sp.diags_array(column_scale) if sp.issparse(A) else A * column_scale
+    column_scale = _to_one(np.asarray(top.todense() if is_sparse(A) else top).ravel())
+    A = A @ sp.diags_array(column_scale) if is_sparse(A) else A * column_scale
     row_scale = _to_one(np.sqrt(np.asarray((A * A).sum(axis=1)).ravel()))
-    A = sp.diags_array(row_scale) @ A if sp.issparse(A) else A * row_scale[:, None]
-    if sp.issparse(A) or taken.d > min(taken.n, MOST_COLUMNS):
+    A = sp.diags_array(row_scale) @ A if is_sparse(A) else A * row_scale[:, None]
+    if is_sparse(A) or taken.d > min(taken.n, MOST_COLUMNS):
         return rows_.of(A, threads=taken.threads), row_scale, lambda w: w * column_scale
     Q, T, order = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False, overwrite_a=True)
     size = np.abs(np.diag(T))
@@ -225,6 +224,10 @@ def _split(w: Array, intercept: str) -> tuple[Array, float]:
 
 def balance(problem: Problem, support: Array, intercept: str) -> dict[int, int] | None:
     """Positive integer weights with which these rows, or some of them, cancel."""
+    from flint import fmpq
+
+    from gordan.solve.alternative import Balance, alternative, balance_of_support
+
     found = [exact.integer_row(problem, int(i), int(problem.signs[i]), intercept) for i in support]
     answer: Any = balance_of_support([row for row, _ in found])
     if answer is None and len(support) <= MOST_PIVOTED:
@@ -238,6 +241,10 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
     A witness ends it; a separator of the set is proposed for all rows, and the rows it fails come into the set. It also ends when
     the set outgrows `most` or the time is up.
     """
+    from flint import fmpq
+
+    from gordan.solve.alternative import Balance, alternative, balance_of_support
+
     chosen = [int(i) for i in start]
     while len(chosen) <= most and time.perf_counter() < deadline:
         if chosen:
@@ -266,6 +273,10 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
 def _rescaled(M: list[list[Any]], times: int = 6) -> Iterator[Array]:
     """Other separators of M, which survive rounding better: rows and columns scaled by powers of two so that the terms of each
     score, at the last separator, are at most about 1."""
+    from flint import fmpq
+
+    from gordan.solve.alternative import Balance, alternative
+
     columns = [_power(fmpq(1))] * len(M[0])
     sizes = [_power(max(abs(x) for x in row)) for row in M]
     for _ in range(times):
@@ -282,17 +293,20 @@ def _rescaled(M: list[list[Any]], times: int = 6) -> Iterator[Array]:
 
 def _power(x: Any) -> Any:
     """The power of two near |x|; 1 for 0."""
+    from flint import fmpq, fmpz
+
     e = int(x.p.bit_length()) - int(x.q.bit_length()) if x != 0 else 0
     return fmpq(fmpz(1) << e) if e >= 0 else fmpq(fmpz(1), fmpz(1) << -e)
 
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
-    lo, absolute = np.empty(problem.X.n), np.empty(problem.X.n)
+    lo = np.empty(problem.X.n)
     with np.errstate(all="ignore"):
         for begin, end in problem.X.blocks():
-            s, a, _ = problem.X.products(w, begin, end)
-            lo[begin:end], absolute[begin:end] = problem.signs[begin:end] * (s + b), a + abs(b)
+            s, _ = problem.X.products(w, begin, end)
+            lo[begin:end] = problem.signs[begin:end] * (s + b)
+        absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
         relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
     return outside[np.argsort(relative[outside], kind="stable")[:count]]

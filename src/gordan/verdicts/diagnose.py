@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from gordan.certificates.exact import split
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check
 from gordan.rows import column_names
-from gordan.solve import coefficients, cone, recession
 from gordan.verdicts.separate import separate
+
+if TYPE_CHECKING:
+    from gordan.solve.recession import Recession
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 INTERCEPT = "(intercept)"
@@ -142,15 +144,19 @@ class _Inquiry:
     names: list[str]
     independent: tuple[int, ...] | None = None
     proof: Certificate | None = None
-    found: recession.Recession | None = None
+    found: Recession | None = None
     signs: dict[int, int | None] = field(default_factory=dict)
 
     def examine_rank(self) -> None:
         """Which columns are independent."""
-        self.independent = cone.independent_columns(self.problem, self.intercept)
+        from gordan.solve.cone import independent_columns  # here: it brings python-flint
+
+        self.independent = independent_columns(self.problem, self.intercept)
 
     def examine_kind(self, X: Any, y: Any) -> None:
         """Find the recession cone and prove what it is; where that fails, at least whether the separation is complete."""
+        from gordan.solve import cone, recession
+
         everything = tuple(range(len(self.names)))
         inside = cone.Cone(self.problem, self.intercept, everything if self.independent is None else self.independent)
         found = recession.find(inside)
@@ -166,7 +172,7 @@ class _Inquiry:
                 found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
             self.found = found
 
-    def _proves(self, found: recession.Recession) -> bool:
+    def _proves(self, found: Recession) -> bool:
         whole = found.cone.whole(found.w)
         w, b = split(whole, self.intercept)
         about = (self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
@@ -184,6 +190,8 @@ class _Inquiry:
 
     def examine_columns(self) -> None:
         """The behaviour of each coefficient that is in the model."""
+        from gordan.solve import coefficients
+
         if self.found is not None and self.independent is not None:
             for j, sign in coefficients.coordinate_signs(self.found):
                 self.signs[self.independent[j]] = sign

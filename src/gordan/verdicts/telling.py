@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,8 @@ class Witness:
 
 def outward(lower: float, upper: float) -> tuple[str, str]:
     """The ends of a bracket with six digits, rounded away from each other: what is shown is still a bracket."""
+    from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
     shown = []
     for value, rounding in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING)):
         exact = Decimal(value)
