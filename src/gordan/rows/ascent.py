@@ -7,8 +7,9 @@ from numba.extending import overload
 
 from gordan.rows.kernels import compiled_in_order
 
-# Entries of the `tally`: stored entries touched, largest violation in the last epoch, lowest score met in it, epochs done.
-TOUCHED, VIOLATION, LOWEST, EPOCHS = 0, 1, 2, 3
+# Entries of the `tally`: rows visited, largest violation in the last epoch, lowest score met in it, epochs done, and how many of
+# the rows that it visited it brought to a bound or away from one.
+TOUCHED, VIOLATION, LOWEST, EPOCHS, TURNED = 0, 1, 2, 3, 4
 # Nothing is left to gain below this: scores are near 1 at the end.
 ENOUGH = 1e-12
 
@@ -94,8 +95,11 @@ def _row_add(arrays, i, q, w):
 
 
 @compiled_in_order
-def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w, epochs, until_separated, seed, tally):
-    """Epochs over the rows in random order, resting rows left out; x and w change in place."""
+def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w, epochs, until_separated, quiet, seed, tally):
+    """Epochs over the rows in random order, resting rows left out; x and w change in place.
+
+    Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
+    """
     d = w.shape[0] - 1
     state = np.uint64(seed)
     active = rows.shape[0]
@@ -103,12 +107,13 @@ def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w
     for epoch in range(epochs):
         state = _shuffle(rows, active, state)
         most, least, lowest = -np.inf, np.inf, np.inf
-        k = 0
+        k, turned = 0, 0
         while k < active:
             i = rows[k]
             score = signs[i] * scale * row_product(arrays, i, w) + sides[i] * (column * w[d] + offset)
             lowest = min(lowest, score)
-            new, violation, rest = _step(score - 1.0, x[i], caps[i] if caps.shape[0] > 1 else caps[0], square[i], floor, ceiling)
+            cap = caps[i] if caps.shape[0] > 1 else caps[0]
+            new, violation, rest = _step(score - 1.0, x[i], cap, square[i], floor, ceiling)
             if rest:
                 active -= 1
                 rows[k], rows[active] = rows[active], rows[k]
@@ -116,13 +121,74 @@ def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w
             most, least = max(most, violation), min(least, violation)
             if new != x[i]:
                 move = new - x[i]
+                if (new <= 0.0) != (x[i] <= 0.0) or (new >= cap) != (x[i] >= cap):
+                    turned += 1
                 x[i] = new
                 row_add(arrays, i, signs[i] * scale * move, w)
                 w[d] += sides[i] * column * move
             k += 1
         tally[TOUCHED] += active
-        tally[VIOLATION], tally[LOWEST], tally[EPOCHS] = most - least, lowest, epoch + 1.0
-        if (until_separated and lowest > 0.0) or most - least <= ENOUGH:
+        tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)
+        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
             break
         ceiling = most if most > 0.0 else np.inf
         floor = least if least < 0.0 else -np.inf
+
+
+@compiled_in_order
+def _spread(arrays, signs, scale, column, rows, z, u):
+    """u = Σ_k z_k A_rows[k]; the last entry of u belongs to the constant column, whose entries are y_i · column."""
+    d = u.shape[0] - 1
+    u[:] = 0.0
+    for k in range(rows.shape[0]):
+        if z[k] != 0.0:
+            i = rows[k]
+            row_add(arrays, i, signs[i] * scale * z[k], u)
+            u[d] += signs[i] * column * z[k]
+
+
+@compiled_in_order
+def level(arrays, signs, scale, column, rows, groups, square, z, gradient, direction, residual, tally, target, most):
+    """Steps of conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z with Σz fixed in each group; z and gradient change in place.
+
+    Preconditioned by `square`, about ‖A_i‖². The gradient must be that at z when `tally[0]`, the size of the last residual, is 0;
+    otherwise `direction` and it go on where they were. Ends after `most` steps, or when no gradient differs from the mean of
+    its group by more than `target`, in which case the last residual is set to 0. Returns the steps done.
+    """
+    m, d = rows.shape[0], tally.shape[0] - 3
+    u = tally[2:]
+    sums, weights = np.zeros(2), np.zeros(2)
+    for k in range(m):
+        weights[groups[k]] += 1.0 / square[k]
+    for step in range(most):
+        sums[:] = 0.0
+        for k in range(m):
+            sums[groups[k]] += gradient[k] / square[k]
+        for g in range(2):
+            sums[g] = sums[g] / weights[g] if weights[g] > 0.0 else 0.0
+        worst, size = 0.0, 0.0
+        for k in range(m):
+            residual[k] = gradient[k] - sums[groups[k]]
+            worst = max(worst, abs(residual[k]))
+            size += residual[k] * residual[k] / square[k]
+        tally[1] = worst
+        if not worst > target:
+            tally[0] = 0.0
+            return step
+        share = size / tally[0] if tally[0] > 0.0 else 0.0
+        tally[0] = size
+        for k in range(m):
+            direction[k] = share * direction[k] - residual[k] / square[k]
+        _spread(arrays, signs, scale, column, rows, direction, u)
+        curvature = 0.0
+        for j in range(d + 1):
+            curvature += u[j] * u[j]
+        if not curvature > 0.0:  # no more to gain: the residual is rounding
+            tally[0] = 0.0
+            return step
+        length = size / curvature
+        for k in range(m):
+            i = rows[k]
+            z[k] += length * direction[k]
+            gradient[k] += length * signs[i] * (scale * row_product(arrays, i, u) + column * u[d])
+    return most

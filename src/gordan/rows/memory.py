@@ -196,10 +196,17 @@ class _Memory:
         """Epochs of coordinate ascent (see `Rows.ascend`); only rows in memory can be visited one by one. Returns the tally."""
         from gordan.rows import ascent
 
-        tally = np.zeros(4)
+        tally = np.zeros(5)
         kernel: Any = ascent.ascend
         kernel(self.arrays, signs, scale, sides, column, offset, rows, *state, tally)
         return tally
+
+    def level(self, signs: Array, scale: float, column: float, rows: Array, *state: Any) -> int:
+        """Steps of conjugate gradients (see `Rows.level`), likewise. Returns how many were done."""
+        from gordan.rows import ascent
+
+        kernel: Any = ascent.level
+        return int(kernel(self.arrays, signs, scale, column, rows, *state))
 
 
 class Dense(_Memory):

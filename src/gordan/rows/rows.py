@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +19,20 @@ UNIFORM = np.zeros(1)
 NO_CAPS = np.array([np.inf])
 # Rows shorter than the root of this are visited with short steps: full ones would leave the range of floats.
 SMALLEST_SQUARE = 1e-150
+# Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
+FLAT = 1e-3
+# Steps of conjugate gradients between two questions whether to go on.
+STEPS_A_LOOK = 64
 
 
 class Ascent(NamedTuple):
-    """What the last epoch of an ascent met: the largest violation of optimality, the lowest score; and the epochs done."""
+    """What the last epoch of an ascent met: the largest violation of optimality, the lowest score; the epochs done; and the share
+    of the rows visited that the last one brought to a bound or away from it."""
 
     violation: float
     lowest: float
     epochs: int
+    turned: float
 
 
 class Softmin(NamedTuple):
@@ -297,6 +304,7 @@ class Rows:
         offset: float = 0.0,
         visit: Array | None = None,
         until_separated: bool = False,
+        quiet: float = -1.0,
         seed: int = 1,
     ) -> Ascent:
         """Epochs of dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
@@ -305,7 +313,8 @@ class Rows:
         last epoch's violations rests until the call is over (the shrinking of LIBLINEAR). w has one entry more than A has
         columns: the weight of a further column, whose entry in row i is `column` times sides_i = ±1, and sides_i · `offset` is
         added to the score (a free intercept). `visit` names the rows to visit, all if None. `until_separated` ends after an epoch
-        in which every row met had a positive score. An epoch costs the share of the rows it visits.
+        in which every row met had a positive score, `quiet` after one that turns at most that share of the rows. An epoch costs
+        the share of the rows it visits.
         """
         order = np.arange(self.n) if visit is None else visit.astype(np.int64)
         bounds = NO_CAPS if caps is None else caps
@@ -316,12 +325,47 @@ class Rows:
         safe = np.where(squares > 0, np.maximum(squares, SMALLEST_SQUARE), 1.0) + (0.0 if self._constant else column * column)
         v = w[:-1] if self._constant else w  # a constant column of A is the further column of X
         tally = self._storage.ascend(  # type: ignore[attr-defined]
-            self._signs, self._scale, sides, column, offset, order, bounds, safe, x, v, epochs, until_separated, seed
+            self._signs, self._scale, sides, column, offset, order, bounds, safe, x, v, epochs, until_separated, quiet, seed
         )
         self.passes += tally[0] / self.n
         if np.isnan(tally).any():
             self._check(math.nan)
-        return Ascent(max(0.0, float(tally[1])), float(tally[2]), int(tally[3]))
+        return Ascent(max(0.0, float(tally[1])), float(tally[2]), int(tally[3]), float(tally[4]))
+
+    def level(
+        self,
+        z: Array,
+        i: Array,
+        groups: Array,
+        *,
+        mass: Array,
+        pull: Array,
+        squares: Array,
+        target: float,
+        most: int,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> int:
+        """Conjugate gradients on min ½‖Σ z_k A_i[k]‖² + pull·z over Σz = mass_g in each group; z changes in place.
+
+        `groups` has 0 or 1 for each of the rows i, and each group up to the largest has some; `squares` are ‖A_i‖², for a
+        diagonal preconditioner. Ends when no score differs from the mean of its group by more than `target`, after `most` steps,
+        or when `go_on`, asked now and then, says no; returns the steps done, each of which costs twice the share of the rows.
+        """
+        share = 1.0 / np.maximum(squares, FLAT * float(np.mean(squares)) + SMALLEST_SQUARE)
+        totals = np.bincount(groups, weights=share, minlength=len(mass))
+        z += share * ((mass - np.bincount(groups, weights=z, minlength=len(mass))) / totals)[groups]
+        x = np.zeros(self.n)
+        x[i] = z
+        gradient = self.scores(self.combine(x))[i] + pull
+        direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + self._storage.d)
+        column = self._scale if self._constant else 0.0
+        steps, last = 0, STEPS_A_LOOK
+        while steps < most and last == STEPS_A_LOOK and go_on():
+            state = (groups, 1.0 / share, z, gradient, direction, residual, tally, target, min(STEPS_A_LOOK, most - steps))
+            last = self._storage.level(self._signs, self._scale, column, i, *state)  # type: ignore[attr-defined]
+            steps += last
+        self.passes += 2 * steps * len(i) / self.n
+        return steps
 
     def _split(self, w: Array) -> tuple[Array, float]:
         w = vector(w, "w", self.d, "columns") * self._scale

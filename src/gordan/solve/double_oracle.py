@@ -32,8 +32,11 @@ MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
 ROOM = 1000
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
-# Epochs of coordinate ascent that guess the support, and in how many parts: the free intercept and caps are adjusted in between.
-EPOCHS, PARTS = 20, 5
+# Epochs of coordinate ascent that guess the support, at most; they end where an epoch turns only so small a share of the rows. And
+# those of a part, after which a free intercept, or caps, are adjusted.
+EPOCHS, QUIET, PART = 60, 0.004, 4
+# Parts under caps.
+PARTS = 10
 # ‖Aᵀp‖ below this is rounding: 0 is in the hull of the rows (whose norms are at most 1).
 ZERO = 1e-13
 # Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
@@ -242,12 +245,12 @@ class DoubleOracle:
             return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
         rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
-        A = taken.csr() if state.gram is None and len(inside) > MANY and rows.d > len(inside) else None
-        if A is not None:
+        if rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside):
             m = float(len(inside))
             try:
-                budget = GRAM_ENTRY * m * A.nnz + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
-                return Answer(Restricted(Products(A, budget), *rest_of_game).solve(guess, self.tol))
+                budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
+                products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
+                return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol))
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
@@ -323,7 +326,7 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
     caps: Array | None = None
     capped = p_set.caps is not None
-    parts = 2 * PARTS if capped else PARTS if free else 1
+    parts = PARTS if capped else -(-epochs // PART) if free else 1
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
         if p_set.caps is not None:
@@ -332,11 +335,12 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
                 np.minimum(x, caps, out=x)
                 w[:-1] = rows.combine(x)
                 w[-1] = column * float(x @ sides) if sides is not None else 0.0
-        rows.ascend(
+        done = rows.ascend(
             x,
             w,
             squares=squares,
-            epochs=-(-epochs // parts),
+            epochs=2 if capped else PART if free else epochs,
+            quiet=-1.0 if capped or free else QUIET,
             caps=caps,
             sides=sides,
             column=column,
@@ -345,6 +349,8 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
         )
         if free:
             offset += column * float(w[-1])
+            if not capped and done.turned <= QUIET:
+                break
         if capped:  # x/total is p only if it adds up to 1; its square makes up for the lag of x behind its caps
             total *= min(16.0, max(0.25, float(x.sum()) / total)) ** 2
     scores = rows.scores(w[:-1])

@@ -14,17 +14,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.rows import Rows
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
 PATIENCE = 4
 MOST_PIVOTS = 60
 SMALLEST_SHIFT = 1e-7
-# Relative accuracy of the scores on a face, while many rows are on the wrong side and at the end.
+# Relative accuracy of the scores on a face, while many rows are on the wrong side and, at most, at the end.
 ROUGH, FINAL = 1e-3, 1e-11
 # Steps of Wolfe's method between two looks at the clock, where there is a deadline: as many as the rows, at least so many.
 STEPS_A_LOOK = 100
@@ -53,26 +53,29 @@ class Gram:
         used = np.flatnonzero(p)
         return np.asarray(self.K[:, used] @ p[used] if 4 * len(used) < len(p) else self.K @ p)
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, shift: float, accuracy: float) -> Array:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
         """The z on rows F, Σz = mass_g in each group, that makes ½zᵀAAᵀz + pull·z stationary; G has the groups as columns.
 
         Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
-        rows even if 0 is in their hull.
+        rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
+        below what keeps Q regular where that is 0.
         """
         import scipy.linalg  # here: 0.1 s to import
 
-        Q = self.K[np.ix_(F, F)] + shift * (G @ G.T)
+        Q = self.K[np.ix_(F, F)]
+        Q += min(1.0, max(SMALLEST_SHIFT, square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
         ridge = 1e-15 * float(np.trace(Q))
         while True:
-            try:
-                factor = scipy.linalg.cho_factor(Q + ridge * np.eye(len(F)), lower=True, check_finite=False, overwrite_a=True)
+            factor = np.array(Q, order="F")  # Q is symmetric: the triangle that LAPACK takes for the lower one is right
+            factor.flat[:: len(F) + 1] += ridge
+            factor, failed = scipy.linalg.lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
+            if not failed:
                 break
-            except np.linalg.LinAlgError:
-                ridge *= 100
-        x = scipy.linalg.cho_solve(factor, rhs, check_finite=False)
+            ridge *= 100
+        x = scipy.linalg.lapack.dpotrs(factor, rhs, lower=1)[0]
         for _ in range(2 if accuracy < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
-            x += scipy.linalg.cho_solve(factor, rhs - Q @ x, check_finite=False)
+            x += scipy.linalg.lapack.dpotrs(factor, rhs - Q @ x, lower=1)[0]
         V, u = x[:, :-1], x[:, -1]
         return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u)
 
@@ -83,48 +86,40 @@ class Stalled(Exception):
 
 @dataclass(eq=False)
 class Products:
-    """Rows in hand by products with their CSR matrix: conjugate gradients on each face, for thousands of free rows.
+    """Rows in hand by products with them: conjugate gradients on each face, for thousands of free rows.
 
-    `budget` is the number of multiplications to spend at most; beyond it `Stalled` is raised.
+    `squares` are ‖A_i‖². `budget` is the number of multiplications to spend at most; beyond it `Stalled` is raised.
     """
 
-    A: Any
+    rows: Rows
+    squares: Array
     budget: float
+    deadline: float = math.inf
 
     def scores(self, p: Array) -> Array:
         """A(Aᵀp)."""
-        return np.asarray(self.A @ (p @ self.A))
+        return self.rows.scores(self.rows.combine(p))
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, shift: float, accuracy: float) -> Array:
-        """As `Gram.stationary`, with scores equal within each group up to that relative accuracy: projected onto Σz = mass_g."""
-        A = self.A[F]
-        At = A.T.tocsr()
-        sizes = G.sum(axis=0)
-
-        def centred(v: Array) -> Array:
-            return np.asarray(v - G @ ((v @ G) / sizes))
-
-        z = guess + G @ ((mass - guess @ G) / sizes)
-        gradient = A @ (At @ z) + pull
-        r = -centred(gradient)
-        p, rr = r.copy(), float(r @ r)
-        for k in range(20 * len(F)):
-            if k % 16 == 0:
-                levels = (gradient @ G) / sizes
-                target = (accuracy * float(np.abs(levels).sum())) ** 2 * len(F)
-            if rr <= max(target, 1e-32 * float(gradient @ gradient)):
-                break
-            self.budget -= 4.0 * A.nnz
-            if self.budget < 0:
-                raise Stalled
-            q = A @ (At @ p)
-            step = rr / float(p @ q) if p @ q > 0 else 0.0
-            z += step * p
-            gradient += step * q
-            r = -centred(gradient)
-            before, rr = rr, float(r @ r)
-            p = r + (rr / before) * p
-        return np.asarray(z)
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
+        """As `Gram.stationary`, with scores equal within each group up to that share of `square`."""
+        z = guess.copy()
+        price = 4.0 * self.rows.entries * len(F) / self.rows.n  # of a step
+        most = max(1, int(min(self.budget / price, 20.0 * len(F))))
+        steps = self.rows.level(
+            z,
+            F,
+            np.argmax(G, axis=1),
+            mass=mass,
+            pull=pull,
+            squares=self.squares[F],
+            target=accuracy * square,
+            most=most,
+            go_on=lambda: time.perf_counter() <= self.deadline,
+        )
+        self.budget -= steps * price
+        if self.budget < price:
+            raise Stalled
+        return z
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,33 +143,33 @@ class Restricted:
         """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
         free, upper = (p > 0) & (p < self.caps), p >= self.caps
         scores = self.rows.scores(p) + self.pull
-        # of the size of the squared margin, so that levels keep their digits; not below what keeps Q regular where that is 0
         total = float(p.sum())
         shrink = float(self.mass.sum()) / total if total > 0 else 0.0
         square = shrink * float(p @ (shrink * (scores - self.pull) + 2 * self.pull)) + self.rest if shrink else 1.0
-        shift = min(1.0, max(SMALLEST_SHIFT, square))
         z = shrink * p
+        final = max(FINAL, tol)
         fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH
         if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
             return self.descend(z, tol)
         for _ in range(MOST_PIVOTS):
             self._fill(free, upper, scores)
-            z, scores, levels = self._on_face(free, upper, z, shift, accuracy)
+            z, scores, levels = self._on_face(free, upper, z, square, accuracy)
             slack = scores - self.groups @ levels
-            noise = max(tol * float(np.abs(levels).sum()), 1e-15 * float(np.max(np.abs(scores))))
+            square = self._square(z, scores, levels)
+            noise = max(tol * square, 1e-15 * float(np.max(np.abs(scores))))
             low, high = free & (z < 0), free & (z > self.caps)
             enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
             wrong = int(np.count_nonzero(low | high | enters | returns))
             if wrong == 0:
-                if accuracy <= FINAL:
+                if accuracy <= final:
                     return Equilibrium(np.clip(z, 0.0, self.caps), scores, levels, True)
-                accuracy = FINAL
+                accuracy = final
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
             if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or time.perf_counter() > self.deadline:
                 break
             share = wrong / np.count_nonzero(free)
-            accuracy = min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8)
+            accuracy = max(final, min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8))
             free = (free & ~low & ~high) | enters | returns
             upper = (upper & ~returns) | high
         z = np.clip(z, 0.0, self.caps)
@@ -214,7 +209,12 @@ class Restricted:
                 first = members[np.argmin(scores[members])]
                 free[first], upper[first] = True, False
 
-    def _on_face(self, free: Array, upper: Array, guess: Array, shift: float, accuracy: float) -> tuple[Array, Array, Array]:
+    def _square(self, z: Array, scores: Array, levels: Array) -> float:
+        """‖Aᵀz + r‖², what the accuracy of scores is measured by; not much below the levels, where r makes it uncertain."""
+        size = float(np.abs(levels).sum())
+        return min(size, max(1e-3 * size, float(z @ (scores + self.pull)) + self.rest))
+
+    def _on_face(self, free: Array, upper: Array, guess: Array, square: float, accuracy: float) -> tuple[Array, Array, Array]:
         """The stationary p for this guess of the free rows and those at their caps, its scores, and the levels."""
         F = np.flatnonzero(free)
         G = self.groups[F]
@@ -222,7 +222,7 @@ class Restricted:
         z[upper] = self.caps[upper]
         fixed = self.groups.T @ z
         pull = (self.rows.scores(z) if upper.any() else 0.0) + self.pull
-        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess[F], shift, accuracy)
+        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess[F], square, accuracy)
         scores = self.rows.scores(z) + self.pull
         return z, scores, (scores[F] @ G) / G.sum(axis=0)
 

@@ -36,6 +36,8 @@ Status = Literal["solved", "not-separable", "margin-below-tol", "iteration-limit
 DOUBT = 4
 # Of the tolerance, what the float bracket is brought to: the certified one is a little wider.
 SHARE = 0.9
+# Of the tolerance, how exactly a game on few rows is solved: the gap is then what the other rows make it.
+INNER = 0.3
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
 # With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
@@ -263,7 +265,7 @@ class _Run:
         p0 = starting_weights(p_set, self._start(p_set))
         form = self.method.build(rows, p_set, p0)
         if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=self.deadline)
+            form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
         rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
         try:
             trace = dynamics.run(
