@@ -8,7 +8,8 @@ A block ```pycon is a Python session with >>>, a block ```console a terminal wit
 folder, which starts with the data files of the package. Pictures that a page saves are copied to docs/pictures. `tests/test_pages.py`
 runs the same code, so a page that has drifted from the program fails the suite.
 
-A command followed by a line ^C is interrupted once its bar shows a gap. Times differ from run to run and are not compared.
+A command followed by a line ^C is interrupted once its bar shows a gap; one that ends in "# without PACKAGE" runs as if that were not
+installed. Times differ from run to run and are not compared.
 """
 
 from __future__ import annotations
@@ -38,8 +39,15 @@ HERE = Path(__file__).resolve().parent
 PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "cli.md", *sorted((HERE / "tutorials").glob("*.md"))]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? ?(s|ms|µs)\b")
+# How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.
+ROUTE = re.compile(r"[\d.]+ (?=rounds|passes)|(?<=weighted rows )[\d, …]+\(\d+(?= in all)|\d+(?= rows suffice)")
 WIDTH = 110  # columns of the terminal
 BAR = 600  # characters of a bar that are looked at
+PROGRAM = """import os, sys
+sys.modules.update(dict.fromkeys(os.environ.get("GORDAN_WITHOUT", "").split()))
+from gordan.cli import main
+main()
+"""
 Shell = Callable[[str], str]
 
 
@@ -89,9 +97,9 @@ def rerun(text: str, namespace: dict[str, Any], shell: Shell) -> str:
     return BLOCK.sub(block, text)
 
 
-def differences(old: str, new: str) -> list[str]:
-    """Lines that differ in more than a time."""
-    lines = [TIMES.sub("# s", text).splitlines() for text in (old, new)]
+def differences(old: str, new: str, *, route: bool = False) -> list[str]:
+    """Lines that differ in more than a time; with `route`, in more than how the answer was found."""
+    lines = [TIMES.sub("# s", ROUTE.sub("#", text) if route else text).splitlines() for text in (old, new)]
     return list(difflib.unified_diff(*lines, "page", "run", lineterm="", n=0))
 
 
@@ -155,9 +163,9 @@ def environment(folder: Path) -> dict[str, str]:
     """Without colours, of a fixed width, and with a `gordan` that is this one."""
     binaries = folder / ".bin"
     binaries.mkdir(exist_ok=True)
-    for name, command in (("gordan", f'"{sys.executable}" -m gordan'), ("python", f'"{sys.executable}"')):
-        (binaries / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        (binaries / name).chmod(0o755)
+    program = binaries / "gordan"
+    program.write_text(f"#!{sys.executable}\n{PROGRAM}")
+    program.chmod(0o755)
     path = f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}"
     package = f"{Path(gordan.__file__).parent.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     plain = {"PATH": path, "PYTHONPATH": package, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb", "MPLBACKEND": "Agg"}
@@ -168,12 +176,19 @@ def shell_in(folder: Path) -> Shell:
     """Commands run by sh in that folder."""
 
     def run(command: str) -> str:
+        settings = {**environment(folder), "GORDAN_WITHOUT": hidden(command)}
         done = subprocess.run(
-            ["sh", "-c", command], cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ["sh", "-c", command], cwd=folder, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         return ended(done.stdout, done.returncode)
 
     return run
+
+
+def hidden(command: str) -> str:
+    """The package that a command is to run without."""
+    found = re.search(r"# without (\w+)$", command)
+    return found[1] if found else ""
 
 
 def ended(output: str, code: int) -> str:
