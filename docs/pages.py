@@ -36,7 +36,7 @@ from typing import Any
 import gordan
 
 HERE = Path(__file__).resolve().parent
-PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "cli.md", *sorted((HERE / "tutorials").glob("*.md"))]
+PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "displays.md", HERE / "cli.md", *sorted((HERE / "tutorials").glob("*.md"))]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? ?(s|ms|µs)\b")
 # How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.
@@ -87,11 +87,13 @@ def session(page: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             os.chdir(before)
 
 
-def rerun(text: str, namespace: dict[str, Any], shell: Shell) -> str:
-    """The page with its blocks run again."""
+def rerun(text: str, namespace: dict[str, Any], shell: Shell, *, terminal: bool = True) -> str:
+    """The page with its blocks run again; without a `terminal` blocks with ^C stay as they are."""
 
     def block(found: re.Match[str]) -> str:
         kind, content = found.groups()
+        if "\n^C\n" in content and not terminal:
+            return found[0]
         return f"```{kind}\n{python(content, namespace) if kind == 'pycon' else console(content, shell)}```"
 
     return BLOCK.sub(block, text)
