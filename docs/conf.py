@@ -9,7 +9,7 @@ version = release = gordan.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 myst_enable_extensions = ["colon_fence"]
-exclude_patterns = ["_build", "rates/table.md", "rounds/table.md", "benchmarks/table.md"]
+exclude_patterns = ["_build", "*/table.md"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

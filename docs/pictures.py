@@ -50,7 +50,7 @@ def main() -> None:
             tab.screenshot(path=raw, full_page=True)
             with Image.open(raw) as picture:
                 shown = picture.crop((0, 0, picture.width, min(picture.height, cut * density))) if cut else picture
-                shown.convert("RGB").quantize(128).save(OUT / f"{name}.png", optimize=True)
+                shown.convert("RGB").quantize(256, method=Image.Quantize.FASTOCTREE).save(OUT / f"{name}.png", optimize=True)
             context.close()
         chromium.close()
 
