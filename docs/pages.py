@@ -27,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? ?(s|ms|µs)\b")
 # How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.
 ROUTE = re.compile(r"[\d.]+ (?=rounds|passes)|(?<=weighted rows )[\d, …]+\(\d+(?= in all)|\d+(?= rows suffice)")
-WIDTH = 110  # columns of the terminal
+WIDTH = 100  # columns of the terminal
 BAR = 600  # characters of a bar that are looked at
 PROGRAM = """import os, sys
 sys.modules.update(dict.fromkeys(os.environ.get("GORDAN_WITHOUT", "").split()))
@@ -194,9 +195,17 @@ def hidden(command: str) -> str:
 
 
 def ended(output: str, code: int) -> str:
-    """Output without spaces at the ends of lines, and the exit code if it is not 0."""
-    lines = [line.rstrip() for line in output.rstrip("\n").splitlines()]
+    """Output without spaces at the ends of lines, long lines broken as on a terminal, and the exit code if it is not 0."""
+    lines = [part for line in output.rstrip("\n").splitlines() for part in broken(line.rstrip())]
     return "".join(f"{line}\n" for line in lines) + (f"[exit code {code}]\n" if code else "")
+
+
+def broken(line: str) -> list[str]:
+    """A line in pieces that fit the terminal; tables and JSON stay whole."""
+    if len(line) <= WIDTH or "─" in line or line.startswith("{"):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def interrupted(command: str) -> str:
