@@ -9,7 +9,7 @@ WORKERS ?= 2
 MINUTES ?= 5
 SEED ?= 0
 
-.PHONY: demo test lint bench bench-quick soak fuzz docs rates clean
+.PHONY: demo test lint bench bench-quick soak fuzz docs pages rates clean
 
 demo: $(VENV)/.core
 	$(BIN)/gordan demo
@@ -26,6 +26,7 @@ lint: $(VENV)/.test
 # DATA is a folder of sets (see docs/benchmarks.md); RESUME=1 keeps what a stopped run has measured at the same commit.
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compare.py all --data "$(DATA)" $(if $(RESUME),--resume)
+	$(BIN)/python benchmarks/readme.py
 	$(BIN)/python benchmarks/rounds.py
 	$(BIN)/python benchmarks/verify.py
 	$(BIN)/python benchmarks/reading.py
@@ -43,6 +44,11 @@ fuzz: $(VENV)/.test
 
 rates: $(VENV)/.bench
 	$(BIN)/python examples/rates.py --out docs/rates
+
+# runs every session in the pages again and writes what comes out, draws their pictures, takes screenshots (needs Chromium and jq)
+pages: $(VENV)/.docs
+	$(BIN)/python docs/pages.py
+	$(BIN)/python docs/pictures.py
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -9,14 +9,15 @@ version = release = gordan.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 myst_enable_extensions = ["colon_fence"]
-exclude_patterns = ["_build", "rates/table.md", "rounds/table.md", "benchmarks/table.md"]
+exclude_patterns = ["_build", "*/table.md"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "gordan"
-html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_static_path = ["_static"]
+html_css_files = ["page.css"]
+html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 3, "secondary_sidebar_items": ["page-toc"]}
 html_sidebars = {"**": []}
 nitpicky = False
-suppress_warnings = ["myst.xref_missing"]

@@ -11,7 +11,7 @@ import gordan
 from gordan import datasets
 from gordan.cli.data import Named
 from gordan.cli.tables import table
-from gordan.cli.telling import console, headline, say, say_json, weights_told, witness_plain
+from gordan.cli.telling import aligned, console, headline, say, say_json, weights_told, witness_plain
 from gordan.verdicts import outward
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def show(rounds: int, picture: Path | None, as_json: bool, done: Callable[[], No
     _title("3. a rash and a new soap, 12 people: does a logistic regression have estimates?")
     for line in repr(diagnosis).split("\n"):
         say(line)
-    _title(f"4. three methods of the paper close in on the margin of the first set, {rounds} rounds each")
+    _title(f"4. three methods close in on the margin of the first set, {rounds} rounds each")
     _methods(traces)
     if picture is not None:
         say(f"\npicture saved to {saved}" if saved else "\n(with matplotlib a picture is saved: pip install 'gordan[plot]')")
@@ -76,8 +76,9 @@ def _title(text: str) -> None:
 def _tell_witness(verdict: Verdict) -> None:
     """What anybody can add up."""
     assert verdict.witness is not None
-    for row, weight in zip(verdict.witness.rows, weights_told(verdict.witness), strict=True):
-        say(f"  row {row}  weight {weight}")
+    weights = weights_told(verdict.witness)
+    for line in aligned([[f"row {row}", f"weight {weight}"] for row, weight in zip(verdict.witness.rows, weights, strict=True)]):
+        say("  " + line)
     say("  Add up weight · label · (flower, 1) over these rows, label +1 or -1: the sum is exactly zero, column by column.")
     say("  A plane with every flower on its side would make the same sum positive, so there is none.")
 

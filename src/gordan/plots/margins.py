@@ -43,9 +43,7 @@ class MarginDisplay:
         """Draw two histograms of about so many bins, one tick for each support row, and the plane at 0."""
         self.ax_ = axes(ax, "MarginDisplay.plot")
         self.figure_ = self.ax_.figure
-        low, high = float(np.min(self.distances)), float(np.max(self.distances))
-        width = (high - low) / bins if high > low else 1.0
-        edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1.5)  # one of them is the plane
+        edges = self._edges(bins)
         tallest = 1
         for k, sign in enumerate((-1, 1)):
             own = self.signs == sign
@@ -72,3 +70,14 @@ class MarginDisplay:
         self.ax_.set(xlabel="signed distance to the plane", ylabel="rows")
         self.ax_.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
         return self
+
+    def _edges(self, bins: int) -> Array:
+        """Edges of about so many bins: one is the plane, and for a hard margin that can be seen two are its ends."""
+        low, high = float(np.min(self.distances)), float(np.max(self.distances))
+        width = (high - low) / bins if high > low else 1.0
+        if self.closest is not None and not self.soft:
+            margin = (self.closest[1] - self.closest[0]) / 2
+            if margin >= 0.4 * width:
+                width = margin / np.ceil(margin / width)
+        # a little towards the plane: the rows on the margin, to rounding, are then beyond its end
+        return np.asarray(width * (1 - 1e-9) * np.arange(np.floor(low / width - 0.5), np.ceil(high / width) + 1.5))
