@@ -35,20 +35,26 @@ def in_this_process(page: str, folder: Path, monkeypatch):
         if command.startswith(LONG) or ("jq" in command and shutil.which("jq") is None):
             return shown[command]
         before, _, line = command.rpartition("; ")
-        line, hidden = line.partition("#")[0], pages.hidden(command)
-        if not line.startswith("gordan ") or re.search(r"[|>&]", line):
+        found = re.fullmatch(r"(gordan [^|>&#]+)(?:> (\S+)|\| (.+)|#.*)?", line)
+        if found is None:
             return by_sh(command)
         if before:
             by_sh(before)
+        arguments, target, pipe = found.groups()
         with monkeypatch.context() as patch:
             for name, value in (("COLUMNS", str(pages.WIDTH)), ("NO_COLOR", "1"), ("TERM", "dumb")):
                 patch.setenv(name, value)
-            if hidden:
-                patch.setitem(sys.modules, hidden, None)
-            result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="gordan")
+            if pages.hidden(command):
+                patch.setitem(sys.modules, pages.hidden(command), None)
+            result = CliRunner().invoke(app, shlex.split(arguments)[1:], prog_name="gordan")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return pages.ended(result.output, result.exit_code)
+        if target is not None:
+            (folder / target).write_text(result.stdout)
+        if pipe is not None:
+            (folder / "piped").write_text(result.stdout)
+            return pages.ended(result.stderr, 0) + by_sh(f"{pipe} < piped")
+        return pages.ended(result.output if target is None else result.stderr, result.exit_code)
 
     return run
 
