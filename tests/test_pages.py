@@ -21,7 +21,12 @@ spec.loader.exec_module(pages)
 
 # Commands that take long, or a terminal: their output is left as it is in the page.
 LONG = ("gordan demo", "gordan race iris.csv", "^C")
-NEEDS = {"matplotlib": "plot", "pandas": "data", "statsmodels": "test"}
+# What a page that matches needs: a package, and the extra that brings it.
+NEEDS = {
+    "savefig": ("matplotlib", "plot"),
+    "as_frame|import pandas": ("pandas", "data"),
+    "import statsmodels": ("statsmodels", "test"),
+}
 
 
 def in_this_process(page: str, folder: Path, monkeypatch):
@@ -67,10 +72,10 @@ def commands(block: str):
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda path: path.stem)
 def test_page_shows_what_comes_out(page, monkeypatch):
     text = page.read_text()
-    for package, extra in NEEDS.items():
-        if re.search(rf"import {package}|Display\.from|as_frame=True|savefig" if package != "statsmodels" else "import statsmodels", text):
+    for sign, (package, extra) in NEEDS.items():
+        if re.search(sign, text):
             pytest.importorskip(package, reason=f"{page.name} needs {package}: pip install 'gordan[{extra}]'")
-    if "Display" in text or "matplotlib" in text:
+    if "savefig" in text:
         import matplotlib as mpl
 
         mpl.use("Agg")
