@@ -4,12 +4,12 @@
     python docs/pages.py docs/cli.md          # one page
     python docs/pages.py --check              # change nothing; show what differs, exit code 1 if something does
 
-A block ```pycon is a Python session with >>>, a block ```console a terminal with $; the blocks of a page share one session and one
-folder, which starts with the data files of the package. Pictures that a page saves are copied to docs/pictures. `tests/test_pages.py`
-runs the same code, so a page that has drifted from the program fails the suite.
+A block ```pycon is a Python session with >>>, a block ```console a terminal with $; the blocks of a page share one session and
+one folder, which starts with the data files of the package. Pictures that a page saves are copied to docs/pictures.
+`tests/test_pages.py` runs the same code, so a page that has drifted from the program fails the suite.
 
-A command followed by a line ^C is interrupted once its bar shows a gap; one that ends in "# without PACKAGE" runs as if that were not
-installed. Times differ from run to run and are not compared.
+A command followed by a line ^C is interrupted once its bar shows a gap; one that ends in "# without PACKAGE" runs as if that
+were not installed. Times differ from run to run and are not compared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ from typing import Any
 import gordan
 
 HERE = Path(__file__).resolve().parent
-PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "displays.md", HERE / "cli.md", *sorted((HERE / "tutorials").glob("*.md"))]
+PAGES = [
+    HERE.parent / "README.md",
+    HERE / "quickstart.md",
+    HERE / "choosing.md",
+    HERE / "displays.md",
+    HERE / "cli.md",
+    *sorted((HERE / "tutorials").glob("*.md")),
+]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? ?(s|ms|µs)\b")
 # How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.

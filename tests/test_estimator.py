@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 
 import joblib
 import numpy as np
@@ -15,6 +16,7 @@ import polars
 import pytest
 import scipy.sparse as sp
 import sklearn
+from flint import fmpq, fmpq_mat
 from sklearn import datasets
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -73,6 +75,48 @@ def test_coef_is_exact_whatever_tol(options):
     assert found.gap_ < 1e-9
     assert found.separable_ is True
     assert found.nu_ is None
+
+
+def exact_plane(X, signs, support):
+    """w of the closest points of the hulls, ‖w‖ = 1: the optimality conditions on the support rows, solved in fractions."""
+    cells = [[Fraction(float(value)) * int(signs[i]) for value in X[i]] for i in support]
+    A = fmpq_mat([[fmpq(cell.numerator, cell.denominator) for cell in row] for row in cells])
+    n, K = A.nrows(), A * A.transpose()
+    system, right = fmpq_mat(n + 2, n + 2), fmpq_mat(n + 2, 1, [0] * n + [fmpq(1, 2)] * 2)
+    for i in range(n):
+        for j in range(n):
+            system[i, j] = K[i, j]
+        half = n + int(signs[support[i]] < 0)
+        system[i, half], system[half, i] = -1, 1
+    p = fmpq_mat(1, n, system.solve(right).entries()[:n])
+    w = [Fraction(int(entry.p), int(entry.q)) for entry in (p * A).entries()]
+    largest = max(map(abs, w))
+    w = np.array([float(entry / largest) for entry in w])
+    return w / np.linalg.norm(w), [Fraction(int(entry.p), int(entry.q)) for entry in p.entries()]
+
+
+EXACT = {
+    "iris": (X_IRIS, Y_IRIS == 0),
+    "wine": (X_WINE, Y_WINE == 0),
+    "wine, scaled": (StandardScaler().fit_transform(X_WINE), Y_WINE == 1),
+    "wide": (np.random.default_rng(0).normal(size=(40, 200)), np.arange(40) % 2 == 0),
+}
+
+
+@pytest.mark.parametrize("tol", [0.9, 1e-4])
+@pytest.mark.parametrize("name", EXACT)
+def test_coef_against_the_exact_solution(name, tol):
+    """The support rows that a fit names give w in fractions; it is optimal if p > 0 and no row is nearer than they are."""
+    X, y = EXACT[name]
+    signs = np.where(y, 1, -1)
+    found = MaxMarginClassifier(tol=tol).fit(X, y)
+    w, p = exact_plane(X, signs, found.support_.tolist())
+    assert min(p) > 0
+    scores = X @ w
+    margin = (scores[y].min() - scores[~y].max()) / 2
+    apart = sum(float(share) * score for share, score in zip(p, (signs * scores)[found.support_], strict=True))
+    assert margin == pytest.approx(apart, rel=1e-7)
+    np.testing.assert_allclose(found.coef_[0], w, rtol=0, atol=2e-9)
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.1, 0.3, 0.6])

@@ -21,7 +21,12 @@ spec.loader.exec_module(pages)
 
 # Commands that take long, or a terminal: their output is left as it is in the page.
 LONG = ("gordan demo", "gordan race iris.csv", "^C")
-NEEDS = {"matplotlib": "plot", "pandas": "data", "statsmodels": "test"}
+# What a page that matches needs: a package, and the extra that brings it.
+NEEDS = {
+    "savefig": ("matplotlib", "plot"),
+    "as_frame|import pandas": ("pandas", "data"),
+    "import statsmodels": ("statsmodels", "test"),
+}
 
 
 def in_this_process(page: str, folder: Path, monkeypatch):
@@ -35,20 +40,26 @@ def in_this_process(page: str, folder: Path, monkeypatch):
         if command.startswith(LONG) or ("jq" in command and shutil.which("jq") is None):
             return shown[command]
         before, _, line = command.rpartition("; ")
-        line, hidden = line.partition("#")[0], pages.hidden(command)
-        if not line.startswith("gordan ") or re.search(r"[|>&]", line):
+        found = re.fullmatch(r"(gordan [^|>&#]+)(?:> (\S+)|\| (.+)|#.*)?", line)
+        if found is None:
             return by_sh(command)
         if before:
             by_sh(before)
+        arguments, target, pipe = found.groups()
         with monkeypatch.context() as patch:
             for name, value in (("COLUMNS", str(pages.WIDTH)), ("NO_COLOR", "1"), ("TERM", "dumb")):
                 patch.setenv(name, value)
-            if hidden:
-                patch.setitem(sys.modules, hidden, None)
-            result = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="gordan")
+            if pages.hidden(command):
+                patch.setitem(sys.modules, pages.hidden(command), None)
+            result = CliRunner().invoke(app, shlex.split(arguments)[1:], prog_name="gordan")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return pages.ended(result.output, result.exit_code)
+        if target is not None:
+            (folder / target).write_text(result.stdout)
+        if pipe is not None:
+            (folder / "piped").write_text(result.stdout)
+            return pages.ended(result.stderr, 0) + by_sh(f"{pipe} < piped")
+        return pages.ended(result.output if target is None else result.stderr, result.exit_code)
 
     return run
 
@@ -61,10 +72,10 @@ def commands(block: str):
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda path: path.stem)
 def test_page_shows_what_comes_out(page, monkeypatch):
     text = page.read_text()
-    for package, extra in NEEDS.items():
-        if re.search(rf"import {package}|Display\.from|as_frame=True|savefig" if package != "statsmodels" else "import statsmodels", text):
+    for sign, (package, extra) in NEEDS.items():
+        if re.search(sign, text):
             pytest.importorskip(package, reason=f"{page.name} needs {package}: pip install 'gordan[{extra}]'")
-    if "Display" in text or "matplotlib" in text:
+    if "savefig" in text:
         import matplotlib as mpl
 
         mpl.use("Agg")

@@ -128,6 +128,14 @@ def test_boundary_of_three_classes_and_of_nothing():
     assert drawn(BoundaryDisplay.from_estimator(nothing, xor, [0, 0, 1, 1])).planes == []
 
 
+def test_a_display_is_told_in_one_line():
+    """A notebook shows the picture and this; not all of its arrays."""
+    model = MaxMarginClassifier().fit(FLAT, Y == 0)
+    assert repr(ConvergenceDisplay.from_estimator(model)).startswith("ConvergenceDisplay(double_oracle: ")
+    assert repr(MarginDisplay.from_estimator(model, FLAT, Y == 0)) == "MarginDisplay(True against False: 150 rows)"
+    assert repr(BoundaryDisplay.from_estimator(model, FLAT, Y == 0)) == "BoundaryDisplay(False, True: 150 rows)"
+
+
 def test_what_cannot_be_drawn_is_refused():
     model = MaxMarginClassifier().fit(X, Y == 0)
     with pytest.raises(gordan.InputError, match="two features"):

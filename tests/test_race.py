@@ -68,6 +68,14 @@ def test_regrets_stay_under_their_bounds(result):
         assert (lane.trace.dual - lane.trace.m <= regret + 1e-9).all()  # Theorem 1
 
 
+def test_a_race_is_told_in_a_line_for_each_method(result):
+    first, *lines = repr(result).split("\n")
+    assert "setosa against the rest. separable: " in first
+    assert [line.split(":")[0].strip() for line in lines] == METHODS
+    assert f"to gap 0.0001 {result.lanes[0].reached(1e-4).passes:.4g} passes" in lines[0]
+    assert "not reached" in lines[-1]
+
+
 def test_steps_are_first_ones(result):
     for lane in result.lanes:
         rounds = {int(t): k for k, t in enumerate(lane.trace.t)}

@@ -355,7 +355,7 @@ def verify(
         data = read_data(file, label, positive, multiclass=one_against_rest)
         watch.about("checking")
         checks = [(claim, gordan.verify(claim.certificate, data.X, claim.target(data))) for claim in claims]
-        other = [not check and claim.other_data(data) for claim, check in checks]
+        other = [claim.other_data(data) for claim, _ in checks]
     if as_json:
         told = [
             {
@@ -375,8 +375,8 @@ def verify(
                 headline(f"accepted: {about}{check.claim}", True)
             else:
                 headline(f"rejected: {about}{check.reason} (it claims that {check.claim})", False)
-                if differs:
-                    say("  it was made for other data than this file")
+            if differs:
+                say("  it was made for other data than this file" + (", but holds for this as well" if check else ""))
     return ANSWERED if all(check for _, check in checks) else NO
 
 

@@ -15,7 +15,7 @@ from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
 DIRECTIONS = 720
 
 
-@dataclass
+@dataclass(repr=False)
 class BoundaryDisplay:
     """Two features: the points, the hulls of the classes, the boundary, and (two classes) the closest points of the hulls.
 
@@ -85,6 +85,9 @@ class BoundaryDisplay:
             limits,
         )
         return display.plot(ax)
+
+    def __repr__(self) -> str:
+        return f"BoundaryDisplay({', '.join(map(str, self.classes))}: {len(self.X)} rows)"
 
     def plot(self, ax: Any = None) -> BoundaryDisplay:
         """Draw on these axes, or on new ones."""

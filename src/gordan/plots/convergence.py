@@ -13,7 +13,7 @@ from gordan.plots.fitted import COLOURS, INK, axes, fitted
 from gordan.trace import Trace
 
 
-@dataclass
+@dataclass(repr=False)
 class ConvergenceDisplay:
     """The bracket lower ≤ γ* ≤ upper over passes through the data, and the one that the method's theorem promises.
 
@@ -50,6 +50,9 @@ class ConvergenceDisplay:
         lower, upper = np.maximum(trace.lower, 0.0), np.asarray(trace.upper)
         margin = float(lower[-1] + upper[-1]) / 2 if margin is None else margin
         return cls(np.asarray(trace.passes), lower, upper, _promised(trace, margin), margin, trace.method)
+
+    def __repr__(self) -> str:
+        return f"ConvergenceDisplay({self.name}: {len(self.passes)} recorded rounds, margin {self.margin:.6g})"
 
     def plot(self, ax: Any = None, *, kind: str = "bracket") -> ConvergenceDisplay:
         """Draw the bracket itself, or (kind "gap") its relative width on a logarithmic scale."""

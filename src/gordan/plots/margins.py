@@ -11,7 +11,7 @@ from gordan.arrays import Array
 from gordan.plots.fitted import COLOURS, INK, axes, side
 
 
-@dataclass
+@dataclass(repr=False)
 class MarginDisplay:
     """The signed distances x·w + b of both classes, with the support rows below and the closest points of the hulls.
 
@@ -38,6 +38,9 @@ class MarginDisplay:
         nu = estimator.nu_[problem] if isinstance(getattr(estimator, "nu_", None), list) else getattr(estimator, "nu_", None)
         display = cls(found.scores, found.signs, found.weights > 0, closest, found.labels, nu is not None)
         return display.plot(ax, bins=bins)
+
+    def __repr__(self) -> str:
+        return f"MarginDisplay({self.labels[1]} against {self.labels[0]}: {len(self.distances)} rows)"
 
     def plot(self, ax: Any = None, *, bins: int = 40) -> MarginDisplay:
         """Draw two histograms of about so many bins, one tick for each support row, and the plane at 0."""
