@@ -34,6 +34,8 @@ FAN = 8
 MOST_KEPT = 4
 # A vector over rows with fewer entries that are not 0 than this share of them is sent as these.
 FEW = 1 / 8
+# Entries of rows up to which they are combined here.
+MOST_TAKEN = 1 << 22
 # Bytes of w and the like, for all blocks together, from which they are sent to each worker once and not with every task.
 WORTH_SENDING_ONCE = 1 << 20
 # Rows that exact arithmetic asked for, kept on the driver.
@@ -174,6 +176,7 @@ class Cluster:
         self._blocks = Blocks(chunks, d, dtype, kind=self.kind, engine=self.engine)
         self.blocks, self.ends = self._blocks.blocks, self._blocks.ends
         self.n, self.d, self.entries, self.dtype = self._blocks.n, d, self._blocks.entries, self._blocks.dtype
+        self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
         self._kept: list[Parts] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
@@ -187,16 +190,22 @@ class Cluster:
         return (np.ascontiguousarray(values[..., lo:hi]) for lo, hi in itertools.pairwise(self.ends))
 
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order, brought here."""
+        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order, brought here.
+
+        A list in place of a vector has one entry for each block.
+        """
         return self.engine.gather(self._start(work, over_rows, shared))
 
     def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
-        columns = [
-            values.futures if isinstance(values, Parts) else list(self.cut(values)) if np.size(values) > 1 else [values] * len(self.blocks)
-            for values in over_rows
-        ]
+        columns = [self._column(values) for values in over_rows]
         own: Own = list(zip(*columns, strict=True)) if columns else [()] * len(self.blocks)
         return self.engine.start(work, self.blocks, own, shared)
+
+    def _column(self, values: Any) -> list[Any]:
+        """What each block has of it."""
+        if isinstance(values, (list, Parts)):
+            return values if isinstance(values, list) else values.futures
+        return list(self.cut(values)) if np.size(values) > 1 else [values] * len(self.blocks)
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -231,7 +240,7 @@ class Cluster:
 
     def smallest(self, scores: Parts, k: int) -> tuple[Array, Array]:
         """From the k smallest of each block, merged on the workers."""
-        found = self.engine.map(_smallest, scores.futures, self.ends[:-1].tolist(), [k] * len(self.blocks))
+        found = self.engine.map(_smallest, scores.futures, self.firsts, [k] * len(self.blocks))
         lowest: Lowest = self.engine.merged(found, Lowest.merged)
         return lowest.rows[0], lowest.scores[0]
 
@@ -245,14 +254,17 @@ class Cluster:
         return Parts(self, made=self._start(_scores, (signs,), (w, b, self._threads)))
 
     def combine(self, q: Parts, threads: int) -> Array:
-        """A q that lives on few rows touches these, and only blocks that have some."""
-        if q.host is not None and np.count_nonzero(q.host) <= FEW * self.n:
-            return self._combine_few(q.host)
+        """Of a q that lives on few rows these are taken, if they are not here already; if on some, the work goes to their blocks."""
+        if q.host is not None:
+            rows = np.flatnonzero(q.host)
+            if 0 < len(rows) * self.entries <= MOST_TAKEN * self.n:
+                return self.take(rows).combine(q.host[rows], 1)
+            if len(rows) <= FEW * self.n:
+                return self._combine_some(rows, q.host)
         combination: Array = self.engine.merged(self._start(_combine, (q,), (self._threads,)), _added)
         return combination
 
-    def _combine_few(self, q: Array) -> Array:
-        rows = np.flatnonzero(q)
+    def _combine_some(self, rows: Array, q: Array) -> Array:
         asked, own = self._asked(rows)
         if not asked:
             return np.zeros(self.d)
@@ -276,14 +288,8 @@ class Cluster:
     def lowest(self, w: Array, b: float, signs: Parts, k: int, groups: Parts | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
         reduction, O(k) numbers of each worker."""
-        over_rows = (self.ends[:-1].tolist(), [k] * len(self.blocks))
-        own = [
-            (*mine, sign, group)
-            for *mine, sign, group in zip(
-                *over_rows, signs.futures, [None] * len(self.blocks) if groups is None else groups.futures, strict=True
-            )
-        ]
-        found: Lowest = self.engine.merged(self.engine.start(_lowest, self.blocks, own, (w, b, self._threads)), Lowest.merged)
+        over_rows = (self.firsts, signs, [None] * len(self.blocks) if groups is None else groups)
+        found: Lowest = self.engine.merged(self._start(_lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
         return found.rows, found.scores, found.finite
 
     def norms(self, p: float, threads: int) -> Array:
@@ -309,7 +315,7 @@ class Remote:
     def __init__(self, storage: Cluster) -> None:
         self.storage = storage
         self.shape = (storage.n, storage.d)
-        self.each = storage.each
+        self.each, self.firsts = storage.each, storage.firsts
         self._rows: dict[int, tuple[Held, int]] = {}
 
     def __len__(self) -> int:
@@ -370,7 +376,7 @@ def _smallest(scores: Array, first: int, k: int) -> Lowest:
     return _lowest_of(scores, first, k, None)
 
 
-def _lowest(held: Held, first: int, k: int, signs: Array, groups: Array | None, w: Array, b: float, threads: int) -> Lowest:
+def _lowest(held: Held, first: int, signs: Array, groups: Array | None, k: int, w: Array, b: float, threads: int) -> Lowest:
     return _lowest_of(held.scores(w, b, signs, threads), first, k, groups)
 
 
