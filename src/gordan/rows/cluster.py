@@ -42,7 +42,7 @@ WORTH_SENDING_ONCE = 1 << 20
 MOST_ROWS = 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Chunk:
     """A block on a worker."""
 
@@ -56,7 +56,7 @@ class Chunk:
         return held
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Made:
     """A block that is made here each time it is needed."""
 
@@ -254,7 +254,7 @@ class Cluster:
         return Parts(self, made=self._start(_scores, (signs,), (w, b, self._threads)))
 
     def combine(self, q: Parts, threads: int) -> Array:
-        """Of a q that lives on few rows these are taken, if they are not here already; if on some, the work goes to their blocks."""
+        """Of a q that lives on few rows these are taken, if not here already; if on some, the work goes to their blocks."""
         if q.host is not None:
             rows = np.flatnonzero(q.host)
             if 0 < len(rows) * self.entries <= MOST_TAKEN * self.n:
@@ -441,7 +441,9 @@ def _accepted(piece: Any, first: int) -> Held | None:
         return None
     held = stored(piece, first=first)
     if not hasattr(held, "csr") and not isinstance(held, Dense):
-        raise InputError(f"a block of X is {type(piece).__name__}; blocks must be NumPy arrays, data frames or SciPy sparse arrays")
+        raise InputError(
+            f"a block of X is {type(piece).__name__}; blocks must be NumPy arrays, data frames or SciPy sparse arrays"
+        )
     return held  # type: ignore[return-value]
 
 
@@ -495,7 +497,9 @@ def connect(address: str) -> Any:
     try:
         return Client(address, timeout="10s")
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"there is no Dask scheduler at {address!r}: {error}; pass its address, as tcp://10.0.0.1:8786") from None
+        raise InputError(
+            f"there is no Dask scheduler at {address!r}: {error}; pass its address, as tcp://10.0.0.1:8786"
+        ) from None
 
 
 def on_cluster(X: Any) -> Cluster | Blocks:
@@ -516,11 +520,11 @@ def on_cluster(X: Any) -> Cluster | Blocks:
         futures = client.compute([block(k) for k in range(len(pieces))])
     engine = Workers(client)
     shapes: list[Any] = []
-    for k, measured in enumerate(engine.map(_measured, futures)):
+    for measured in engine.map(_measured, futures):
         try:
             shapes.append(measured.result())
         except InputError as error:
-            raise _by_its_row(shapes, error, lambda first, k=k: client.compute(block(k, first)).result()) from None
+            raise _by_its_row(shapes, error, lambda first: client.compute(block(len(shapes), first)).result()) from None
     found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
     d, dtype = _agreed(shapes)
     return Cluster(client, [Chunk(future, shape[0], shape[2]) for future, shape in found], d, dtype)
@@ -532,7 +536,7 @@ def _by_passes(count: int, block: Callable[..., Any]) -> Blocks:
         try:
             shapes.append(_measured(_here(block(k))))
         except InputError as error:
-            raise _by_its_row(shapes, error, lambda first, k=k: _here(block(k, first))) from None
+            raise _by_its_row(shapes, error, lambda first: _here(block(len(shapes), first))) from None
     d, dtype = _agreed(shapes)
     made = [Made(block(k), shape[0], shape[2]) for k, shape in enumerate(shapes) if shape is not None]
     return Blocks(made, d, dtype, kind="dask")
