@@ -24,6 +24,8 @@ TINY = 2.0**-1021
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 16
+# Rows up to which those of another machine are brought here, and not the work to them.
+MOST_BROUGHT = 4096
 # Terms that are added up in one go before sums are exact again.
 GO = 64
 # Sums of squares below or above these may have lost something to underflow or overflow.
@@ -52,6 +54,8 @@ class Matrix:
     @cached_property
     def norms(self) -> Array:
         """Upper bounds on ‖x_i‖, a few units in the last place above it; not finite where x_i is not. One pass."""
+        if self.elsewhere:
+            return np.concatenate(self.each(_norms_there))
         norms = np.empty(self.n)
 
         def part(lo: int, hi: int) -> None:
@@ -80,6 +84,25 @@ class Matrix:
     def sparse(self) -> bool:
         """Whether the arrays are (data, indices, indptr)."""
         return len(self.arrays) == 3
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the rows are on other machines: the work goes there, and few rows come here."""
+        return hasattr(self.arrays[0], "each")
+
+    def each(self, work: Any, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
+        """`work(rows, *its part of each vector over rows, *shared)`, done where each block of rows is, in their order."""
+        return list(self.arrays[0].each(work, over_rows, shared))
+
+    def taken(self, rows: Array) -> Matrix:
+        """These rows of a matrix that is elsewhere, here."""
+        held = self.arrays[0].storage.take(rows)
+        return Matrix(held.n, held.d, held.arrays)
+
+    def have(self, rows: Any) -> None:
+        """These rows will be asked for one by one (`row`): if they are elsewhere, bring them here together."""
+        if self.elsewhere:
+            self.arrays[0].have(rows)
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about BLOCK_ENTRIES stored entries, so that a block stays in the cache."""
@@ -111,6 +134,10 @@ class Matrix:
 
     def absolute(self, w: Array, rows: Array) -> Array:
         """|X||w| for these rows (in order), as computed."""
+        if self.elsewhere:
+            if len(rows) <= MOST_BROUGHT:
+                return self.taken(rows).absolute(w, np.arange(len(rows)))
+            return np.concatenate(self.each(_absolute_there, (), (w,)))[rows]
         size = np.abs(w)
         if self.sparse:
             data, indices, indptr = self.arrays
@@ -122,6 +149,11 @@ class Matrix:
 
     def combination(self, q: Array) -> Array:
         """Xᵀq in float64, from the rows where q is not 0."""
+        if self.elsewhere:
+            rows = np.flatnonzero(q)
+            if len(rows) <= MOST_BROUGHT:
+                return self.taken(rows).combination(q[rows])
+            return np.asarray(np.sum(self.each(_combination_there, (q,)), axis=0))
         if self.sparse:
             data, indices, indptr = self.arrays
             terms = data * np.repeat(q, np.diff(indptr.astype(np.int64)))
@@ -182,6 +214,10 @@ class Products:
 
     @staticmethod
     def _computed(X: Matrix, w: Array) -> Products:
+        if X.elsewhere:
+            found = X.each(_products_there, (), (w,))
+            sums, terms = np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
+            return Products._with(X, w, sums, terms)
         sums, terms = np.empty(X.n), np.empty(X.n)
 
         def part(begin: int, end: int) -> None:
@@ -189,6 +225,10 @@ class Products:
                 sums[begin:end], terms[begin:end] = X.products(w, begin, end)
 
         run(part, list(X.blocks()), available())
+        return Products._with(X, w, sums, terms)
+
+    @staticmethod
+    def _with(X: Matrix, w: Array, sums: Array, terms: Array) -> Products:
         with np.errstate(over="ignore", invalid="ignore"):
             absolute = X.norms * norm_bounds(np.abs(w), np.abs(w), 2.0, dual=False)[1]
         return Products(X, w, sums, absolute, terms)
@@ -208,6 +248,41 @@ class Products:
         lo[~np.isfinite(lo)] = -np.inf
         hi[~np.isfinite(hi)] = np.inf
         return lo, hi
+
+
+# ---- the same on other machines, for one block of rows. Where floats are not to be trusted, nothing is known of them ----
+
+
+def _trusted(found: Array) -> Array:
+    return found if floats_are_ieee() else np.full_like(found, np.nan)
+
+
+def _norms_there(held: Any) -> Array:
+    return _trusted(Matrix(held.n, held.d, held.arrays).norms)
+
+
+def _products_there(held: Any, w: Array) -> tuple[Array, Array]:
+    X = Matrix(held.n, held.d, held.arrays)
+    sums, terms = np.empty(X.n), np.empty(X.n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for lo, hi in X.blocks():
+            sums[lo:hi], terms[lo:hi] = X.products(w, lo, hi)
+    return _trusted(sums), terms
+
+
+def _absolute_there(held: Any, w: Array) -> Array:
+    return _trusted(Matrix(held.n, held.d, held.arrays).absolute(w, np.arange(held.n)))
+
+
+def _combination_there(held: Any, q: Array) -> Array:
+    return _trusted(Matrix(held.n, held.d, held.arrays).combination(q))
+
+
+def floats_are_ieee() -> bool:
+    """Whether subnormals survive and rounding is to nearest: some libraries switch the processor to other modes."""
+    tiny = np.array([2.0**-1074]) * np.array([1.0])
+    third = np.array([1.0]) / np.array([3.0])
+    return bool(tiny[0] > 0) and float(third[0]).hex() == "0x1.5555555555555p-2" and 1.0 + 2.0**-53 == 1.0
 
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:

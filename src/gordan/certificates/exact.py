@@ -63,7 +63,9 @@ def integer_row(problem: Problem, i: int, sign: int, intercept: str) -> tuple[li
 
 def integer_rows(problem: Problem, rows: Iterable[int], signs: Array, intercept: str) -> list[list[int]]:
     """These rows of A, each divided by its power of two."""
-    return [integer_row(problem, int(i), int(signs[i]), intercept)[0] for i in rows]
+    chosen = [int(i) for i in rows]
+    problem.X.have(chosen)
+    return [integer_row(problem, i, int(signs[i]), intercept)[0] for i in chosen]
 
 
 def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,18 +57,59 @@ class Problem:
         storage nor dtype matters.
         """
         whole = hashlib.sha256()
-        for start in range(0, self.X.n, CHUNK):
-            chunk = hashlib.sha256()
-            for i in range(start, min(start + CHUNK, self.X.n)):
-                columns, values = self.X.row(i)
-                order = np.argsort(columns, kind="stable")
-                pairs = np.empty(len(columns), dtype=[("column", "<i8"), ("value", "<f8")])
-                pairs["column"], pairs["value"] = columns[order], values[order]
-                chunk.update(len(columns).to_bytes(8, "little") + pairs.tobytes())
-            whole.update(chunk.digest())
+        if self.X.elsewhere:
+            whole.update(b"".join(_digests_there(self.X)))
+        else:
+            for start in range(0, self.X.n, CHUNK):
+                whole.update(_digest(self.X, start, min(start + CHUNK, self.X.n)))
         whole.update(f"{self.X.n},{self.X.d};{self.classes!r};{intercept};".encode())
         whole.update(self.signs.astype("<i1").tobytes())
         return whole.hexdigest()
+
+
+def _digest(X: Matrix, lo: int, hi: int) -> bytes:
+    """The SHA-256 of rows lo..hi-1."""
+    chunk = hashlib.sha256()
+    for row in _bytes(X, lo, hi):
+        chunk.update(row)
+    return chunk.digest()
+
+
+def _bytes(X: Matrix, lo: int, hi: int) -> Iterator[bytes]:
+    """The rows lo..hi-1 as the hash reads them."""
+    for i in range(lo, hi):
+        columns, values = X.row(i)
+        order = np.argsort(columns, kind="stable")
+        pairs = np.empty(len(columns), dtype=[("column", "<i8"), ("value", "<f8")])
+        pairs["column"], pairs["value"] = columns[order], values[order]
+        yield len(columns).to_bytes(8, "little") + pairs.tobytes()
+
+
+def _digests_there(X: Matrix) -> Iterator[bytes]:
+    """The SHA-256 of each chunk, made where the rows are; only the rows of chunks that lie in several blocks come here."""
+    open_number, open_chunk = -1, hashlib.sha256()
+    for pieces in X.each(_digests_of_block, (X.arrays[0].firsts,), ()):
+        for number, whole, content in pieces:
+            if open_number not in (-1, number):
+                yield open_chunk.digest()
+                open_number, open_chunk = -1, hashlib.sha256()
+            if whole:
+                yield content
+            else:
+                open_number = number
+                open_chunk.update(content)
+    if open_number != -1:
+        yield open_chunk.digest()
+
+
+def _digests_of_block(held: Any, first: int) -> list[tuple[int, bool, bytes]]:
+    """Number of the chunk, whether it is whole, and its digest or else its bytes, for the rows of a block from row `first`."""
+    X, pieces = Matrix(held.n, held.d, held.arrays), []
+    for number in range(first // CHUNK, (first + held.n - 1) // CHUNK + 1):
+        lo, hi = max(0, number * CHUNK - first), min(held.n, (number + 1) * CHUNK - first)
+        whole = hi - lo == CHUNK
+        pieces.append((number, whole, _digest(X, lo, hi) if whole else b"".join(_bytes(X, lo, hi))))
+    return pieces
 
 
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:

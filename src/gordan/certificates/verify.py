@@ -79,7 +79,7 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes}:
         return f"its classes are {c.classes}, those of y are {problem.classes}"
-    if not floats_are_ieee():
+    if not bounds.floats_are_ieee():
         return "this process flushes subnormals or rounds differently; nothing can be proved in it"
     signs = problem.signs if c.classes == problem.classes else -problem.signs
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
@@ -132,6 +132,7 @@ def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b:
             return int(np.argmax(hi < 0))
         products.sharpen(np.flatnonzero(lo <= 0))
         lo, hi = products.scores(b, signs)
+        problem.X.have(np.flatnonzero(lo <= 0)[:MOST_EXACT_ROWS])
     for i in np.flatnonzero(lo <= 0):
         if hi[i] < 0 or bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))[0] <= 0:
             return int(i)
@@ -141,6 +142,7 @@ def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b:
 def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     if not c.rows:
         return "it has no rows"
+    problem.X.have(c.rows)
     entries = [exact.integer_entries(problem.X, row) for row in c.rows]
     low = min(e for _, _, e in entries)
     sums: dict[int, int] = {}
@@ -227,6 +229,7 @@ def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, wei
     """Whether p proves the upper bound, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
     if c.upper is None or c.upper < 0 or len(c.rows) > MOST_EXACT_ROWS or not _allowed(p, signs, c.nu, weights, c.intercept):
         return False
+    problem.X.have(c.rows)
     sides = [1, -1] if c.intercept == "free" else [0]
     total: dict[int, Fraction] = {}
     for side in sides:
@@ -323,6 +326,7 @@ def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: f
     close = group[lo[group] < ceiling]
     if len(close) > MOST_EXACT_ROWS:
         return floor
+    problem.X.have(close)
     exact = [bounds.round_down(*bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))) for i in close]
     return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
 
@@ -404,10 +408,3 @@ def _combination(problem: Problem, q: Array, signs: Array, constant: bool) -> tu
         # what underflow does to a weight, and to a product
         lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
     return centre, relative * total * (1 + 4 * bounds.U) + lost
-
-
-def floats_are_ieee() -> bool:
-    """Whether subnormals survive and rounding is to nearest: some libraries switch the processor to other modes."""
-    tiny = np.array([2.0**-1074]) * np.array([1.0])
-    third = np.array([1.0]) / np.array([3.0])
-    return bool(tiny[0] > 0) and float(third[0]).hex() == "0x1.5555555555555p-2" and 1.0 + 2.0**-53 == 1.0

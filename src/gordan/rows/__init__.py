@@ -10,8 +10,7 @@
 and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
 """
 
-from gordan.rows.accept import column_names, stored
-from gordan.rows.device import host
+from gordan.rows.accept import column_names, host, stored
 from gordan.rows.rows import Rows, Softmin, of
 
 __all__ = ["Rows", "Softmin", "column_names", "host", "of", "stored"]

@@ -15,7 +15,9 @@ import numpy as np
 from gordan.arrays import Array, is_sparse
 from gordan.errors import InputError
 from gordan.rows.blocks import Blocks
-from gordan.rows.device import Device, host, is_elsewhere, is_tensor, on_device
+from gordan.rows.cluster import Cluster, computed, is_lazy, on_cluster
+from gordan.rows.device import Device, is_elsewhere, is_tensor, on_device
+from gordan.rows.device import host as from_device
 from gordan.rows.memory import Dense, Sparse
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
@@ -23,11 +25,17 @@ EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_EXACT_INTEGER = 2**53
 
 
-def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense | Sparse | Blocks | Device:
+def stored(
+    X: Any, device: str | None = None, sums: str | None = None, *, first: int = 0
+) -> Dense | Sparse | Blocks | Cluster | Device:
     """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise; a torch tensor or an array on a
-    GPU stays where it is, unless `device` says where to. A storage on the host is taken as it is."""
-    if isinstance(X, (Dense, Sparse, Blocks)) and device in (None, "cpu"):
+    GPU stays where it is, unless `device` says where to, and so do the blocks of a Dask collection. A storage is taken as it is.
+
+    `first` is the number that messages give to the first row, where X is a part of something."""
+    if isinstance(X, (Dense, Sparse, Blocks, Cluster)) and device in (None, "cpu"):
         return X
+    if device is None and is_lazy(X):
+        return on_cluster(X)
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_elsewhere(X):
@@ -35,14 +43,19 @@ def stored(X: Any, device: str | None = None, sums: str | None = None) -> Dense 
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):
-        return _sparse(X)
-    return _dense(X)
+        return _sparse(X, first)
+    return _dense(X, first)
 
 
-def _dense(X: Any) -> Dense:
+def host(values: Any) -> Any:
+    """`values` on the host: what is on a device or a cluster is copied, everything else is as it was."""
+    return computed(values) if is_lazy(values) else from_device(values)
+
+
+def _dense(X: Any, first: int) -> Dense:
     if np.ma.is_masked(X):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(X))[0])
-        raise InputError(f"{_name(where)} is masked; fill or drop masked entries first")
+        raise InputError(f"{_name(where, first)} is masked; fill or drop masked entries first")
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
@@ -51,7 +64,7 @@ def _dense(X: Any) -> Dense:
     names = column_names(X, array.shape[1])
 
     def cell(where: tuple[int, ...]) -> str:
-        return _name(where) if names is None else f"{_name(where)} (column {names[where[1]]!r})"
+        return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
 
     return Dense(np.ascontiguousarray(_real(array, cell)))
 
@@ -66,7 +79,7 @@ def column_names(X: Any, d: int) -> list[str] | None:
     return found if found is not None and len(found) == d else None
 
 
-def _sparse(X: Any) -> Sparse:
+def _sparse(X: Any, first: int) -> Sparse:
     _check_shape(X.shape)
     X = _checked(X)
     csr = X if X.format == "csr" else X.tocsr()
@@ -76,7 +89,7 @@ def _sparse(X: Any) -> Sparse:
     data, indices, indptr = csr.data, csr.indices, csr.indptr
 
     def cell(where: tuple[int, ...]) -> str:
-        return _name((int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])))
+        return _name((int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])), first)
 
     return Sparse(np.ascontiguousarray(_real(data, cell)), indices, indptr, csr.shape[1])
 
@@ -157,5 +170,6 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
     return exact
 
 
-def _name(cell: tuple[int, ...]) -> str:
-    return f"X[{', '.join(map(str, cell))}]"
+def _name(cell: tuple[int, ...], first: int) -> str:
+    """The entry of X, whose rows are counted from `first`."""
+    return f"X[{', '.join(map(str, (first + cell[0], *cell[1:])))}]"

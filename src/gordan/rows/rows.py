@@ -10,8 +10,7 @@ import numpy as np
 
 from gordan.arrays import Array, vector, vectors, whole_number
 from gordan.errors import InputError
-from gordan.rows.accept import stored
-from gordan.rows.device import host
+from gordan.rows.accept import host, stored
 from gordan.rows.memory import Storage
 from gordan.rows.threads import available
 
@@ -113,7 +112,10 @@ class Rows:
         if not p >= 1:
             raise InputError(f"p is {p}; a norm needs p >= 1")
         self.passes += 1
-        norms = self._storage.norms(p, self.threads)
+        if hasattr(self._storage, "largest_norm"):  # elsewhere: one number comes back
+            norms = np.array([self._storage.largest_norm(p)])
+        else:
+            norms = self._storage.norms(p, self.threads)
         self._check(np.max(norms))
         if self._constant:
             top = np.maximum(norms, 1.0)
@@ -174,14 +176,34 @@ class Rows:
             combination = np.append(combination, sum(q * part for q, part in zip(signed, share, strict=True)))
         return Softmin(combination, scores, peak, [math.log(part) for part in totals], lowest)
 
-    def lowest(self, w: Array, k: int) -> tuple[Array, Array]:
-        """The k rows of smallest score and their scores, lowest first; ties go to the earlier row."""
+    def lowest(self, w: Array, k: int, halves: Array | None = None) -> tuple[Array, Array]:
+        """The k rows of smallest score and their scores, lowest first; ties go to the earlier row.
+
+        With `halves` (0 or 1 per row) the k rows of each half: those of half 0 and then those of half 1.
+        """
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
         v, b = self._split(w)
+        if self.reduces:
+            groups = None if halves is None else self._storage.split(halves, "halves")
+            found, scores, finite = self._storage.lowest(v, b, self._placed_signs, k, groups)  # type: ignore[attr-defined]
+            self._check(0.0 if finite else math.nan)
+            return np.concatenate(found), np.concatenate(scores)
         s = self._storage.scores(v, b, self._placed_signs, self.threads)
         self._check(0.0 if self._storage.finite(s) else math.nan)
-        return self._storage.smallest(s, k)
+        if halves is None:
+            return self._storage.smallest(s, k)
+        fetched, chosen = self._storage.fetch(s), []
+        for half in (0, 1):
+            own = np.flatnonzero(host(halves) == half)
+            chosen.append(own[np.argsort(fetched[own], kind="stable")[:k]])
+        i = np.concatenate(chosen)
+        return i, fetched[i]
+
+    @property
+    def reduces(self) -> bool:
+        """Whether `lowest` costs less than `scores`: where scores are on other machines, it brings k of them here."""
+        return hasattr(self._storage, "lowest")
 
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""

@@ -202,14 +202,29 @@ class DoubleOracle:
         p[state.inside] = answer.found.p
         v = rows.combine(p)
         w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
-        scores = rows.scores(w)
+        scores = self._scores(w, state.inside, answer.found)
         lowest, square = self.game.p_set.lowest(scores), dot(v, w)
         if time.perf_counter() > self.deadline:  # there is no next round to prepare
             return state._replace(p=p), Round(1.0, None, p, v, output=Output(w, lowest, None))
         after, finished = self._next(state, answer, p, scores, square)
-        if self.game.norm == 2 and not finished and lowest > 0:
+        if self.game.norm == 2 and not finished and lowest > 0 and not rows.reduces:
             after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
         return after, Round(1.0, None, p, v, output=Output(w, lowest, None), finished=finished)
+
+    def _scores(self, w: Array, inside: Array, found: Equilibrium) -> Array:
+        """A w; where it is on other machines, the rows in hand and as many of the lowest as may come in, all others being put at
+        the highest of these: they are not below it."""
+        rows, halves = self.game.rows, self.game.p_set.halves
+        if not rows.reduces or self.game.p_set.caps is not None:
+            return rows.scores(w)
+        count = max(100, int(np.count_nonzero(found.p))) + len(inside)
+        lowest, values = rows.lowest(w, count, halves)
+        scores = np.empty(rows.n)
+        for members in self.groups.T > 0:
+            scores[members] = np.max(values[members[lowest]])
+        scores[lowest] = values
+        scores[inside] = rows.take(inside).scores(w)
+        return scores
 
     @cached_property
     def norms(self) -> Array:
@@ -236,7 +251,8 @@ class DoubleOracle:
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
         if not guess.any():
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], self.norms[inside] ** 2, self.seed)
+            squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
+            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], squares, self.seed)
         if norm == math.inf:
             found, w = SupNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates.bounds import Matrix
 from gordan.certificates.problem import Problem
 
 
@@ -33,6 +36,7 @@ def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
     signs = problem.signs[rows]
     if signs.min() == signs.max():
         return None
+    problem.X.have(rows[: 1 << 12])
     seen: dict[bytes, list[int | None]] = {}
     for i in rows:
         columns, values = problem.X.row(int(i))
@@ -49,7 +53,17 @@ def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
 
 def row_keys(problem: Problem) -> Array:
     """A 64-bit key for each row, equal for equal points whatever their storage: Σ_j bits(x_ij) r_j mod 2⁶⁴; 0 for a zero row."""
-    X = problem.X
+    return _keys(problem.X)
+
+
+def _keys_there(held: Any) -> Array:
+    """The keys of one block, on another machine."""
+    return _keys(Matrix(held.n, held.d, held.arrays))
+
+
+def _keys(X: Matrix) -> Array:
+    if X.elsewhere:
+        return np.concatenate(X.each(_keys_there, (), ()))
     odd = np.random.default_rng(0).integers(0, 2**63, X.d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     keys = np.zeros(X.n, dtype=np.uint64)
     for lo, hi in X.blocks():

@@ -20,6 +20,7 @@ import numpy as np
 from gordan import rows as rows_
 from gordan.arrays import Array, is_sparse
 from gordan.certificates import exact
+from gordan.certificates.bounds import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.game import Game
@@ -228,6 +229,7 @@ def balance(problem: Problem, support: Array, intercept: str) -> dict[int, int] 
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
 
+    problem.X.have(support)
     found = [exact.integer_row(problem, int(i), int(problem.signs[i]), intercept) for i in support]
     answer: Any = balance_of_support([row for row, _ in found])
     if answer is None and len(support) <= MOST_PIVOTED:
@@ -248,6 +250,7 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
     chosen = [int(i) for i in start]
     while len(chosen) <= most and time.perf_counter() < deadline:
         if chosen:
+            problem.X.have(chosen)
             found = [exact.integer_row(problem, i, int(problem.signs[i]), intercept) for i in chosen]
             M, exponents = [[fmpq(x) for x in row] for row, _ in found], [e for _, e in found]
             answer = balance_of_support([row for row, _ in found]) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
@@ -301,11 +304,8 @@ def _power(x: Any) -> Any:
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
-    lo = np.empty(problem.X.n)
     with np.errstate(all="ignore"):
-        for begin, end in problem.X.blocks():
-            s, _ = problem.X.products(w, begin, end)
-            lo[begin:end] = problem.signs[begin:end] * (s + b)
+        lo = problem.signs * (Products.of(problem.X, w).sums + b)
         absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
         relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
