@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ EVERY, SHARE = 30.0, 0.05
 MOST_ROWS, MOST_ENTRIES = 64, 1 << 20
 # Seconds after which a temporary file is taken for that of a process which was killed in the middle of writing.
 ABANDONED = 600.0
+T = TypeVar("T")
 
 
 class Checkpoint:
@@ -72,7 +73,7 @@ class Checkpoint:
         if self._found is None:
             return
         stored = self._found[0]["problem"]
-        for name in sorted({*stored, *problem}):
+        for name in [*problem, *stored]:
             there, here = stored.get(name, "not given"), problem.get(name, "not given")
             if there != here:
                 raise InputError(
@@ -80,16 +81,19 @@ class Checkpoint:
                     "repeat the call that made it, pass another file, or remove this one to start anew"
                 )
 
-    def restored(self, part: str) -> Any:
-        """What was given to `write` under that name, bit by bit; None where there is no file."""
+    def restored(self, part: str, kind: type[T]) -> T | None:
+        """What was given to `write` under that name, bit by bit; None where that was None, or there is no file."""
         if self._found is None:
             return None
         header, arrays = self._found
         try:
-            return _put_together(header["parts"][part], arrays)
+            found = _put_together(header["parts"][part], arrays)
+            if found is not None and not isinstance(found, kind):
+                raise TypeError(f"its {part} is a {type(found).__name__}")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             told = f"{self.path} does not fit this version of gordan: {error}"
             raise InputError(f"{told}; go on with the version that wrote it, or remove it to start anew") from None
+        return found
 
     def write(self, **parts: Any) -> None:
         """Replace the file by one with these parts, in one step.
@@ -141,7 +145,7 @@ def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
     proved from the data at hand, so a change that slips through can cost time, and not the truth of a bracket.
     """
     told = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
-    return {"shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form), **told}
+    return {**told, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
 
 
 def settings(value: Any) -> str:
@@ -243,8 +247,6 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
             table = {name: None if column is None else arrays.store(column) for name, column in columns.items()}
             return {"table": _named(value[0]), "rows": len(value), "columns": table}
         return {"tuple": [_taken_apart(item, arrays) for item in value]}
-    if type(value) is dict and all(type(key) is str for key in value):
-        return {"dict": {key: _taken_apart(item, arrays) for key, item in value.items()}}
     raise InputError(
         f"a {type(value).__qualname__} cannot be kept in a checkpoint; the state of a method is made of NumPy arrays, numbers, "
         "tuples, named tuples and frozen dataclasses"
@@ -270,7 +272,7 @@ def _columns(records: tuple[Any, ...]) -> dict[str, Array | None] | None:
         kinds = {type(value) for value in values}
         if kinds == {type(None)}:
             columns[name] = None
-        elif kinds == {int} or kinds <= {float, np.float64}:
+        elif kinds == {float} or (kinds == {int} and max(map(abs, values)) < 2**63):
             columns[name] = np.array(values)
         else:
             return None
@@ -311,8 +313,6 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
         return _stored(content, arrays)[()]
     if kind == "tuple":
         return tuple(_put_together(item, arrays, met) for item in content)
-    if kind == "dict":
-        return {name: _put_together(item, arrays, met) for name, item in content.items()}
     name = repr(plain)
     if name not in met:  # what was one array is one again
         met[name] = _stored(plain, arrays)

@@ -289,8 +289,8 @@ def run(
             looking += time.perf_counter() - begin
 
     try:
-        found = None if checkpoint is None else checkpoint.restored("run")
-        if isinstance(found, Snapshot):
+        found = None if checkpoint is None else checkpoint.restored("run", Snapshot)
+        if found is not None:
             compute(form, found.computed)
             t, state, sums, played, best, moments = found[:6]
             rows.passes = passes_before + found.passes

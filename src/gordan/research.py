@@ -105,8 +105,9 @@ def play(
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form = method.build(scaled, p_set, start)
     if keeper is not None:
-        facts = {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
-        keeper.require(fingerprint(raw, form, task="play", method=method.name, guarantee=method.guarantee.statement, **facts))
+        facts: dict[str, Any] = {"task": "play", "method": method.name, "guarantee": method.guarantee.statement}
+        facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
+        keeper.require(fingerprint(raw, form, **facts))
     return dynamics.run(
         form,
         rounds,

@@ -328,11 +328,9 @@ class _Run:
 
     def _before(self, raw: Rows) -> Notes | None:
         """What the checkpoint says of the run that it was written by."""
-        notes = None if self.checkpoint is None else self.checkpoint.restored("notes")
-        if notes is None:
+        notes = None if self.checkpoint is None else self.checkpoint.restored("notes", Notes)
+        if self.checkpoint is None or notes is None:
             return None
-        assert self.checkpoint is not None
-        assert isinstance(notes, Notes)
         if abs(notes.radius - self.R) > SAME_RADIUS * self.R or (notes.moved and raw.n * raw.d > MOST_MOVED):
             raise InputError(f"{self.checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
         self.asked = notes.asked
@@ -345,10 +343,10 @@ class _Run:
         """Refuse the checkpoint of another problem."""
         assert self.checkpoint is not None
         start = self.start.p if isinstance(self.start, MarginResult) else self.start
-        facts: dict[str, Any] = {"norm": self.task.norm, "nu": self.task.nu, "intercept": self.task.intercept, "start": start}
-        facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.task.weights}
-        facts |= {"method": self.method.name, "guarantee": self.method.guarantee.statement}
-        self.checkpoint.require(fingerprint(raw, form, task="maximize_margin", **facts))
+        facts: dict[str, Any] = {"task": "maximize_margin", "norm": self.task.norm, "nu": self.task.nu}
+        facts |= {"intercept": self.task.intercept, "method": self.method.name, "guarantee": self.method.guarantee.statement}
+        facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.task.weights, "start": start}
+        self.checkpoint.require(fingerprint(raw, form, **facts))
 
     def _moved(self, raw: Rows, signs: Array, before: Notes | None) -> tuple[Rows, float]:
         """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
