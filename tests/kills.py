@@ -75,7 +75,7 @@ def kills(count, seed=0, say=lambda text: None):
                     os.replace(temporary, result)
                     os._exit(0)
                 tries += 1  # the later ones are left longer, so that there is an end
-                wait = rng.uniform(0, seconds[name] * (0.3 + 0.1 * tries)) if figures["kills"] < count else 60.0
+                wait = rng.uniform(0, seconds[name] * (0.6 + 0.2 * tries)) if figures["kills"] < count else 60.0
                 deadline = time.perf_counter() + wait
                 while time.perf_counter() < deadline and os.waitpid(child, os.WNOHANG) == (0, 0):
                     time.sleep(0.0005)

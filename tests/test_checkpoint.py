@@ -20,6 +20,7 @@ from catalogue import every_method, supports
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from test_model_file import BINARY
 from typer.testing import CliRunner
 
 import gordan
@@ -240,6 +241,17 @@ def test_a_smaller_tolerance_goes_on(tmp_path):
     assert fine.seconds > rough.seconds
 
 
+def test_a_smaller_tolerance_goes_on_where_the_double_oracle_had_finished(tmp_path):
+    """It solves its rounds as exactly as the tolerance asks: what is finished for one is not for a smaller one."""
+    X, y = data(400, 30)
+    path = tmp_path / "run"
+    rough = gordan.maximize_margin(X, y, tol=0.3, checkpoint=path)
+    assert rough.status == "solved"
+    fine = gordan.maximize_margin(X, y, tol=1e-9, checkpoint=path)
+    assert fine.status == "solved"
+    assert fine.gap <= 1e-9
+
+
 # ---- elsewhere --------------------------------------------------------------------------------------------------------
 
 
@@ -409,7 +421,7 @@ def test_files_with_the_right_checksum_and_the_wrong_content_are_refused(what, w
 
 def test_other_files_and_places_are_refused(written, tmp_path):
     model = tmp_path / "m.gordan"
-    gordan.MaxMarginClassifier().fit(*SMALL).save(model)
+    BINARY.save(model)
     with pytest.raises(InputError, match="is not a checkpoint"):
         go_on(model)
     text = tmp_path / "text"

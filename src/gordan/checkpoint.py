@@ -29,6 +29,8 @@ from gordan.rows import Rows
 FORMAT = "gordan-checkpoint-1"
 # Seconds between two checkpoints, and the share of the time that writing them may take.
 EVERY, SHARE = 30.0, 0.05
+# Fields of a form that say how long and how exactly to work, and not on what.
+EFFORT = ("deadline", "tol")
 # Rows whose entries tell one problem from another: so many, or fewer where they are long.
 MOST_ROWS, MOST_ENTRIES = 64, 1 << 20
 # Seconds after which a temporary file is taken for that of a process which was killed in the middle of writing.
@@ -149,8 +151,8 @@ def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
 
 
 def settings(value: Any) -> str:
-    """The numbers and names that make up a form, by its fields: not its data, nor its clock. Numbers with 12 digits: some are
-    computed, and the last digits of a logarithm are not the same on every machine."""
+    """The numbers and names that make up a form, by its fields: not its data, nor how long and how exactly it solves a round.
+    Numbers with 12 digits: some are computed, and the last digits of a logarithm are not the same on every machine."""
     if isinstance(value, Rows | np.ndarray):
         return "…"
     if isinstance(value, bool | str | int | None):
@@ -158,7 +160,7 @@ def settings(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.12g}"
     if is_dataclass(value):
-        parts = (f"{part.name}={settings(getattr(value, part.name))}" for part in fields(value) if part.name != "deadline")
+        parts = (f"{part.name}={settings(getattr(value, part.name))}" for part in fields(value) if part.name not in EFFORT)
         return f"{type(value).__name__}({', '.join(parts)})"
     return str(getattr(value, "__qualname__", type(value).__qualname__))
 

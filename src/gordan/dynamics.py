@@ -196,7 +196,8 @@ class Snapshot(NamedTuple):
     """All that it takes to go on after round t as if nothing had happened; what a checkpoint holds.
 
     `stopped`: the callback has ended the run. `passes`, `seconds` were spent so far; `looked`, `looking` of them on looking.
-    `computed` names what the form has worked out once and for all.
+    `computed` names what the form has worked out once and for all; `tol` is how exactly it solves a round, if it says so: a form
+    that has finished may have more to do for a smaller one.
     """
 
     t: int
@@ -211,6 +212,7 @@ class Snapshot(NamedTuple):
     seconds: float
     looking: float
     computed: tuple[str, ...]
+    tol: float
 
 
 def run(
@@ -247,6 +249,7 @@ def run(
     begun = started = time.perf_counter()
     looking, looked, passes_before = 0.0, 0.0, rows.passes
     deadline = getattr(form, "deadline", math.inf)  # of a form that leaves a round unfinished when it has passed
+    tol = float(getattr(form, "tol", 0.0))
     moments: tuple[Moment, ...] = ()
     best = Best(0.0, np.inf, np.zeros(rows.d))
     status = "rounds"
@@ -278,7 +281,7 @@ def run(
         nonlocal kept
         if checkpoint is not None and time.perf_counter() <= deadline:
             spent = (rows.passes - passes_before, looked, time.perf_counter() - started, looking)
-            kept = Snapshot(t, state, sums, played, best, moments, stopped, *spent, computed(form)), notes()
+            kept = Snapshot(t, state, sums, played, best, moments, stopped, *spent, computed(form), tol), notes()
 
     def save() -> None:
         """Write it; this is not charged to the method either."""
@@ -295,7 +298,7 @@ def run(
             t, state, sums, played, best, moments = found[:6]
             rows.passes = passes_before + found.passes
             looked, started, looking = found.looked, begun - found.seconds, found.looking
-            if played is not None and played.finished:
+            if played is not None and played.finished and tol >= found.tol:
                 status = "finished"
             elif played is not None and found.stopped and callback is not None and callback(_shown(moments[-1], played, sums)):
                 status = "callback"
