@@ -33,15 +33,11 @@ def main() -> None:
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     browser = os.environ.get("GORDAN_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if browser is None:
-        raise SystemExit(
-            "no Chromium: install Debian's package chromium (apt install chromium), or set GORDAN_CHROMIUM to its path"
-        )
+        raise SystemExit("no Chromium: install Debian's package chromium (apt install chromium), or set GORDAN_CHROMIUM to its path")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page = Path(folder) / "race.html"
         page.write_text(report.page_html(race), encoding="utf-8")
-        chromium = driver.chromium.launch(
-            executable_path=browser, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
+        chromium = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         for name, scheme, width, height, density, cut in SHOTS:
             context = chromium.new_context(
                 viewport={"width": width, "height": height}, device_scale_factor=density, color_scheme=scheme, offline=True

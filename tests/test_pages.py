@@ -62,9 +62,7 @@ def commands(block: str):
 def test_page_shows_what_comes_out(page, monkeypatch):
     text = page.read_text()
     for package, extra in NEEDS.items():
-        if re.search(
-            rf"import {package}|Display\.from|as_frame=True|savefig" if package != "statsmodels" else "import statsmodels", text
-        ):
+        if re.search(rf"import {package}|Display\.from|as_frame=True|savefig" if package != "statsmodels" else "import statsmodels", text):
             pytest.importorskip(package, reason=f"{page.name} needs {package}: pip install 'gordan[{extra}]'")
     if "Display" in text or "matplotlib" in text:
         import matplotlib as mpl
