@@ -37,7 +37,7 @@ from typing import Any
 import gordan
 
 HERE = Path(__file__).resolve().parent
-PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "displays.md", HERE / "cli.md", *sorted((HERE / "tutorials").glob("*.md"))]
+PAGES = [HERE.parent / "README.md", HERE / "quickstart.md", HERE / "choosing.md", HERE / "displays.md", HERE / "cli.md", HERE / "long_runs.md", *sorted((HERE / "tutorials").glob("*.md"))]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? ?(s|ms|µs)\b")
 # How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.

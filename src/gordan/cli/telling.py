@@ -30,6 +30,8 @@ ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 TERMINATED = 75
 # Seconds of silence before a progress bar appears: short runs show none.
 PATIENCE = 0.4
+# Columns of a terminal in which the bar and the numbers beside it have room.
+WIDE = 120
 # Rows of a witness, or of any other list, that are printed.
 MOST_ROWS = 10
 P = ParamSpec("P")
@@ -297,10 +299,11 @@ class Watch:
     def _start(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        bar = [] if self._tol is None else [BarColumn(bar_width=20)]
+        where = console(err=True)
+        bar = [] if self._tol is None else [BarColumn(bar_width=20 if where.width >= WIDE else 8)]
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar]
         columns += [TextColumn("{task.fields[state]}", markup=False), TimeElapsedColumn()]
-        progress = Progress(*columns, console=console(err=True), transient=True, refresh_per_second=8)
+        progress = Progress(*columns, console=where, transient=True, refresh_per_second=8)
         progress.add_task(self._what, total=None if self._tol is None else 1.0, state=self._state)
         progress.start()
         self._progress = progress
