@@ -43,6 +43,7 @@ PAGES = [
     HERE / "choosing.md",
     HERE / "displays.md",
     HERE / "cli.md",
+    HERE / "long_runs.md",
     *sorted((HERE / "tutorials").glob("*.md")),
 ]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from gordan.arrays import Array, dot
+from gordan.checkpoint import Checkpoint, compute, computed
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.learners import Anchor, Hint, Learner
@@ -191,6 +192,29 @@ class Best:
         return replace(self, upper=upper, p=p) if upper < self.upper else self
 
 
+class Snapshot(NamedTuple):
+    """All that it takes to go on after round t as if nothing had happened; what a checkpoint holds.
+
+    `stopped`: the callback has ended the run. `passes`, `seconds` were spent so far; `looked`, `looking` of them on looking.
+    `computed` names what the form has worked out once and for all; `tol` is how exactly it solves a round, if it says so: a form
+    that has finished may have more to do for a smaller one.
+    """
+
+    t: int
+    state: Any
+    sums: Sums
+    played: Round | None
+    best: Best
+    moments: tuple[Moment, ...]
+    stopped: bool
+    passes: float
+    looked: float
+    seconds: float
+    looking: float
+    computed: tuple[str, ...]
+    tol: float
+
+
 def run(
     form: Form,
     rounds: int,
@@ -202,12 +226,17 @@ def run(
     callback: Callable[[Moment], object] | None = None,
     name: str = "custom",
     form_name: str = "game",
+    checkpoint: Checkpoint | None = None,
+    notes: Callable[[], Any] = lambda: None,
 ) -> Trace:
     """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
 
     The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
     Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone
     (by the clock on the wall), or on Ctrl-C; always after a complete round.
+
+    With a `checkpoint` the run goes on from what the file holds, round for round the same as if it had not been stopped, and
+    writes itself there from time to time and at its end, with what `notes()` was after that round.
 
     The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
     R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m.
@@ -217,19 +246,22 @@ def run(
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; play at least one")
     game, rows = form.game, form.game.rows
-    started, looking, looked = time.perf_counter(), 0.0, 0.0
-    passes_before = rows.passes
-    moments: list[Moment] = []
+    begun = started = time.perf_counter()
+    looking, looked, passes_before = 0.0, 0.0, rows.passes
+    deadline = getattr(form, "deadline", math.inf)  # of a form that leaves a round unfinished when it has passed
+    tol = float(getattr(form, "tol", 0.0))
+    moments: tuple[Moment, ...] = ()
     best = Best(0.0, np.inf, np.zeros(rows.d))
     status = "rounds"
     t, sums, played = 0, Sums(), None
+    kept: tuple[Snapshot, Any] | None = None
 
     def look(t: int, played: Round, sums: Sums) -> bool:
         """Measure after round t, show it to the callback, and keep the numbers; True if the callback wants to stop.
 
         What this costs is not charged to the method, and the vectors are not kept: memory stays O(n + d).
         """
-        nonlocal best, looking, looked
+        nonlocal best, looking, looked, moments
         begin, passes = time.perf_counter(), rows.passes - looked
         moment, best = _measure(game, played, sums, best, scale, t)
         looked = rows.passes - passes
@@ -239,23 +271,61 @@ def run(
             passes=passes - passes_before,
             seconds=begin - started - looking,
         )
-        moments.append(replace(moment, w=None, p=None, w_out=None, p_bar=None))
+        moments = (*moments, replace(moment, w=None, p=None, w_out=None, p_bar=None))
         stop = callback is not None and bool(callback(moment))
         looking += time.perf_counter() - begin
         return stop
 
+    def keep(stopped: bool = False) -> None:
+        """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished."""
+        nonlocal kept
+        if checkpoint is not None and time.perf_counter() <= deadline:
+            spent = (rows.passes - passes_before, looked, time.perf_counter() - started, looking)
+            kept = Snapshot(t, state, sums, played, best, moments, stopped, *spent, computed(form), tol), notes()
+
+    def save() -> None:
+        """Write it; this is not charged to the method either."""
+        nonlocal looking
+        if checkpoint is not None and kept is not None:
+            begin = time.perf_counter()
+            checkpoint.write(run=kept[0], notes=kept[1])
+            looking += time.perf_counter() - begin
+
     try:
-        state = form.start()
-        for t_next in range(1, rounds + 1):
+        found = None if checkpoint is None else checkpoint.restored("run", Snapshot)
+        if found is not None:
+            compute(form, found.computed)
+            t, state, sums, played, best, moments = found[:6]
+            rows.passes = passes_before + found.passes
+            looked, started, looking = found.looked, begun - found.seconds, found.looking
+            if played is not None and played.finished and tol >= found.tol:
+                status = "finished"
+            elif played is not None and found.stopped and callback is not None and callback(_shown(moments[-1], played, sums)):
+                status = "callback"
+        else:
+            state = form.start()
+        keep(status == "callback")
+        for t_next in range(t + 1, rounds + 1 if status == "rounds" else 0):
             state, played_next = form.round(state, t_next)
             t, sums, played = t_next, sums.after(game, played_next), played_next
-            over_time = time_limit is not None and time.perf_counter() - started >= time_limit
-            if t in record or t == rounds or played.finished or over_time:
+            over_time = time_limit is not None and time.perf_counter() - begun >= time_limit
+            planned = t in record or t == rounds or played.finished
+            if not planned:  # a look that only the clock asks for is none of the run's
+                keep()
+            if planned or over_time:
                 stop = look(t, played, sums)
+                if planned:
+                    keep(stop)
                 if played.finished or over_time or stop:
                     status = "finished" if played.finished else "time-limit" if over_time else "callback"
                     break
+            if checkpoint is not None and checkpoint.due:
+                save()
+        save()
+        if played is not None and (not moments or moments[-1].t != t):  # all rounds asked for had been played before
+            look(t, played, sums)
     except KeyboardInterrupt:
+        save()
         if played is None:  # not one round was played: there is nothing to keep
             raise
         status = "interrupted"
@@ -281,6 +351,12 @@ def run(
         w_best=best.w,
         p_best=best.p,
     )
+
+
+def _shown(moment: Moment, played: Round, sums: Sums) -> Moment:
+    """A moment that was kept, with its vectors, as it was first shown to the callback."""
+    w = sums.w / sums.weight if played.output is None else played.output.w
+    return replace(moment, w=played.w, p=played.p, w_out=np.asarray(w), p_bar=_p_bar(played, sums))
 
 
 def _p_bar(played: Round, sums: Sums) -> Array:

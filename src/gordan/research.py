@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from gordan import dynamics, methods, rows
 from gordan.arrays import Array, is_number, vector, whole_number
+from gordan.checkpoint import Checkpoint, fingerprint
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.methods import Entry, Method
@@ -31,6 +33,7 @@ def play(
     time_limit: float | None = None,
     callback: Callable[[Moment], object] | None = None,
     threads: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Play the game max_w min_p pᵀAw with a named method and return what was measured.
 
@@ -57,6 +60,9 @@ def play(
         called with each recorded `Moment`; something true stops the run.
     threads
         how many threads a pass may use; all cores if None.
+    checkpoint
+        a file that the run is written to, every half minute and at its end; the same call goes on from there. `rounds`,
+        `record`, `time_limit` and `threads` may be others then, and the rows may be stored in another way.
 
     Notes
     -----
@@ -88,6 +94,7 @@ def play(
     if moments and max(moments) > rounds:
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
+    keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads)
     p_set = Simplex(raw.n, caps=caps, halves=halves)
     start = starting_weights(p_set, p0)
@@ -97,6 +104,10 @@ def play(
         raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} A by a power of two")
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form = method.build(scaled, p_set, start)
+    if keeper is not None:
+        facts: dict[str, Any] = {"task": "play", "method": method.name, "guarantee": method.guarantee.statement}
+        facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
+        keeper.require(fingerprint(raw, form, **facts))
     return dynamics.run(
         form,
         rounds,
@@ -107,6 +118,7 @@ def play(
         callback=callback,
         name=method.name,
         form_name=method.form,
+        checkpoint=keeper,
     )
 
 

@@ -14,7 +14,6 @@ import typer
 
 from gordan.cli.telling import (
     ANSWERED,
-    INTERRUPTED,
     NO,
     OPEN,
     Interrupts,
@@ -73,6 +72,12 @@ InterceptOption = Annotated[
     typer.Option("--intercept", help="free: x·w + b. penalized: b is a weight like the others. none: through the origin."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint", metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."
+    ),
+]
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
 ]
@@ -104,7 +109,8 @@ def _root(
 ) -> None:
     """Is this data linearly separable, and with what margin? Answers come with a proof.
 
-    Exit codes: 0 answered, and yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 130 Ctrl-C.
+    Exit codes: 0 answered, and yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 75 SIGTERM;
+    130 Ctrl-C.
     """
 
 
@@ -189,9 +195,9 @@ def separate(
         if certificate is not None:
             written = v.certificate is not None
             say(f"certificate written to {certificate}" if written else "no certificate was written: nothing is proved")
-    if interrupts.pressed:
-        note("interrupted")
-        return INTERRUPTED
+    if interrupts.code is not None:
+        note(interrupts.told)
+        return interrupts.code
     return {True: ANSWERED, False: NO, None: OPEN}[v.separable]
 
 
@@ -201,6 +207,7 @@ def separate(
         "gordan fit iris.csv -o iris.gordan --nu 0.6        three classes, soft margins",
         "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
         "gordan fit big.npy -o big.gordan --tol 1e-3 --time-limit 600",
+        "gordan fit big.npy -o big.gordan --checkpoint big.run    say it again after it was stopped",
     )
 )
 @answering
@@ -219,29 +226,39 @@ def fit(
     max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most.")] = None,
     time_limit: TimeLimit = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
+    checkpoint: CheckpointOption = None,
     no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
     """Fit the plane of largest margin and write it to a model file.
 
-    Of more than two classes each is separated from the rest. Ctrl-C and the time limit keep the best plane so far.
+    Of more than two classes each is separated from the rest. Ctrl-C, SIGTERM and the time limit keep the best plane so far.
 
-    Exit code 1: not separable. 3: no plane found. Nothing is written then.
+    Exit code 1: not separable. 3: no plane found. Nothing is written then. 75: SIGTERM; with --checkpoint the same command goes
+    on from there, and the checkpoint is removed once the model is complete.
     """
     from gordan.cli import models
     from gordan.cli.data import read_data
 
     _require_folder(output)
+    _require_folder(checkpoint)
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
         data = read_data(file, label, positive, multiclass=True)
         options: dict[str, Any] = {"norm": norm, "nu": nu, "intercept": str(intercept), "tol": tol, "method": method}
         options |= {"max_iter": max_iter, "threads": threads, "callback": watch.moment if watch.visible else None}
-        classes, planes = models.fit(data, options, time_limit, watch.about)
+
+        def begin(what: str) -> bool:
+            watch.about(what, data.X)
+            return not interrupts.pressed
+
+        classes, planes = models.fit(data, options, time_limit, checkpoint, begin)
         watch.about("writing")
         model = models.model_of(data, classes, planes, not no_certificates)
         if model is not None:
             with _writing(output):
                 model.save(output)
+            if checkpoint is not None and not interrupts.pressed:
+                models.forget(checkpoint, planes)
     if as_json:
         say_json(
             {
@@ -257,6 +274,7 @@ def fit(
                         "rounds": plane.result.n_iter,
                         "passes": plane.result.passes,
                         "seconds": plane.result.seconds,
+                        "resumed": plane.resumed is not None,
                         "witness": witness_plain(plane.result.witness),
                     }
                     for plane in planes
@@ -269,6 +287,8 @@ def fit(
             if len(classes) > 2:
                 say(f"{plane.told}:")
             headline(repr(result), {"solved": True, "not-separable": False}.get(result.status))
+            if plane.resumed is not None:
+                say(f"  resumed from {plane.resumed}")
             if result.witness is not None:
                 say_witness(result.witness, data)
         if model is not None:
@@ -277,9 +297,9 @@ def fit(
     if model is None:
         none = "no plane with a positive margin was found" + ("; try a larger --nu" if nu is not None else "")
         told = none if separable else "without a separator there is no hard margin; pass --nu 0.5, say, for a soft one"
-        note(f"no model was written: {'interrupted' if interrupts.pressed else told}")
-    if interrupts.pressed:
-        return INTERRUPTED
+        note(f"no model was written: {interrupts.told if interrupts.pressed else told}")
+    if interrupts.code is not None:
+        return interrupts.code
     return ANSWERED if model is not None else OPEN if separable else NO
 
 
@@ -423,9 +443,9 @@ def diagnose(
             say(line)
         if found.kind == "quasi-complete":
             say(f"Rows strictly on their side: {rows_told(found.rows)} (from 0, without the header).")
-    if interrupts.pressed:
-        note("interrupted")
-        return INTERRUPTED
+    if interrupts.code is not None:
+        note(interrupts.told)
+        return interrupts.code
     return ANSWERED if found.proved else OPEN
 
 
@@ -478,7 +498,7 @@ def race(
             time_limit=time_limit,
             source=file.name,
             told=data.told,
-            begin=watch.about,
+            begin=lambda what: watch.about(what, data.X),
             callback=watch.moment,
         )
         if html is not None:
@@ -491,7 +511,7 @@ def race(
         race_table(result)
         if html is not None:
             say(f"page written to {html}")
-    return INTERRUPTED if interrupts.pressed else ANSWERED
+    return ANSWERED if interrupts.code is None else interrupts.code
 
 
 @app.command(
@@ -533,7 +553,7 @@ def play(
         data = read_data(file, label, positive)
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized")
-        watch.about(method)
+        watch.about(method, data.X)
         halves = problem.signs < 0 if intercept == "free" else None
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
     if save is not None:
@@ -546,7 +566,7 @@ def play(
         trace_table(trace, chosen.guarantee.statement)
         if save is not None:
             say(f"trace written to {save}")
-    return INTERRUPTED if interrupts.pressed else ANSWERED
+    return ANSWERED if interrupts.code is None else interrupts.code
 
 
 def _require_folder(path: Path | None) -> None:

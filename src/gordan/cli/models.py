@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plane:
-    """The result of one binary problem: `positive` against `rest`."""
+    """The result of one binary problem: `positive` against `rest`; and the checkpoint that it went on from, if it did."""
 
     positive: Any
     rest: Any
     result: MarginResult
+    resumed: Path | None
 
     @property
     def told(self) -> str:
@@ -34,11 +35,16 @@ class Plane:
 
 
 def fit(
-    data: Data, options: dict[str, Any], time_limit: float | None, begin: Callable[[str], None]
+    data: Data,
+    options: dict[str, Any],
+    time_limit: float | None,
+    checkpoint: Path | None,
+    begin: Callable[[str], bool],
 ) -> tuple[tuple[Any, ...], list[Plane]]:
     """The classes and a plane for two of them, or one for each of more against the rest.
 
-    `begin` is told each problem before it is solved. An interrupted run ends the list.
+    `begin` is told each problem before it is solved, and says whether to. An interrupted run ends the list. With a checkpoint
+    each plane has its file, see `checkpoint_of`.
     """
     from gordan.verdicts import maximize_margin
 
@@ -48,13 +54,29 @@ def fit(
         problems = [(label, "the rest", data.y == label) for label in classes]
     planes: list[Plane] = []
     started = time.perf_counter()
-    for positive, rest, y in problems:
-        begin(data.told if len(problems) == 1 else f"{positive} against the rest")
+    for k, (positive, rest, y) in enumerate(problems):
+        if not begin(data.told if len(problems) == 1 else f"{positive} against the rest"):
+            break
         left = None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started))
-        planes.append(Plane(positive, rest, maximize_margin(data.X, y, time_limit=left, **options)))
+        file = None if checkpoint is None else checkpoint_of(checkpoint, k, len(problems))
+        resumed = file if file is not None and file.exists() else None
+        result = maximize_margin(data.X, y, time_limit=left, checkpoint=file, **options)
+        planes.append(Plane(positive, rest, result, resumed))
         if planes[-1].result.status == "interrupted":
             break
     return classes, planes
+
+
+def checkpoint_of(path: Path, k: int, count: int) -> Path:
+    """The checkpoint of plane k: the file itself where there is but one plane, else with the number of the plane at its end."""
+    return path if count == 1 else path.with_name(f"{path.name}.{k}")
+
+
+def forget(checkpoint: Path, planes: list[Plane]) -> None:
+    """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
+    if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
+        for k in range(len(planes)):
+            checkpoint_of(checkpoint, k, len(planes)).unlink(missing_ok=True)
 
 
 def model_of(data: Data, classes: tuple[Any, ...], planes: list[Plane], certificates: bool) -> Model | None:

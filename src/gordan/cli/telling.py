@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from gordan.verdicts import Verdict, Witness
 
 ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
+# What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
+TERMINATED = 75
 # Seconds of silence before a progress bar appears: short runs show none.
 PATIENCE = 0.4
+# Columns of a terminal in which the bar and the numbers beside it have room.
+WIDE = 120
 # Rows of a witness, or of any other list, that are printed.
 MOST_ROWS = 10
 P = ParamSpec("P")
@@ -45,9 +49,10 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
             code = command(*args, **kwargs)
         except BrokenPipeError:  # whoever read our output has gone, as `head` does
             raise
-        except KeyboardInterrupt:
-            complain("interrupted", kwargs)
-            code = INTERRUPTED
+        except KeyboardInterrupt as error:
+            terminated = isinstance(error, Terminated)
+            complain("terminated" if terminated else "interrupted", kwargs)
+            code = TERMINATED if terminated else INTERRUPTED
         except (InputError, MissingExtra) as error:
             code = complain(str(error), kwargs)
         except OSError as error:
@@ -73,24 +78,44 @@ def note(message: str) -> None:
     typer.echo(message, err=True)
 
 
-class Interrupts:
-    """Within: whether Ctrl-C was pressed is remembered, since the functions that keep what they have proved do not pass it on."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: taken as the wish to stop with what there is, as Ctrl-C is."""
 
-    pressed = False
+
+class Interrupts:
+    """Within: Ctrl-C and SIGTERM are remembered, since the functions that keep what they have proved do not pass them on.
+
+    `code` is the exit code that the signal asks for, None if there was none.
+    """
+
+    code: int | None = None
+
+    @property
+    def pressed(self) -> bool:
+        """Whether there was a signal."""
+        return self.code is not None
+
+    @property
+    def told(self) -> str:
+        """What happened, in a word."""
+        return "terminated" if self.code == TERMINATED else "interrupted"
 
     def __enter__(self) -> Interrupts:
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._press)
+            self._before = {which: signal.signal(which, self._press) for which in (signal.SIGINT, signal.SIGTERM)}
         return self
 
-    def _press(self, _: int, __: FrameType | None) -> NoReturn:
-        self.pressed = True
+    def _press(self, which: int, _: FrameType | None) -> NoReturn:
+        if which == signal.SIGTERM:
+            self.code = TERMINATED
+            raise Terminated
+        self.code = INTERRUPTED
         raise KeyboardInterrupt
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for which, before in self._before.items():
+            signal.signal(which, before)
 
 
 # ---- answers ----------------------------------------------------------------------------------------------------------
@@ -194,6 +219,21 @@ def console(*, err: bool = False) -> Console:
     return Console(stderr=err, highlight=False)
 
 
+def stored_bytes(X: Any) -> int:
+    """What a pass over X reads."""
+    parts = [getattr(X, name) for name in ("data", "indices", "indptr")] if hasattr(X, "indptr") else [X]
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def rate_told(rate: float) -> str:
+    """Bytes per second in words."""
+    for unit in ("B/s", "kB/s", "MB/s", "GB/s"):
+        if rate < 999.5:
+            return f"{rate:.3g} {unit}"
+        rate /= 1000
+    return f"{rate:.3g} TB/s"
+
+
 # ---- progress ---------------------------------------------------------------------------------------------------------
 
 
@@ -205,7 +245,7 @@ class Watch:
 
     def __init__(self, what: str, tol: float | None = None) -> None:
         self._what, self._tol = what, tol
-        self._done, self._state = 0.0, ""
+        self._done, self._state, self._bytes = 0.0, "", 0
         self._progress: Any = None
         self._timer = threading.Timer(PATIENCE, self._start)
         self._timer.daemon = True
@@ -227,8 +267,10 @@ class Watch:
         if self._progress is not None:
             self._progress.stop()
 
-    def about(self, what: str) -> None:
-        """Another thing is being done now."""
+    def about(self, what: str, X: Any = None) -> None:
+        """Another thing is being done now, with the data X: a pass reads all that is stored of it."""
+        if X is not None:
+            self._bytes = stored_bytes(X)
         self._what, self._done, self._state = what, 0.0, ""
         self._show()
 
@@ -239,7 +281,8 @@ class Watch:
         lower, upper = outward(moment.lower, moment.upper)
         found = moment.lower > 0
         bracket = f"margin {lower} … {upper}  gap {moment.gap:.1e}" if found else f"no separator yet, margin at most {upper}"
-        self._state = f"{bracket}  {moment.passes:.0f} passes"
+        rate = moment.passes * self._bytes / moment.seconds if moment.seconds > 0 else 0.0
+        self._state = f"{bracket}  {moment.passes:.0f} passes" + (f"  {rate_told(rate)}" if rate else "")
         if self._tol is not None and 0 < moment.gap < 1:
             self._done = min(1.0, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
         self._show()
@@ -256,10 +299,11 @@ class Watch:
     def _start(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        bar = [] if self._tol is None else [BarColumn(bar_width=20)]
+        where = console(err=True)
+        bar = [] if self._tol is None else [BarColumn(bar_width=20 if where.width >= WIDE else 8)]
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar]
         columns += [TextColumn("{task.fields[state]}", markup=False), TimeElapsedColumn()]
-        progress = Progress(*columns, console=console(err=True), transient=True, refresh_per_second=8)
+        progress = Progress(*columns, console=where, transient=True, refresh_per_second=8)
         progress.add_task(self._what, total=None if self._tol is None else 1.0, state=self._state)
         progress.start()
         self._progress = progress

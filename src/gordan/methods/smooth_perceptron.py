@@ -10,7 +10,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Protocol1, Round
-from gordan.game import Game, Response
+from gordan.game import Game
 from gordan.geometry import Entropy, Simplex
 from gordan.learners import Leader
 from gordan.methods.registry import Guarantee, Method, choose, register
@@ -75,13 +75,13 @@ def erm_guarantee(eta: float) -> Guarantee:
 
 
 class _State(NamedTuple):
-    """v_t, μ_t, the averages q_t and Aᵀq_t, and the response q_{μ_t}(v_t)."""
+    """v_t, μ_t, the averages q_t and Aᵀq_t, and Aᵀq_{μ_t}(v_t) of the response."""
 
     v: Array
     mu: float
     q: Array
     combination: Array
-    response: Response | None
+    response: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class _Smooth:
             v, w, mu, theta = state.v, state.v, state.mu, 1.0
         else:
             theta = 2 / (t + 1)  # θ_{t-2} in the paper's count, which starts at 0
-            w = (1 - theta) * state.combination + theta * state.response.combination
+            w = (1 - theta) * state.combination + theta * state.response
             v = (1 - theta) * state.v + theta * w
             mu = (1 - theta) * state.mu
         response = self.game.respond(v / mu)
@@ -108,4 +108,4 @@ class _Smooth:
         combination = (1 - theta) * state.combination + theta * response.combination
         output = Output(v, mu * response.lowest, 1.0)
         played = Round(float(t), w, response.p, response.combination, output=output, p_bar=q)
-        return _State(v, mu, q, combination, response), played
+        return _State(v, mu, q, combination, response.combination), played

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.bounds import CLAIM, Products, exact_sum
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check, lower_bound, upper_bound
+from gordan.checkpoint import Checkpoint, fingerprint
 from gordan.errors import InputError
 from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
@@ -45,6 +47,8 @@ MOST_ROUNDS = 100_000
 FAR, MOST_MOVED = 0.9, 1 << 24
 # Sample weights further apart than this leave rows whose cap is lost in rounding.
 FURTHEST = 2.0**-500
+# Relative difference of R between two storages of the same rows, at most: one may be a device that adds in float32.
+SAME_RADIUS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +132,7 @@ def maximize_margin(
     start: MarginResult | Array | None = None,
     random_state: Any = None,
     threads: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[Moment], object] | None = None,
 ) -> MarginResult:
     """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
@@ -162,6 +167,10 @@ def maximize_margin(
         seed of the order in which rows are visited (an integer, or None).
     threads
         how many threads a pass may use; all cores if None.
+    checkpoint
+        a file that the run is written to, every half minute and when it ends for whatever reason; the same call goes on from
+        there, to the same result bit by bit. `tol`, the limits, `threads` and the storage of X may be others then. The limits
+        are those of this call; `n_iter`, `passes` and `seconds` of the result are totals.
     callback
         called with each recorded `Moment`; something true stops the run.
 
@@ -183,6 +192,7 @@ def maximize_margin(
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
     started = time.perf_counter()
+    keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y)
     weights = _weights(problem, sample_weight, class_weight, caps=nu is not None)
     nu = _allowed_nu(nu, problem, weights, intercept)
@@ -197,6 +207,7 @@ def maximize_margin(
         threads=threads,
         callback=callback,
         started=started,
+        checkpoint=keeper,
     )
     with blas_threads(problem.storage.entries):
         return run.result()
@@ -222,6 +233,21 @@ class Task:
         return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept, slack=CLAIM)
 
 
+class Notes(NamedTuple):
+    """What a run has to know of itself when it is resumed: whether the points were `moved`, the R that they were divided by
+    (`scale`) and that of the points as they are (`radius`), the passes before the first round, whether a verdict was asked for,
+    the separator that this gave, and the seconds spent."""
+
+    moved: bool
+    scale: float
+    radius: float
+    passes: tuple[float, float]
+    asked: bool
+    w: Array | None
+    b: float
+    seconds: float
+
+
 @dataclass(eq=False)
 class _Run:
     """One call of `maximize_margin`: play until the float bracket is narrow enough, then prove it."""
@@ -236,6 +262,7 @@ class _Run:
     threads: int | None
     callback: Callable[[Moment], object] | None
     started: float
+    checkpoint: Checkpoint | None = None
     witness: Witness | None = None
     proof: Certificate | None = None
     separator: tuple[Array, float] | None = None
@@ -255,7 +282,8 @@ class _Run:
         self.R = raw.radius(self.task.norm)
         if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
             raise InputError(f"the largest row has norm {self.R:.3g}; multiply X by a power of two so that it is near 1")
-        played, R = self._moved(raw, signs)
+        before = self._before(raw)
+        played, R = self._moved(raw, signs, before)
         rows = played.scaled(1 / R) if R > 0 else played
         p_set = Simplex(
             rows.n,
@@ -266,6 +294,8 @@ class _Run:
         form = self.method.build(rows, p_set, p0)
         if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
             form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
+        if self.checkpoint is not None:
+            self._require(raw, form)
         rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
         try:
             trace = dynamics.run(
@@ -278,6 +308,8 @@ class _Run:
                 callback=self._look,
                 name=self.method.name,
                 form_name=self.method.form,
+                checkpoint=self.checkpoint,
+                notes=lambda: self._notes(raw, played, R),
             )
         except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
             trace, self.stopped = None, True
@@ -288,19 +320,61 @@ class _Run:
             self.stopped = True
             return self._proved(trace, signs, p_set, passes)
 
-    def _moved(self, raw: Rows, signs: Array) -> tuple[Rows, float]:
+    def _notes(self, raw: Rows, played: Rows, R: float) -> Notes:
+        """What a checkpoint holds of this run, beside what the loop knows. That a witness was found is found out again."""
+        w, b = (None, 0.0) if self.separator is None else self.separator
+        asked, seconds = self.asked and self.witness is None, time.perf_counter() - self.started
+        return Notes(played is not raw, R, self.R, (raw.passes, played.passes), asked, w, b, seconds)
+
+    def _before(self, raw: Rows) -> Notes | None:
+        """What the checkpoint says of the run that it was written by."""
+        notes = None if self.checkpoint is None else self.checkpoint.restored("notes", Notes)
+        if self.checkpoint is None or notes is None:
+            return None
+        if abs(notes.radius - self.R) > SAME_RADIUS * self.R or (notes.moved and raw.n * raw.d > MOST_MOVED):
+            raise InputError(f"{self.checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
+        self.asked = notes.asked
+        if notes.w is not None:
+            self.separator = notes.w, notes.b
+        self.started -= notes.seconds
+        return notes
+
+    def _require(self, raw: Rows, form: dynamics.Form) -> None:
+        """Refuse the checkpoint of another problem."""
+        assert self.checkpoint is not None
+        start = self.start.p if isinstance(self.start, MarginResult) else self.start
+        facts: dict[str, Any] = {"task": "maximize_margin", "norm": self.task.norm, "nu": self.task.nu}
+        facts |= {"intercept": self.task.intercept, "method": self.method.name, "guarantee": self.method.guarantee.statement}
+        facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.task.weights, "start": start}
+        self.checkpoint.require(fingerprint(raw, form, **facts))
+
+    def _moved(self, raw: Rows, signs: Array, before: Notes | None) -> tuple[Rows, float]:
         """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
 
-        γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more.
+        γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more. A run
+        that is resumed goes on with the rows it had, wherever they are stored now.
         """
+        if before is not None:
+            played = self._around(raw, signs, self._mean(raw, signs)) if before.moved else raw
+            raw.passes, played.passes = before.passes
+            return played, before.scale
         if self.task.intercept != "free" or self.R == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
             return raw, self.R
-        mean = raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+        mean = self._mean(raw, signs)
         if norm_of(mean, self.task.norm) < FAR * self.R:
             return raw, self.R
-        moved = of(raw.dense() * signs[:, None] - mean, signs, threads=self.threads)
+        moved = self._around(raw, signs, mean)
         R = moved.radius(self.task.norm)
         return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
+
+    def _mean(self, raw: Rows, signs: Array) -> Array:
+        """The mean of the points."""
+        return raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+
+    def _around(self, raw: Rows, signs: Array, mean: Array) -> Rows:
+        """The rows of the points less their mean."""
+        here = raw if raw.in_memory else raw.take(np.arange(raw.n))
+        return of(here.dense() * signs[:, None] - mean, signs, threads=self.threads)
 
     def _start(self, p_set: Simplex) -> Array | None:
         """p of the earlier result, a little of it spread over all rows: a start must be positive."""

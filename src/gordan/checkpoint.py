@@ -1,0 +1,367 @@
+"""Checkpoints: a run in a file, from which the same call goes on after it was stopped or killed.
+
+The file is a `container`: a JSON header and raw arrays under one checksum, replaced in one step. What a run is made of (the
+state of a method, the loop's sums) is not known here. Any value made of arrays, numbers, text, tuples, named tuples and
+frozen dataclasses is taken apart by its fields and put together again bit by bit; nothing in a file is run, and types
+are looked up among those that are loaded already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io import container
+from gordan.rows import Rows
+
+FORMAT = "gordan-checkpoint-1"
+# Seconds between two checkpoints, and the share of the time that writing them may take.
+EVERY, SHARE = 30.0, 0.05
+# Fields of a form that say how long and how exactly to work, and not on what.
+EFFORT = ("deadline", "tol")
+# Rows whose entries tell one problem from another: so many, or fewer where they are long.
+MOST_ROWS, MOST_ENTRIES = 64, 1 << 20
+# Seconds after which a temporary file is taken for that of a process which was killed in the middle of writing.
+ABANDONED = 600.0
+T = TypeVar("T")
+
+
+class Checkpoint:
+    """The file of one run. It need not exist; if it does, it must be a checkpoint, and `require` that it is one of this problem.
+
+    Parameters
+    ----------
+    path
+        where it is, or will be.
+    every
+        seconds between two writes. They are further apart where writing takes long: it may cost a twentieth of the time.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float | None = None) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise InputError(f"checkpoint is {path!r:.60}; pass the name of a file, or None")
+        self.path = Path(path)
+        self.every = EVERY if every is None else every
+        self.problem: Mapping[str, str] = {}
+        self._written: Any = None
+        self._found = self._read()
+        self._due = time.perf_counter() + self.every
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self._found is not None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write again."""
+        return time.perf_counter() >= self._due
+
+    def require(self, problem: Mapping[str, str]) -> None:
+        """From now on this is a checkpoint of `problem` (see `fingerprint`); an InputError if the file is one of another."""
+        self.problem = dict(problem)
+        if self._found is None:
+            return
+        stored = self._found[0]["problem"]
+        for name in [*problem, *stored]:
+            there, here = stored.get(name, "not given"), problem.get(name, "not given")
+            if there != here:
+                raise InputError(
+                    f"{self.path} is the checkpoint of another problem: its {name} is {there:.200}, here it is {here:.200}; "
+                    "repeat the call that made it, pass another file, or remove this one to start anew"
+                )
+
+    def restored(self, part: str, kind: type[T]) -> T | None:
+        """What was given to `write` under that name, bit by bit; None where that was None, or there is no file."""
+        if self._found is None:
+            return None
+        header, arrays = self._found
+        try:
+            found = _put_together(header["parts"][part], arrays)
+            if found is not None and not isinstance(found, kind):
+                raise TypeError(f"its {part} is a {type(found).__name__}")
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+            told = f"{self.path} does not fit this version of gordan: {error}"
+            raise InputError(f"{told}; go on with the version that wrote it, or remove it to start anew") from None
+        return found
+
+    def write(self, **parts: Any) -> None:
+        """Replace the file by one with these parts, in one step.
+
+        A run that has come far is not given up because the disk is full: that is a warning, and the old file stays.
+        """
+        if self._written is not None and all(parts.get(name) is part for name, part in self._written.items()):
+            return
+        begin = time.perf_counter()
+        arrays = _Arrays()
+        taken = {name: _taken_apart(part, arrays) for name, part in parts.items()}
+        header = {"format": FORMAT, "problem": dict(self.problem), "parts": taken}
+        try:
+            container.save(self.path, header, arrays.stored)
+            self._written = parts
+        except OSError as error:
+            warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
+        now = time.perf_counter()
+        self._due = now + max(self.every, (now - begin) / SHARE)
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
+        if self.path.is_dir():
+            raise InputError(f"{self.path} is a folder; name a file for the checkpoint")
+        if not self.path.parent.is_dir() or not os.access(self.path.parent, os.W_OK):
+            raise InputError(f"the checkpoint {self.path} cannot be written: {self.path.parent} is no folder to write to")
+        for left in self.path.parent.glob(f".{_literal(self.path.name)}.*.part"):
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                left.unlink(missing_ok=True)
+        if not self.path.exists():
+            return None
+        header, arrays = container.load(self.path)
+        stated = header.get("format")
+        if stated != FORMAT:
+            raise InputError(
+                f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
+            )
+        if set(header) != {"format", "problem", "parts"} or not isinstance(header["parts"], dict):
+            raise InputError(f"{self.path} is damaged: its fields are not those of a checkpoint")
+        if not isinstance(header["problem"], dict) or any(type(value) is not str for value in header["problem"].values()):
+            raise InputError(f"{self.path} is damaged: it does not say which problem it belongs to")
+        return header, arrays
+
+
+def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
+    """What tells this problem from others, whatever the storage: the shape, up to 64 rows spread over all, what is played (by the
+    settings of `form`), and the facts given; arrays and rows by their SHA-256.
+
+    Rows in between may differ unnoticed: a hash of all of them would cost as much as many passes. What is proved in the end is
+    proved from the data at hand, so a change that slips through can cost time, and not the truth of a bracket.
+    """
+    told = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
+    return {**told, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
+
+
+def settings(value: Any) -> str:
+    """The numbers and names that make up a form, by its fields: not its data, nor how long and how exactly it solves a round.
+    Numbers with 12 digits: some are computed, and the last digits of a logarithm are not the same on every machine."""
+    if isinstance(value, Rows | np.ndarray):
+        return "…"
+    if isinstance(value, bool | str | int | None):
+        return repr(value)
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    if is_dataclass(value):
+        parts = (f"{part.name}={settings(getattr(value, part.name))}" for part in fields(value) if part.name not in EFFORT)
+        return f"{type(value).__name__}({', '.join(parts)})"
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _sampled(rows: Rows) -> str:
+    count = min(rows.n, MOST_ROWS, max(2, MOST_ENTRIES // rows.d))
+    passes = rows.passes
+    taken = rows.take(np.unique(np.linspace(0, rows.n - 1, count).astype(np.int64)))
+    rows.passes = passes  # not part of any method
+    A = taken.csr()
+    if A is None:
+        A = taken.dense()
+        i, j = np.nonzero(A)
+        values = A[i, j]
+    else:
+        A = A.tocoo()
+        order = np.lexsort((A.col, A.row))
+        i, j, values = A.row[order], A.col[order], A.data[order]
+        i, j, values = i[values != 0], j[values != 0], values[values != 0]
+    return _digest(i.astype(np.int64), j.astype(np.int64), values.astype(np.float64))
+
+
+def _digest(*arrays: Array) -> str:
+    whole = hashlib.sha256()
+    for array in arrays:
+        whole.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    return whole.hexdigest()
+
+
+def _literal(name: str) -> str:
+    """name for a glob pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def computed(form: Any) -> tuple[str, ...]:
+    """The cached properties of a form that have been computed."""
+    return tuple(sorted(name for name in vars(form) if isinstance(getattr(type(form), name, None), cached_property)))
+
+
+def compute(form: Any, names: tuple[str, ...]) -> None:
+    """Compute these properties, as they were when the run was written: what they cost must not be counted a second time."""
+    for name in names:
+        if isinstance(getattr(type(form), name, None), cached_property):
+            getattr(form, name)
+
+
+# ---- values in a file -------------------------------------------------------------------------------------------------
+
+
+class _Arrays:
+    """The arrays of a file, each once, however often it is met."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Array] = {}
+        self._met: dict[int, tuple[Array, Any]] = {}
+
+    def add(self, array: Array, describe: Callable[[Array], Any]) -> Any:
+        """The description of an array; the same one for the same array."""
+        if id(array) not in self._met:
+            self._met[id(array)] = (array, describe(array))  # kept, so that no other array gets its id
+        return self._met[id(array)][1]
+
+    def store(self, array: Array) -> str:
+        """The name under which it is stored."""
+        name = str(len(self.stored))
+        self.stored[name] = array
+        return name
+
+
+def _taken_apart(value: Any, arrays: _Arrays) -> Any:
+    """The value as JSON, arrays being named in it."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return {"float": value.hex()}
+    if isinstance(value, np.generic):
+        return {"scalar": _array(np.asarray(value), arrays)}
+    if isinstance(value, np.ndarray):
+        return arrays.add(value, lambda array: _array(array, arrays))
+    parts = _parts(value)
+    if parts is not None:
+        return {"type": _named(value), "parts": {part: _taken_apart(item, arrays) for part, item in parts.items()}}
+    if type(value) is tuple:
+        columns = _columns(value)
+        if columns is not None:
+            table = {name: None if column is None else arrays.store(column) for name, column in columns.items()}
+            return {"table": _named(value[0]), "rows": len(value), "columns": table}
+        return {"tuple": [_taken_apart(item, arrays) for item in value]}
+    raise InputError(
+        f"a {type(value).__qualname__} cannot be kept in a checkpoint; the state of a method is made of NumPy arrays, numbers, "
+        "tuples, named tuples and frozen dataclasses"
+    )
+
+
+def _named(value: Any) -> str:
+    """The name of its type, by which it can be found again."""
+    name = f"{type(value).__module__}:{type(value).__qualname__}"
+    if _type(name) is not type(value):
+        raise InputError(f"a {name} cannot be kept in a checkpoint: define it at the top of a module")
+    return name
+
+
+def _columns(records: tuple[Any, ...]) -> dict[str, Array | None] | None:
+    """Many records of one type, all of numbers (or of nothing at all), by columns; None for any other tuple."""
+    names = _names(type(records[0])) if len({type(record) for record in records}) == 1 else None
+    if names is None:
+        return None
+    columns: dict[str, Array | None] = {}
+    for name in names:
+        values = [getattr(record, name) for record in records]
+        kinds = {type(value) for value in values}
+        if kinds == {type(None)}:
+            columns[name] = None
+        elif kinds == {float} or (kinds == {int} and max(map(abs, values)) < 2**63):
+            columns[name] = np.array(values)
+        else:
+            return None
+    return columns
+
+
+def _array(array: Array, arrays: _Arrays) -> dict[str, Any]:
+    if array.dtype == np.bool_:
+        return {"bool": _array(array.view(np.uint8), arrays)}
+    if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
+        return {"transposed": arrays.store(array.T)}  # the order of entries decides how products with it are rounded
+    if array.ndim == 1 and array.dtype == np.float64:
+        used = np.flatnonzero(np.ascontiguousarray(array).view(np.int64))  # -0 is not 0
+        if 2 * len(used) < len(array):
+            return {"zeros": len(array), "at": arrays.store(used.astype(np.int64)), "values": arrays.store(array[used])}
+    return {"array": arrays.store(array)}
+
+
+def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | None = None) -> Any:
+    """The value that was taken apart so."""
+    met = {} if met is None else met
+    if plain is None or type(plain) in (bool, int, str):
+        return plain
+    if type(plain) is not dict:
+        raise ValueError(f"{plain!r:.40} is no part of a checkpoint")
+    if "type" in plain:
+        found = _known(plain["type"], plain["parts"])
+        return found(**{name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
+    if "table" in plain:
+        found = _known(plain["table"], plain["columns"])
+        nothing = [None] * plain["rows"]
+        columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
+        return tuple(found(**dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
+    (kind, *_), (content, *_) = plain.keys(), plain.values()
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "scalar":
+        return _stored(content, arrays)[()]
+    if kind == "tuple":
+        return tuple(_put_together(item, arrays, met) for item in content)
+    name = repr(plain)
+    if name not in met:  # what was one array is one again
+        met[name] = _stored(plain, arrays)
+    return met[name]
+
+
+def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
+    """A copy: those of the file are read-only, for which kernels would be compiled anew."""
+    if "bool" in plain:
+        return _stored(plain["bool"], arrays).astype(np.bool_)
+    if "transposed" in plain:
+        return arrays[plain["transposed"]].copy().T
+    if "zeros" in plain:
+        array = np.zeros(plain["zeros"])
+        array[arrays[plain["at"]]] = arrays[plain["values"]]
+        return array
+    return arrays[plain["array"]].copy()
+
+
+def _known(name: str, parts: Mapping[str, Any]) -> Any:
+    """The type of that name, with these parts."""
+    found = _type(name)
+    if found is None:
+        raise ValueError(f"there is no {name!r:.80}")
+    if set(parts) != {*(_names(found) or ())}:
+        raise ValueError(f"a {name} has other parts")
+    return found
+
+
+def _parts(value: Any) -> dict[str, Any] | None:
+    names = _names(type(value))
+    return None if names is None else {name: getattr(value, name) for name in names}
+
+
+def _names(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a named tuple or a frozen dataclass; None for any other type."""
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple(kind._fields)
+    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        return tuple(part.name for part in fields(kind))
+    return None
+
+
+def _type(name: str) -> Any:
+    """The type of that name, among the modules that are loaded; None where there is none that could be a state."""
+    module, _, place = name.partition(":")
+    found = getattr(sys.modules.get(module), place, None)
+    return found if _names(found) is not None else None

@@ -1,0 +1,119 @@
+"""SIGKILL at random instants of runs that write a checkpoint after every round: is the file readable, and the result the same?
+
+    python tests/kills.py --kills 200
+
+A child is forked, killed after a random time, and what it left is read; the next child goes on from there. A child that is not
+killed in time hands its result over, which must be that of a run without checkpoint, bit by bit; then the next run starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import gordan
+from gordan import checkpoint, dynamics
+
+
+def problem(n, d, gap, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.where(X.sum(axis=1) > 0, 1, -1)
+    return X + gap * np.outer(y, np.ones(d)), y
+
+
+RUNS = {
+    "smooth perceptron": (problem(2000, 10, 0.02), {"tol": 1e-9, "method": "smooth_perceptron", "max_iter": 50}),
+    "double oracle": (problem(5000, 5, 0.02), {"tol": 1e-9, "intercept": "none"}),
+    "mirror prox, game": (
+        problem(1000, 5, 0.02),
+        {"tol": 1e-9, "method": gordan.methods.mirror_prox_perceptron(form="game"), "max_iter": 30, "intercept": "none"},
+    ),
+}
+
+
+def plain(result):
+    """What must be the same, as text: floats bit by bit."""
+    facts = [result.status, result.n_iter, result.passes.hex(), result.b.hex(), *(end.hex() for end in result.margin)]
+    return json.dumps([facts, [x.hex() for x in result.w.tolist()], [x.hex() for x in result.p.tolist()]])
+
+
+def kills(count, seed=0, say=lambda text: None):
+    """The figures of so many kills."""
+    checkpoint.EVERY, checkpoint.SHARE = 0.0, 1e9  # written after every round
+    rng = np.random.default_rng(seed)
+    figures = {"kills": 0, "in the middle of a write": 0, "before the first write": 0, "unreadable": 0}
+    figures |= {"results": 0, "after a resume": 0, "different": 0}
+    expected, seconds = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, ((X, y), options) in RUNS.items():
+            expected[name] = plain(gordan.maximize_margin(X, y, threads=1, **options))
+            begin = time.perf_counter()
+            path = Path(folder, "timed")
+            gordan.maximize_margin(X, y, threads=1, checkpoint=path, **options)
+            path.unlink()
+            seconds[name] = time.perf_counter() - begin
+            say(f"{name}: {seconds[name]:.2f} s")
+        while figures["kills"] < count:
+            name = list(RUNS)[figures["results"] % len(RUNS)]
+            path, result = Path(folder, "run"), Path(folder, "result")
+            resumed, tries = 0, 0
+            while not result.exists():
+                child = os.fork()
+                if child == 0:
+                    (X, y), options = RUNS[name]
+                    found = plain(gordan.maximize_margin(X, y, threads=1, checkpoint=path, **options))
+                    temporary = result.with_suffix(".new")
+                    temporary.write_text(found)
+                    os.replace(temporary, result)
+                    os._exit(0)
+                tries += 1  # the later ones are left longer, so that there is an end
+                wait = rng.uniform(0, seconds[name] * (0.6 + 0.2 * tries)) if figures["kills"] < count else 60.0
+                deadline = time.perf_counter() + wait
+                while time.perf_counter() < deadline and os.waitpid(child, os.WNOHANG) == (0, 0):
+                    time.sleep(0.0005)
+                if result.exists() or time.perf_counter() < deadline:
+                    break
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                figures["kills"] += 1
+                parts = list(Path(folder).glob(".run.*.part"))
+                figures["in the middle of a write"] += bool(parts)
+                for part in parts:
+                    part.unlink()
+                if path.exists():
+                    resumed += 1
+                    try:
+                        assert checkpoint.Checkpoint(path).restored("run", dynamics.Snapshot) is not None
+                    except gordan.InputError as error:
+                        figures["unreadable"] += 1
+                        say(f"{name}: {error}")
+                else:
+                    figures["before the first write"] += 1
+            if not result.exists():  # a child that died of itself
+                raise RuntimeError(f"{name} ended without a result")
+            figures["results"] += 1
+            figures["after a resume"] += resumed > 0
+            if result.read_text() != expected[name]:
+                figures["different"] += 1
+                say(f"{name}: another result after {resumed} resumes")
+            result.unlink()
+            path.unlink()
+    return figures
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    begin = time.perf_counter()
+    figures = kills(arguments.kills, arguments.seed, lambda text: print(text, flush=True))
+    print(json.dumps(figures | {"seconds": round(time.perf_counter() - begin, 1)}))
