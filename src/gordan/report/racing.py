@@ -120,7 +120,9 @@ class Race:
     def _line(self, lane: Lane) -> str:
         step = lane.reached(self.tol)
         reached = "not reached" if step is None else f"{step.passes:.4g} passes"
-        return f"{lane.name}: to gap {self.tol:g} {reached}; gap {lane.trace.gap[-1]:.1e} after {lane.trace.passes[-1]:.4g} passes"
+        return (
+            f"{lane.name}: to gap {self.tol:g} {reached}; gap {lane.trace.gap[-1]:.1e} after {lane.trace.passes[-1]:.4g} passes"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
