@@ -1128,3 +1128,67 @@ def test_cell_zero_weights_remove_rows(storage, tmp_path):
 @pytest.mark.parametrize("certificate", ["{}", None, 3, {"kind": "separator"}], ids=repr)
 def test_cell_verify_wants_a_certificate(certificate):
     refused(lambda: gordan.verify(certificate, GOOD, GOOD_Y), "certificate is", "Certificate.from_json")
+
+
+# ---- numbers that a conversion on the way would change ---------------------------------------------------------------
+
+
+def duplicated(kind, values):
+    """(0, 0) in two parts and (1, 0)."""
+    values = np.array(values)
+    if kind == "csr":
+        return sp.csr_matrix((values, [0, 0, 0], [0, 2, 3]), shape=(2, 1))
+    if kind == "csc":
+        return sp.csc_matrix((values, [0, 0, 1], [0, 3]), shape=(2, 1))
+    return sp.coo_matrix((values, ([0, 0, 1], [0, 0, 0])), shape=(2, 1))
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_cell_parts_of_an_entry_are_added_exactly(kind):
+    small = duplicated(kind, np.array([200, 100, 44], np.uint8))
+    assert gordan.separate(small, [0, 1]).margin[0] == pytest.approx(128, rel=1e-5)
+    with pytest.raises(gordan.InputError, match=r"X\[0, 0\] is stored in parts"):
+        gordan.separate(duplicated(kind, [2.0**53, 1.0, 44.0]), [0, 1])
+    with pytest.raises(gordan.InputError, match=r"2\*\*53"):
+        gordan.separate(duplicated(kind, [2**62, 2**62, 1]), [0, 1])
+    with pytest.raises(gordan.InputError, match=r"X\[0, 0\] is nan"):
+        gordan.separate(duplicated(kind, [np.nan, 1.0, 44.0]), [0, 1])
+
+
+@pytest.mark.parametrize("frame", [list, "pandas", "polars"])
+def test_cell_large_integers_beside_floats_are_not_rounded(frame):
+    columns = {"u": [2**60 + 1, 2**60 + 3], "v": [0.5, 0.5]}
+    X = (
+        [list(row) for row in zip(*columns.values(), strict=True)]
+        if frame is list
+        else pytest.importorskip(frame).DataFrame(columns)
+    )
+    with pytest.raises(gordan.InputError, match="1152921504606846977"):
+        gordan.separate(X, [0, 1])
+    exact = [[2.0**60, 0.5], [2**61, 0.5]]
+    assert gordan.separate(exact, [0, 1]).status == "separable"
+
+
+def test_cell_masked_labels_and_weights():
+    y = np.ma.array([0, 1, 1], mask=[0, 1, 0])
+    with pytest.raises(gordan.InputError, match=r"y\[1\] is masked"):
+        gordan.separate([[0.0], [5.0], [1.0]], y)
+    with pytest.raises(gordan.InputError, match="masked"):
+        gordan.maximize_margin([[0.0], [5.0], [1.0]], [0, 1, 1], sample_weight=np.ma.array([1.0, 2.0, 1.0], mask=[0, 1, 0]))
+
+
+@pytest.mark.parametrize("option", ["norm", "tol", "time_limit", "nu"])
+def test_cell_numbers_beyond_the_floats(option):
+    with pytest.raises(gordan.InputError, match=option):
+        gordan.maximize_margin([[0.0], [1.0]], [0, 1], **{option: 10**400})
+
+
+def test_cell_more_columns_than_memory():
+    with pytest.raises(gordan.InputError, match="columns"):
+        gordan.separate(sp.csr_matrix((2, 10**15)), [0, 1])
+
+
+def test_cell_opposite_rows_of_one_class_are_told_as_such():
+    verdict = gordan.separate([[1.0, 2.0], [-1.0, -2.0], [-3.0, 1.0]], [1, 1, 0], intercept="none")
+    assert "rows 0 and 1 have opposite features and the same label" in repr(verdict)
+    assert "same features and different labels" in repr(gordan.separate([[1.0], [1.0]], [0, 1]))

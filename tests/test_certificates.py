@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -517,3 +518,109 @@ def test_standalone_stands_alone(tmp_path):
         copy.write_text(source.read(), encoding="utf-8")
     done = subprocess.run([sys.executable, "-I", "-S", copy, path, data], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "accepted\n")
+
+
+# ---- what is not even a claim, and what only looks like one ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "proof"},
+        {"intercept": "Free"},
+        {"w": ("1",)},
+        {"w": (None,)},
+        {"w": (1j,)},
+        {"w": [1.0]},
+        {"w": (10**400,)},
+        {"b": "x"},
+        {"norm": None},
+        {"norm": "2"},
+        {"lower": "0"},
+        {"rows": (0.0,)},
+        {"weights": ("1",)},
+        {"classes": (0, "1")},
+        {"classes": ([0], [1])},
+        {"shape": (2,)},
+        {"sample_weight": "ab"},
+    ],
+)
+def test_malformed_certificates_are_refused(change):
+    good = {"kind": "bracket", "intercept": "none", "classes": (0, 1), "shape": (2, 1), "w": (1.0,), "lower": 0.1}
+    with pytest.raises(gordan.InputError):
+        gordan.Certificate(**{**good, **change})
+
+
+@pytest.mark.parametrize("text", [None, 1, {}, "", "[]", "nonsense"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(gordan.InputError):
+        gordan.Certificate.from_json(text)
+
+
+def test_a_witness_has_whole_weights():
+    with pytest.raises(gordan.InputError, match="whole numbers"):
+        gordan.Certificate("witness", "free", (0, 1), (2, 1), rows=(0, 1), weights=(0.5, 0.5))
+
+
+@pytest.mark.parametrize("norm", [3.0, 1e6, 1e38, 1e300, float("inf")])
+def test_upper_bounds_hold_for_enormous_norms(norm):
+    X, y = [[0.0], [1.2]], [0, 1]
+    false = gordan.Certificate("bracket", "free", (0, 1), (2, 1), upper=0.59, rows=(0, 1), weights=(1.0, 1.0), norm=norm)
+    assert not gordan.verify(false, X, y)
+    assert gordan.verify(replace(false, upper=0.61), X, y)
+
+
+@pytest.mark.parametrize("kind", ["witness", "bracket", "separator", "overlap"])
+@pytest.mark.parametrize("wrap", [np.array, sp.csr_array])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nothing_is_accepted_about_data_that_is_not_finite(kind, wrap, value):
+    X, y = wrap(np.array([[1.0], [1.0], [value]])), [0, 1, 1]
+    fields = {"rows": (0, 1), "weights": (1, 1) if kind in ("witness", "overlap") else (1.0, 1.0)}
+    fields |= {"w": (1.0,), "b": 0.0} if kind == "separator" else {"upper": 1.0} if kind == "bracket" else {}
+    certificate = gordan.Certificate(kind, "free", (0, 1), (3, 1), **fields)
+    with pytest.raises(gordan.InputError, match=r"X\[2, 0\] is"):
+        gordan.verify(certificate, X, y)
+
+
+def test_lower_bounds_that_are_exactly_true_are_accepted():
+    X, y = [[0.0, 0.0], [3.0, 4.0]], [0, 1]
+    c = gordan.Certificate("bracket", "free", (0, 1), (2, 2), w=(3.0, 4.0), lower=2.5)
+    assert gordan.verify(c, X, y)
+    assert not gordan.verify(replace(c, lower=np.nextafter(2.5, 3)), X, y)
+    c = gordan.Certificate("bracket", "none", (0, 1), (2, 1), w=(1.0,), lower=1.0, norm=float("inf"))
+    assert gordan.verify(c, [[-1.0], [1.0]], y)
+    assert not gordan.verify(replace(c, lower=np.nextafter(1.0, 2)), [[-1.0], [1.0]], y)
+
+
+def test_tails_of_enormous_scores_do_not_overflow():
+    c = gordan.Certificate("bracket", "none", (0, 1), (4, 1), w=(1.0,), lower=1e-300, nu=1.0)
+    assert not gordan.verify(c, [[1.0], [1e-160], [5e-324], [-1e308]], [0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00])
+def test_nothing_is_proved_with_another_rounding(mode):
+    libm = pytest.importorskip("ctypes").CDLL(None)
+    if platform.machine() not in ("x86_64", "AMD64") or not hasattr(libm, "fesetround"):
+        pytest.skip("the numbers of the rounding modes are those of x86")
+    libm.fesetround(mode)
+    try:
+        trusted = bounds.floats_are_ieee()
+    finally:
+        libm.fesetround(0)
+    assert not trusted
+    assert bounds.floats_are_ieee()
+
+
+def test_the_hash_sees_labels_and_not_their_type():
+    X = [[0.0], [1.0]]
+    hashes = {gordan.separate(X, y).certificate.data_hash for y in ([0, 1], [0.0, 1.0], [False, True], [-0.0, 1.0])}
+    assert len(hashes) == 1
+    assert gordan.separate(X, [0, 2]).certificate.data_hash not in hashes
+    assert gordan.separate(X, ["0", "1"]).certificate.data_hash not in hashes
+
+
+@pytest.mark.parametrize("y", [[True, 2], [True, 2.5], [0, 1.5]])
+def test_labels_of_mixed_kinds_survive_the_file(y):
+    c = gordan.separate([[0.0], [1.0]], y).certificate
+    assert gordan.Certificate.from_json(c.to_json()) == c
+    assert gordan.verify(c, [[0.0], [1.0]], y)

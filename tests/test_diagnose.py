@@ -290,11 +290,16 @@ def test_false_claims(case, storage):
     assert both(certificate, X.tolist(), y) == (False, False)
 
 
-@pytest.mark.parametrize("change", [{"w": (1.0, 0.0)}, {"b": 0.5}, {"weights": (1.5, 1.0)}, {"w": (1,)}, {"w": (np.nan, 0)}])
+@pytest.mark.parametrize("change", [{"w": (1.0, 0.0)}, {"b": 0.5}, {"weights": (1.5, 1.0)}, {"w": (np.nan, 0)}])
 def test_numbers_that_are_no_integers(change):
-    X, y = QUASI
-    certificate = gordan.diagnose(X, y).certificate
-    assert not gordan.verify(replace(certificate, **change), X, y)
+    certificate = gordan.diagnose(*QUASI).certificate
+    with pytest.raises(gordan.InputError, match="whole numbers"):
+        replace(certificate, **change)
+
+
+def test_a_direction_of_the_wrong_length_is_rejected():
+    certificate = gordan.diagnose(*QUASI).certificate
+    assert not gordan.verify(replace(certificate, w=(1,)), *QUASI)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])

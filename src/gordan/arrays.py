@@ -19,6 +19,9 @@ Array: TypeAlias = npt.NDArray[Any]
 # that the next pass over the rows needs.
 LONG = 8192
 
+# Integers from here on have no float.
+BEYOND_FLOATS = 2**1024
+
 # Entries from which matrix products are worth more than one BLAS thread.
 WORTH_THREADS = 1 << 26
 _blas: Any = None
@@ -50,7 +53,7 @@ def dot(x: Array, y: Array) -> float:
 
 def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
     """`values` as a contiguous float64 vector of that length; an InputError that names it otherwise."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (length,):
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (length,):
         return values if values.flags.c_contiguous else np.ascontiguousarray(values)
     array = _numbers(values, name)
     if array.shape != (length,):
@@ -92,8 +95,9 @@ def is_sparse(X: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether value is a real number (and no bool)."""
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    """Whether value is a real number that floats reach (and no bool)."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return real and not (isinstance(value, int) and abs(value) >= BEYOND_FLOATS)
 
 
 def positive(value: Any, name: str) -> float:
@@ -120,6 +124,8 @@ def seed(random_state: Any) -> int:
 
 
 def _numbers(values: Any, name: str) -> Array:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked entries; fill or drop them first")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "bifuO":

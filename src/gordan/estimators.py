@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -333,7 +333,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             separable = True if result.margin[0] > 0 else False if witness is not None else None
         trace, rounds = first.trace, first.n_iter
         if witness is not None and binary.rows is not None:
-            witness = Witness(tuple(binary.row(i) for i in witness.rows), witness.weights)
+            witness = replace(witness, rows=tuple(binary.row(i) for i in witness.rows))
         meet = result.margin[0] <= 0 and not self._stopped(result)
         if meet and self.on_inseparable == "raise":
             raise InputError(self._blame(binary, witness, self.nu) + ". " + self._advice(binary))

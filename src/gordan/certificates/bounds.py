@@ -281,8 +281,9 @@ def _combination_there(held: Any, q: Array) -> Array:
 def floats_are_ieee() -> bool:
     """Whether subnormals survive and rounding is to nearest: some libraries switch the processor to other modes."""
     tiny = np.array([2.0**-1074]) * np.array([1.0])
-    third = np.array([1.0]) / np.array([3.0])
-    return bool(tiny[0] > 0) and float(third[0]).hex() == "0x1.5555555555555p-2" and 1.0 + 2.0**-53 == 1.0
+    ones, above, half = np.array([1.0, -1.0]), 1.0 + 2.0**-52, 2.0**-53
+    nearest = [*(ones + half * ones), *(ones + 1.5 * half * ones)]  # half a unit goes to the even one, more to the next one
+    return bool(tiny[0] > 0) and nearest == [1.0, -1.0, above, -above]
 
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:
@@ -425,11 +426,13 @@ def _power_norm(x: Array, p: float, dual: bool) -> tuple[float, float]:
 
     numerator, denominator = float(p).as_integer_ratio()
     exact = fmpq(numerator, numerator - denominator) if dual else fmpq(numerator, denominator)
-    with ctx.workprec(128):
+    with ctx.workprec(128 + 2 * (numerator // denominator).bit_length()):
         power, root = arb(exact), arb(1 / exact)
         total = arb(0)
         for value in x:
             if value > 0:
                 total += arb(float(value)) ** power
-        length = total**root if total > 0 else arb(0)
+        if not total > 0:  # zeros; or nothing is known but that any norm is between the largest entry and the sum of all
+            return float(np.max(x)), up(float(np.max(x)) * len(x))
+        length = total**root
         return max(0.0, down(float(length.lower()))), up(up(float(length.upper())) + len(x) * TINY)

@@ -18,12 +18,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+import numpy as np
+
+from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
 
 FORMAT = "gordan-certificate-1"
 KINDS = ("separator", "witness", "bracket", "quasi-separation", "overlap")
 INTERCEPTS = ("free", "penalized", "none")
 Label = str | int | float | bool
+# Fields that are tuples, and further types that each kind of number may have.
+SEVERAL = ("shape", "w", "rows", "weights", "sample_weight")
+OPTIONAL = ("w", "b", "lower", "upper", "nu", "sample_weight")
+ALSO: dict[type, tuple[type, ...]] = {int: (), float: (int, np.float64)}
 Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap"]
 
 
@@ -50,6 +57,41 @@ class Certificate:
     nu: float | None = None
     sample_weight: tuple[float, ...] | None = None
     data_hash: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""
+        if self.kind not in KINDS or self.intercept not in INTERCEPTS:
+            raise InputError(f"a certificate of kind {self.kind!r} with intercept {self.intercept!r} is not known")
+        number = int if self.exact else float
+        given: tuple[tuple[str, Any, type], ...] = (
+            ("shape", self.shape, int),
+            ("w", self.w, number),
+            ("b", self.b, number),
+            ("rows", self.rows, int),
+            ("weights", self.weights, number),
+            ("lower", self.lower, float),
+            ("upper", self.upper, float),
+            ("norm", self.norm, float),
+            ("nu", self.nu, float),
+            ("sample_weight", self.sample_weight, float),
+        )
+        for name, values, kind in given:
+            if values is None and name in OPTIONAL:
+                continue
+            if isinstance(values, tuple) != (name in SEVERAL):
+                raise InputError(f"{name} of a certificate must be {'a tuple' if name in SEVERAL else 'one number'}")
+            every = values if name in SEVERAL else (values,)
+            types = {*map(type, every)}
+            strange = types - {kind, *ALSO[kind]}
+            if strange:
+                sort = "whole numbers" if kind is int else "real numbers"
+                raise InputError(f"{name} of a {self.kind} certificate must hold {sort}, not {strange.pop().__name__}")
+            if kind is float and int in types and max(map(abs, every)) >= BEYOND_FLOATS:
+                raise InputError(f"{name} of a certificate has a number beyond the floats")
+        if len(self.shape) != 2 or not isinstance(self.classes, tuple) or len({*map(type, self.classes)}) != 1:
+            raise InputError("a certificate needs a shape of two numbers, and two classes of one type")
+        if len(self.classes) != 2 or not isinstance(self.classes[0], (str, int, float, bool)):
+            raise InputError("classes of a certificate are two texts, numbers or booleans")
 
     @property
     def exact(self) -> bool:
@@ -84,7 +126,7 @@ class Certificate:
         """Read what `to_json` wrote; anything else is an InputError that says what is wrong with it."""
         try:
             content = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"this is not a certificate: {error}") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from gordan.errors import InputError
 from gordan.rows import host, stored
 
 CHUNK = 4096
+# Whole numbers from here on have no float beside them.
+LARGEST_LABEL = 2**1023
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,8 @@ class Problem:
         """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.
 
         A row is its nonzeros in column order, each as int64 column and float64 value, little-endian, -0 taken as 0; so neither
-        storage nor dtype matters.
+        storage nor dtype matters. A class is text as JSON writes it, or a number: the digits of a whole one (also for True, 1.0
+        and -0.0), else `float.hex`.
         """
         whole = hashlib.sha256()
         if self.X.elsewhere:
@@ -62,9 +66,16 @@ class Problem:
         else:
             for start in range(0, self.X.n, CHUNK):
                 whole.update(_digest(self.X, start, min(start + CHUNK, self.X.n)))
-        whole.update(f"{self.X.n},{self.X.d};{self.classes!r};{intercept};".encode())
+        whole.update(f"{self.X.n},{self.X.d};{','.join(map(_class_text, self.classes))};{intercept};".encode())
         whole.update(self.signs.astype("<i1").tobytes())
         return whole.hexdigest()
+
+
+def _class_text(label: Label) -> str:
+    """A class as the hash reads it: labels that are equal are the same, whatever their type."""
+    if isinstance(label, str):
+        return json.dumps(label)
+    return str(int(label)) if math.isfinite(label) and label == int(label) else float(label).hex()
 
 
 def _digest(X: Matrix, lo: int, hi: int) -> bytes:
@@ -114,6 +125,8 @@ def _digests_of_block(held: Any, first: int) -> list[tuple[int, bool, bytes]]:
 
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     """The distinct labels of y in order (str, int, float or bool), and which one each row has; NaN, None and NA are refused."""
+    if np.ma.is_masked(y):
+        raise InputError(f"y[{int(np.flatnonzero(np.ma.getmaskarray(y))[0])}] is masked; every row needs a label (drop that row)")
     if isinstance(y, (list, tuple)):  # labels of different kinds must not become text
         y = np.fromiter(y, dtype=object, count=len(y))
     array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else host(y))
@@ -123,15 +136,16 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError(f"y must be one label per row, but its shape is {array.shape}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
-    if array.dtype.kind in "biufU":
+    if array.dtype.kind in "biufU" and array.dtype.char != "g":
         missing = np.flatnonzero(array != array)
         if len(missing):
             raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
     plain = [_label(value, i) for i, value in enumerate(array)]
-    if {type(label) for label in plain} == {int, float}:
-        plain = [float(label) for label in plain]
+    kinds = {type(label) for label in plain}
+    if len(kinds) > 1 and str not in kinds:
+        plain = [float(label) if float in kinds else int(label) for label in plain]
     try:
         ordered: list[Label] = sorted({*plain})
     except TypeError:
@@ -145,9 +159,11 @@ def _label(value: Any, i: int) -> Label:
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
+    if isinstance(value, int) and abs(value) >= LARGEST_LABEL:
+        raise InputError(f"y[{i}] is a number of {value.bit_length()} bits; use shorter labels")
     if not isinstance(value, (str, int, float, bool)):
         raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
-    return value
+    return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # what an Enum stands for
 
 
 def check_intercept(intercept: Any) -> None:

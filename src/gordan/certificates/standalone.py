@@ -336,7 +336,10 @@ def _row(row: Any, d: int) -> dict[int, Fraction]:
 def read_table(path: Path, label: str | None) -> tuple[list[Any], list[str]]:
     """Rows and labels (as text) of a CSV or TSV file with a header."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [line for line in csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",") if line]
+        try:
+            lines = [line for line in csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",") if line]
+        except csv.Error as error:
+            raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
     header, *body = lines

@@ -6,8 +6,10 @@ int32 becomes float64, both exact; 64-bit integers are refused beyond 2⁵³; ev
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from gordan.rows.memory import Dense, Sparse
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_EXACT_INTEGER = 2**53
+MOST_COLUMNS = 2**36
+MOST_SUM = 2**1023
 
 
 def stored(
@@ -62,11 +66,23 @@ def _dense(X: Any, first: int) -> Dense:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
     names = column_names(X, array.shape[1])
+    if array is not X and array.dtype == np.float64 and (np.abs(array) >= MOST_EXACT_INTEGER).any():
+        array = _unrounded(X, array, names is not None)
 
     def cell(where: tuple[int, ...]) -> str:
         return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
 
     return Dense(np.ascontiguousarray(_real(array, cell)))
+
+
+def _unrounded(X: Any, array: Array, frame: bool) -> Array:
+    """X as it is, where NumPy has made floats of large integers beside floats: as objects, so that each is looked at."""
+    if isinstance(X, (list, tuple)):
+        return np.array(X, dtype=object).reshape(array.shape)
+    if not frame:
+        return array
+    columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(array.shape[1])]
+    return np.stack([np.asarray(column).astype(object) for column in columns], axis=1)
 
 
 def column_names(X: Any, d: int) -> list[str] | None:
@@ -82,16 +98,51 @@ def column_names(X: Any, d: int) -> list[str] | None:
 def _sparse(X: Any, first: int) -> Sparse:
     _check_shape(X.shape)
     X = _checked(X)
-    csr = X if X.format == "csr" else X.tocsr()
-    if not csr.has_canonical_format:  # a row norm needs each entry once
-        csr = csr.copy()
-        csr.sum_duplicates()
-    data, indices, indptr = csr.data, csr.indices, csr.indptr
+    if X.format != "csr" or not X.has_canonical_format:  # a row norm needs each entry once
+        return _summed(X, first)
+    data, indices, indptr = X.data, X.indices, X.indptr
 
     def cell(where: tuple[int, ...]) -> str:
         return _name((int(np.searchsorted(indptr, where[0], side="right")) - 1, int(indices[where[0]])), first)
 
-    return Sparse(np.ascontiguousarray(_real(data, cell)), indices, indptr, csr.shape[1])
+    return Sparse(np.ascontiguousarray(_real(data, cell)), indices, indptr, X.shape[1])
+
+
+def _summed(X: Any, first: int) -> Sparse:
+    """A sparse matrix of whatever format as CSR: entries that come again are added up, exactly or not at all.
+
+    Not by SciPy, which adds them in the type they are stored in: integers wrap, and floats are rounded.
+    """
+    entries = X.tocoo(copy=False)
+    row, column = (np.asarray(index, dtype=np.int64) for index in (entries.row, entries.col))
+
+    def cell(where: tuple[int, ...]) -> str:
+        return _name((int(row[where[0]]), int(column[where[0]])), first)
+
+    data = _real(entries.data, cell)
+    order = np.lexsort((column, row))
+    row, column, data = row[order], column[order], data[order]
+    new = np.ones(len(data), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
+    if not new.all():
+        starts = np.flatnonzero(new)
+        ends = np.append(starts[1:], len(data))
+        sums = data[starts].astype(np.float64)
+        for k in np.flatnonzero(ends - starts > 1):
+            terms = [float(x) for x in data[starts[k] : ends[k]]]
+            if all(map(math.isfinite, terms)):
+                total = sum(map(Fraction, terms), Fraction(0))
+                sums[k] = float(total) if abs(total) < MOST_SUM else math.inf
+                if sums[k] != total:
+                    raise InputError(
+                        f"{cell((int(starts[k]),))} is stored in parts whose sum float64 cannot hold; add them up first"
+                    )
+            else:
+                sums[k] = sum(terms)
+        row, column, data = row[starts], column[starts], sums
+    indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=X.shape[0]), out=indptr[1:])
+    return Sparse(data, column, indptr, X.shape[1])
 
 
 def _checked(X: Any) -> Any:
@@ -118,6 +169,8 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
         hint = "; use X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one row" if len(shape) == 1 else ""
         raise InputError(f"X must be a matrix of rows and columns, but its shape is {shape}{hint}")
+    if shape[1] > MOST_COLUMNS:
+        raise InputError(f"X has {shape[1]} columns; no vector over columns fits into memory")
     if 0 in shape:
         raise InputError(f"X has {shape[0]} rows and {shape[1]} columns; at least one of each is needed")
 

@@ -129,10 +129,18 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
 
 def _names(given: Sequence[str] | None, d: int, intercept: str) -> list[str]:
     """A name for each column of [X, 1], no two the same: a name that comes again is followed by its position."""
-    names: list[str] = [] if intercept == "none" else [INTERCEPT]
-    for j, name in enumerate(given or [f"x{j}" for j in range(d)]):
-        names.append(f"{name} [{j}]" if name in names else name)
-    return names if intercept == "none" else [*names[1:], names[0]]
+    last = [] if intercept == "none" else [INTERCEPT]
+    given = [f"x{j}" for j in range(d)] if given is None else given
+    names: list[str] = []
+    used = {*last, *given}  # a name that is made up must not be one that comes later
+    seen = {*last}
+    for j, name in enumerate(given):
+        own = name
+        while own in seen or (own != name and own in used):
+            own = f"{own} [{j}]"
+        seen.add(own)
+        names.append(own)
+    return [*names, *last]
 
 
 @dataclass

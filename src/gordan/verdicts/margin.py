@@ -410,7 +410,7 @@ class _Run:
             return False
         rows = tuple(int(self.kept[i]) for i in trial.proof.rows)
         self.proof = replace(trial.proof, rows=rows, shape=(self.problem.X.n, self.problem.X.d))
-        self.witness = Witness(rows, tuple(int(weight) for weight in trial.proof.weights))
+        self.witness = Witness.of(self.proof, self.problem.signs)
         return True
 
     def _kept_problem(self) -> Problem:

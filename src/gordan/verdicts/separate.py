@@ -245,7 +245,7 @@ class Trial:
         seconds = time.perf_counter() - self.started
         proof = self.proof
         if proof is not None and proof.kind == "witness":
-            witness = Witness(proof.rows, tuple(int(weight) for weight in proof.weights))
+            witness = Witness.of(proof, self.problem.signs)
             return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, proof, self.problem)
         if proof is not None and proof.w is not None:
             w = np.array(proof.w)

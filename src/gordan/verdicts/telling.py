@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Rows and coprime positive integer weights with Σ weight · y_i (x_i, 1) = 0 exactly: no plane gets them all right."""
+    """Rows and coprime positive integer weights with Σ weight · y_i (x_i, 1) = 0 exactly (Σ weight · y_i x_i = 0 without
+    intercept): no plane gets them all right. `one_class` says whether they are all of the same class, as they may be without intercept."""
 
     rows: tuple[int, ...]
     weights: tuple[int, ...]
+    one_class: bool = field(default=False, repr=False, compare=False)
+
+    @staticmethod
+    def of(proof: Certificate, signs: Array) -> Witness:
+        """The witness that a certificate holds; `signs` are those of all rows."""
+        rows = tuple(int(row) for row in proof.rows)
+        return Witness(rows, tuple(int(weight) for weight in proof.weights), len({int(signs[row]) for row in rows}) == 1)
 
     def __str__(self) -> str:
         if len(self.rows) == 1:
             return f"row {self.rows[0]} is zero"
+        if len(self.rows) == 2 and self.weights == (1, 1) and self.one_class:
+            return f"rows {self.rows[0]} and {self.rows[1]} have opposite features and the same label"
         if len(self.rows) == 2 and self.weights == (1, 1):
             return f"rows {self.rows[0]} and {self.rows[1]} have the same features and different labels"
         shown = ", ".join(map(str, self.rows[:6])) + (", …" if len(self.rows) > 6 else "")
