@@ -228,7 +228,7 @@ def interrupted(command: str) -> str:
     ) as process:
         os.close(theirs)
         bar = ""
-        while not re.search(r"gap \S+ +\d+ passes +0:00:0[2-9]", bar[-BAR:]):
+        while not re.search(r"gap \S+ +\d+ passes +\S+ \w*B/s +0:00:0[2-9]", bar[-BAR:]):
             bar += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(ours, 4096).decode(errors="ignore"))
         process.send_signal(signal.SIGINT)
         told = process.stdout.read() if process.stdout is not None else ""
