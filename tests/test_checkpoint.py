@@ -31,6 +31,8 @@ from gordan.cli.app import app
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.io import Model, container
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense
 
 METHODS = every_method()
 HERE = Path(__file__).parent
@@ -255,6 +257,16 @@ def test_a_smaller_tolerance_goes_on_where_the_double_oracle_had_finished(tmp_pa
 # ---- elsewhere --------------------------------------------------------------------------------------------------------
 
 
+class Part:
+    """A block of rows that is read anew for each pass."""
+
+    def __init__(self, X):
+        self.X, self.n, self.entries = X, len(X), X.size
+
+    def load(self):
+        return Dense(self.X)
+
+
 def stored_in_turn(X, folder):
     mapped = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, X.shape)
     mapped[:] = X
@@ -266,6 +278,7 @@ def stored_in_turn(X, folder):
         "CSR": sp.csr_array(X),
         "CSC": sp.csc_array(X),
         "Fortran": np.asfortranarray(X),
+        "blocks": Blocks([Part(part) for part in np.array_split(X, 3)], X.shape[1], np.float64),
     }
 
 
