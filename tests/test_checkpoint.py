@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -268,6 +270,12 @@ class Part:
 
 
 def stored_in_turn(X, folder):
+    """X in every way that is at hand, Dask among them where it is installed."""
+    lazy = {}
+    if importlib.util.find_spec("dask") is not None:
+        import dask.array
+
+        lazy = {"Dask": dask.array.from_array(X, chunks=(-(-len(X) // 3), X.shape[1]))}
     mapped = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, X.shape)
     mapped[:] = X
     mapped.flush()
@@ -279,6 +287,7 @@ def stored_in_turn(X, folder):
         "CSC": sp.csc_array(X),
         "Fortran": np.asfortranarray(X),
         "blocks": Blocks([Part(part) for part in np.array_split(X, 3)], X.shape[1], np.float64),
+        **lazy,
     }
 
 
@@ -641,6 +650,29 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
     same_bits(found.coef, expected.coef)
     same_bits(found.margins, expected.margins)
     assert whole.output.count("solved") == 3
+
+
+def test_sigterm_in_separate(tmp_path, monkeypatch):
+    """Before there is a verdict, and after: what is proved is told, and the code is 75."""
+    np.savez(tmp_path / "set.npz", X=SMALL[0], y=SMALL[1])
+    real = gordan.separate
+
+    def early(*arguments, **options):
+        signal.raise_signal(signal.SIGTERM)
+
+    def late(*arguments, **options):
+        verdict = real(*arguments, **options)
+        with contextlib.suppress(KeyboardInterrupt):  # as `separate` does, which keeps what it has
+            signal.raise_signal(signal.SIGTERM)
+        return verdict
+
+    for terminated, said in ((late, "separable: the largest margin"), (early, "gordan: terminated")):
+        monkeypatch.setattr(gordan, "separate", terminated)
+        done = CliRunner().invoke(app, ["separate", str(tmp_path / "set.npz")])
+        assert done.exit_code == 75
+        assert said in done.output
+        assert "terminated" in done.output
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

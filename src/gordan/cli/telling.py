@@ -115,7 +115,8 @@ class Interrupts:
 
     def __exit__(self, *_: object) -> None:
         for which, before in self._before.items():
-            signal.signal(which, before)
+            if before is not None:  # it was none of Python's
+                signal.signal(which, before)
 
 
 # ---- answers ----------------------------------------------------------------------------------------------------------
@@ -240,7 +241,8 @@ def rate_told(rate: float) -> str:
 class Watch:
     """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
 
-    A wide terminal has room for a bar as well. It is full when the relative width of the bracket has come down from 1 to `tol`, on a logarithmic scale.
+    A wide terminal has room for a bar as well. It is full when the relative width of the bracket has come down from 1 to `tol`,
+    on a logarithmic scale.
     """
 
     def __init__(self, what: str, tol: float | None = None) -> None:
