@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -31,6 +33,8 @@ from gordan.cli.app import app
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.io import Model, container
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense
 
 METHODS = every_method()
 HERE = Path(__file__).parent
@@ -255,7 +259,23 @@ def test_a_smaller_tolerance_goes_on_where_the_double_oracle_had_finished(tmp_pa
 # ---- elsewhere --------------------------------------------------------------------------------------------------------
 
 
+class Part:
+    """A block of rows that is read anew for each pass."""
+
+    def __init__(self, X):
+        self.X, self.n, self.entries = X, len(X), X.size
+
+    def load(self):
+        return Dense(self.X)
+
+
 def stored_in_turn(X, folder):
+    """X in every way that is at hand, Dask among them where it is installed."""
+    lazy = {}
+    if importlib.util.find_spec("dask") is not None:
+        import dask.array
+
+        lazy = {"Dask": dask.array.from_array(X, chunks=(-(-len(X) // 3), X.shape[1]))}
     mapped = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, X.shape)
     mapped[:] = X
     mapped.flush()
@@ -266,6 +286,8 @@ def stored_in_turn(X, folder):
         "CSR": sp.csr_array(X),
         "CSC": sp.csc_array(X),
         "Fortran": np.asfortranarray(X),
+        "blocks": Blocks([Part(part) for part in np.array_split(X, 3)], X.shape[1], np.float64),
+        **lazy,
     }
 
 
@@ -628,6 +650,29 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
     same_bits(found.coef, expected.coef)
     same_bits(found.margins, expected.margins)
     assert whole.output.count("solved") == 3
+
+
+def test_sigterm_in_separate(tmp_path, monkeypatch):
+    """Before there is a verdict, and after: what is proved is told, and the code is 75."""
+    np.savez(tmp_path / "set.npz", X=SMALL[0], y=SMALL[1])
+    real = gordan.separate
+
+    def early(*arguments, **options):
+        signal.raise_signal(signal.SIGTERM)
+
+    def late(*arguments, **options):
+        verdict = real(*arguments, **options)
+        with contextlib.suppress(KeyboardInterrupt):  # as `separate` does, which keeps what it has
+            signal.raise_signal(signal.SIGTERM)
+        return verdict
+
+    for terminated, said in ((late, "separable: the largest margin"), (early, "gordan: terminated")):
+        monkeypatch.setattr(gordan, "separate", terminated)
+        done = CliRunner().invoke(app, ["separate", str(tmp_path / "set.npz")])
+        assert done.exit_code == 75
+        assert said in done.output
+        assert "terminated" in done.output
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

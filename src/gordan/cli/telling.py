@@ -30,7 +30,7 @@ ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 TERMINATED = 75
 # Seconds of silence before a progress bar appears: short runs show none.
 PATIENCE = 0.4
-# Columns of a terminal in which the bar and the numbers beside it have room.
+# Columns of a terminal from which there is room for a bar beside the numbers.
 WIDE = 120
 # Rows of a witness, or of any other list, that are printed.
 MOST_ROWS = 10
@@ -115,7 +115,8 @@ class Interrupts:
 
     def __exit__(self, *_: object) -> None:
         for which, before in self._before.items():
-            signal.signal(which, before)
+            if before is not None:  # it was none of Python's
+                signal.signal(which, before)
 
 
 # ---- answers ----------------------------------------------------------------------------------------------------------
@@ -240,7 +241,8 @@ def rate_told(rate: float) -> str:
 class Watch:
     """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
 
-    The bar is full when the relative width of the bracket has come down from 1 to `tol`, on a logarithmic scale.
+    A wide terminal has room for a bar as well. It is full when the relative width of the bracket has come down from 1 to `tol`,
+    on a logarithmic scale.
     """
 
     def __init__(self, what: str, tol: float | None = None) -> None:
@@ -300,7 +302,7 @@ class Watch:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         where = console(err=True)
-        bar = [] if self._tol is None else [BarColumn(bar_width=20 if where.width >= WIDE else 8)]
+        bar = [BarColumn(bar_width=20)] if self._tol is not None and where.width >= WIDE else []
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar]
         columns += [TextColumn("{task.fields[state]}", markup=False), TimeElapsedColumn()]
         progress = Progress(*columns, console=where, transient=True, refresh_per_second=8)
