@@ -116,13 +116,14 @@ class Workers:
 class Parts:
     """A vector over rows, cut like the blocks and where they are; `host` where it came from here.
 
-    `path` leads to it where the tasks give more than that.
+    `path` leads to it where the tasks give more than that; a stack of vectors has a `height`.
     """
 
     storage: Cluster
     host: Array | None = None
     made: list[Any] | None = None
     path: tuple[int, ...] = ()
+    height: int = 0
     _futures: list[Any] | None = field(default=None, repr=False)
 
     @property
@@ -144,8 +145,8 @@ class Parts:
         """As of an array."""
         return (self.storage.n,)
 
-    def __getitem__(self, h: int) -> Parts:
-        return Parts(self.storage, made=self.made, path=(*self.path, h))
+    def __iter__(self) -> Iterator[Parts]:
+        return (Parts(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
 
     def __mul__(self, other: Any) -> Parts:
         factor = other.host if isinstance(other, Parts) else other
@@ -283,7 +284,7 @@ class Cluster:
     ) -> tuple[Sums, Parts]:
         pairs = self._start(_softmin, (signs, log_p0, groups), (v, b, scale, count, self._threads))
         sums: Sums = self.engine.merged(self.engine.map(_entry, pairs, [(0,)] * len(pairs)), Sums.merged)
-        return sums, Parts(self, made=pairs, path=(1,))
+        return sums, Parts(self, made=pairs, path=(1,), height=len(v))
 
     def lowest(self, w: Array, b: float, signs: Parts, k: int, groups: Parts | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
