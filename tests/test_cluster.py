@@ -37,7 +37,7 @@ N, D, SIZE = 230, 6, 25  # ten blocks: the tree has two levels
 @pytest.fixture(scope="module")
 def client():
     """Two workers on threads of this process, reached through the loopback."""
-    options = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", **options) as local,
         distributed.Client(local) as client,
@@ -295,7 +295,7 @@ def test_killed_workers_cost_their_blocks_and_nothing_else():
     """Four worker processes, of which three are killed at random instants of a fit: w is the same to the last bit."""
     X, y = problem(4000, 8)
     rng = random.Random(7)
-    options = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
         distributed.LocalCluster(n_workers=4, threads_per_worker=1, processes=True, **options) as local,
         distributed.Client(local) as client,
