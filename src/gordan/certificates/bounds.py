@@ -54,8 +54,9 @@ class Matrix:
     @cached_property
     def norms(self) -> Array:
         """Upper bounds on ‖x_i‖, a few units in the last place above it; not finite where x_i is not. One pass."""
-        if self.elsewhere:
-            return np.concatenate(self.each(_norms_there))
+        return np.concatenate(self.each(_norms_there)) if self.elsewhere else self._norms_here()
+
+    def _norms_here(self) -> Array:
         norms = np.empty(self.n)
 
         def part(lo: int, hi: int) -> None:
@@ -258,7 +259,8 @@ def _trusted(found: Array) -> Array:
 
 
 def _norms_there(held: Any) -> Array:
-    return _trusted(Matrix(held.n, held.d, held.arrays).norms)
+    # not `norms`: a cached property holds a lock, for all matrices of a process, while whoever waits for this holds it
+    return _trusted(Matrix(held.n, held.d, held.arrays)._norms_here())
 
 
 def _products_there(held: Any, w: Array) -> tuple[Array, Array]:

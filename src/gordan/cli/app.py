@@ -81,6 +81,29 @@ CheckpointOption = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="A Dask scheduler, as tcp://10.0.0.1:8786: its workers read FILE, or the Parquet or .npy files of that folder.",
+    ),
+]
+
+
+@contextmanager
+def _on_cluster(address: str | None) -> Iterator[Any]:
+    """A client of the cluster for as long as it is needed; None where none was asked for."""
+    if address is None:
+        yield None
+        return
+    from gordan.rows.cluster import connect
+
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def _examples(*lines: str) -> str:
@@ -151,6 +174,7 @@ def separate(
         Path | None, typer.Option("--certificate", metavar="OUT.json", help="Write the proof to this file, for `gordan verify`.")
     ] = None,
     time_limit: TimeLimit = None,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> int:
     """Is there a plane between the two classes? Yes or no, with proof.
@@ -161,14 +185,14 @@ def separate(
     from gordan.cli.data import read_data
 
     _require_folder(certificate)
-    with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
-        data = read_data(file, label, positive)
+    with Interrupts() as interrupts, Watch(f"reading {file}") as watch, _on_cluster(cluster) as client:
+        data = read_data(file, label, positive, client=client)
         watch.about("separating")
         v = gordan.separate(
             data.X, data.y, intercept=str(intercept), time_limit=time_limit, callback=watch.verdict if watch.visible else None
         )
-    if certificate is not None and v.certificate is not None:
-        _write(certificate, v.certificate.to_json() + "\n")
+        if certificate is not None and v.certificate is not None:
+            _write(certificate, v.certificate.to_json() + "\n")
     if as_json:
         say_json(
             {
@@ -181,8 +205,8 @@ def separate(
                 "b": v.b,
                 "witness": witness_plain(v.witness),
                 "classes": v._problem.classes,
-                "rows": data.X.shape[0],
-                "columns": data.X.shape[1],
+                "rows": data.rows,
+                "columns": data.columns,
                 "names": data.names,
                 "certificate": None if certificate is None or v.certificate is None else str(certificate),
                 "seconds": v.seconds,
@@ -227,6 +251,7 @@ def fit(
     time_limit: TimeLimit = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
     checkpoint: CheckpointOption = None,
+    cluster: Cluster = None,
     no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -242,8 +267,8 @@ def fit(
 
     _require_folder(output)
     _require_folder(checkpoint)
-    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
-        data = read_data(file, label, positive, multiclass=True)
+    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, _on_cluster(cluster) as client:
+        data = read_data(file, label, positive, multiclass=True, client=client)
         options: dict[str, Any] = {"norm": norm, "nu": nu, "intercept": str(intercept), "tol": tol, "method": method}
         options |= {"max_iter": max_iter, "threads": threads, "callback": watch.moment if watch.visible else None}
 

@@ -38,6 +38,16 @@ class Data:
             return f"{self.positive} against the rest"
         return " against ".join(map(str, reversed(np.unique(self.y).tolist())))
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.labels)
+
+    @property
+    def columns(self) -> int:
+        """And columns."""
+        return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
+
     def lines(self, rows: Collection[int]) -> dict[int, int]:
         """The line of the file on which each of these rows starts; empty where that is not cheap to say."""
         return lines_of(self.path, rows)
@@ -54,11 +64,19 @@ class Named:
         return np.array(self.values, dtype, copy=copy)
 
 
-def read_data(path: Path, label: str | None, positive: str | None, *, multiclass: bool = False) -> Data:
-    """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine."""
+def read_data(path: Path, label: str | None, positive: str | None, *, multiclass: bool = False, client: Any = None) -> Data:
+    """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
+
+    With a `client` the workers of its cluster read it (see `rows.cluster.read_on`).
+    """
     from gordan.io import read
 
-    table = read(path, label=label)
+    if client is None:
+        table: Any = read(path, label=label)
+    else:
+        from gordan.rows.cluster import read_on
+
+        table = read_on(client, path, label)
     assert table.y is not None  # labels were asked for
     y = labels = table.y
     classes = np.unique(labels).tolist()
@@ -98,7 +116,7 @@ def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
     """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
     from gordan.io.reading import format_of
 
-    kind = format_of(path)
+    kind = "parquet" if path.is_dir() else format_of(path)
     if not rows or kind not in ("svmlight", "csv", "tsv") or path.stat().st_size > CHEAP:
         return {}
     starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, "," if kind == "csv" else "\t")

@@ -222,6 +222,8 @@ def console(*, err: bool = False) -> Console:
 
 def stored_bytes(X: Any) -> int:
     """What a pass over X reads."""
+    if hasattr(X, "entries"):  # rows on a cluster
+        return int(X.entries * X.dtype.itemsize)
     parts = [getattr(X, name) for name in ("data", "indices", "indptr")] if hasattr(X, "indptr") else [X]
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 

@@ -116,13 +116,14 @@ class Workers:
 class Parts:
     """A vector over rows, cut like the blocks and where they are; `host` where it came from here.
 
-    `path` leads to it where the tasks give more than that.
+    `path` leads to it where the tasks give more than that; a stack of vectors has a `height`.
     """
 
     storage: Cluster
     host: Array | None = None
     made: list[Any] | None = None
     path: tuple[int, ...] = ()
+    height: int = 0
     _futures: list[Any] | None = field(default=None, repr=False)
 
     @property
@@ -144,8 +145,8 @@ class Parts:
         """As of an array."""
         return (self.storage.n,)
 
-    def __getitem__(self, h: int) -> Parts:
-        return Parts(self.storage, made=self.made, path=(*self.path, h))
+    def __iter__(self) -> Iterator[Parts]:
+        return (Parts(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
 
     def __mul__(self, other: Any) -> Parts:
         factor = other.host if isinstance(other, Parts) else other
@@ -283,7 +284,7 @@ class Cluster:
     ) -> tuple[Sums, Parts]:
         pairs = self._start(_softmin, (signs, log_p0, groups), (v, b, scale, count, self._threads))
         sums: Sums = self.engine.merged(self.engine.map(_entry, pairs, [(0,)] * len(pairs)), Sums.merged)
-        return sums, Parts(self, made=pairs, path=(1,))
+        return sums, Parts(self, made=pairs, path=(1,), height=len(v))
 
     def lowest(self, w: Array, b: float, signs: Parts, k: int, groups: Parts | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
@@ -518,13 +519,17 @@ def on_cluster(X: Any) -> Cluster | Blocks:
         return _by_passes(len(pieces), block)
     with _large_graphs():
         futures = client.compute([block(k) for k in range(len(pieces))])
-    engine = Workers(client)
+    return _settled(client, futures, lambda k, first: client.compute(block(k, first)).result())
+
+
+def _settled(client: Any, futures: list[Any], again: Callable[[int, int], Any]) -> Cluster:
+    """The storage from blocks that are being made; `again(k, first)` makes block k once more, for its message."""
     shapes: list[Any] = []
-    for measured in engine.map(_measured, futures):
+    for measured in Workers(client).map(_measured, futures):
         try:
             shapes.append(measured.result())
         except InputError as error:
-            raise _by_its_row(shapes, error, lambda first: client.compute(block(len(shapes), first)).result()) from None
+            raise _by_its_row(shapes, error, lambda first: again(len(shapes), first)) from None
     found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
     d, dtype = _agreed(shapes)
     return Cluster(client, [Chunk(future, shape[0], shape[2]) for future, shape in found], d, dtype)
@@ -577,11 +582,49 @@ def _pieces(X: Any) -> list[Any]:
     return [X]  # one delayed block
 
 
-def files_in(path: Path) -> list[Path]:
-    """The files that workers read: those of a folder, in the order of their names, or this one."""
-    if not path.is_dir():
-        return [path]
-    return sorted([*path.glob("*.parquet"), *path.glob("*.npy")])
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Files of one table that workers have read: rows on the workers, labels here, and the names of the columns."""
+
+    X: Cluster
+    y: Array
+    names: tuple[str, ...] | None
+
+
+def read_on(client: Any, path: Path, label: str | None) -> Files:
+    """A file, or the Parquet or .npy files of a folder in the order of their names, each read by a worker as a block.
+
+    Workers need to see the files under the same path.
+    """
+    paths = [path]
+    if path.is_dir():
+        paths = sorted([*path.glob("*.parquet"), *path.glob("*.npy")])
+    if not paths:
+        raise InputError(f"{path} is a folder without Parquet or .npy files; put the blocks of the table there")
+    engine = Workers(client)
+    tables = engine.map(_table, [str(part.resolve()) for part in paths], [label] * len(paths))
+    labels, names = zip(*engine.gather(engine.map(_labels, tables)), strict=True)
+    if any(name != names[0] for name in names):
+        k = next(k for k, name in enumerate(names) if name != names[0])
+        raise InputError(f"{paths[k]} has other columns than {paths[0]}: {', '.join(map(repr, names[k] or ()))[:200]}")
+    if len({part.dtype.kind for part in labels}) > 1:
+        raise InputError(f"the label column has another type in some of the files of {path}")
+    X = _settled(client, engine.map(_features, tables), lambda k, first: engine.map(_features, [tables[k]], [first])[0].result())
+    return Files(X, np.concatenate(labels), names[0])
+
+
+def _table(path: str, label: str | None) -> Any:
+    from gordan.io import read
+
+    return read(path, label=label)
+
+
+def _labels(table: Any) -> tuple[Array, tuple[str, ...] | None]:
+    return table.y, table.names
+
+
+def _features(table: Any, first: int = 0) -> Held | None:
+    return _accepted(table.X, first)
 
 
 def _here(delayed: Any) -> Any:

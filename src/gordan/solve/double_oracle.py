@@ -142,6 +142,10 @@ class DoubleOracle:
         elif not capped and rows.n > 2 * self._sample_size:
             inside, p = self._from_sample()
             scores = p
+        elif rows.reduces and not capped:
+            share = -(-max(100, rows.d if norm < math.inf else 0) // self.groups.shape[1])
+            inside = np.sort(rows.lowest(rows.combine(self.game.p0), share, self.game.p_set.halves)[0])
+            scores = p = np.zeros(rows.n)
         else:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)

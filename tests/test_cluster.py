@@ -1,0 +1,315 @@
+"""Rows on a Dask cluster against the same rows in memory; and what a lost worker costs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import gordan
+from gordan import rows
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Sums
+
+REASON = "dask is missing: pip install 'gordan[dask]'"
+distributed = pytest.importorskip("distributed", reason=REASON)
+da = pytest.importorskip("dask.array", reason=REASON)
+dd = pytest.importorskip("dask.dataframe", reason=REASON)
+
+import dask  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from gordan.rows import cluster  # noqa: E402
+
+N, D, SIZE = 230, 6, 25  # ten blocks: the tree has two levels
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers on threads of this process, reached through the loopback."""
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", **options) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+def problem(n=N, d=D, seed=3):
+    """Points about 0.2 away from a plane, or more."""
+    rng = np.random.default_rng(seed)
+    u = rng.normal(size=d)
+    u /= np.linalg.norm(u)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    y = np.where(X @ u > 0, 1, -1)
+    return X + 0.2 * np.outer(y, u), y
+
+
+def delayed_blocks(X, size=SIZE):
+    """X as blocks that tasks make."""
+    return [dask.delayed(X[lo : lo + size]) for lo in range(0, X.shape[0], size)]
+
+
+KINDS = {
+    "array": lambda X: da.from_array(X, chunks=(SIZE, 4)),
+    "frame": lambda X: dd.from_pandas(pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), npartitions=10),
+    "sparse blocks": lambda X: delayed_blocks(sp.csr_array(X)),
+}
+
+
+@pytest.mark.parametrize(("kind", "constant"), [("array", False), ("frame", True), ("sparse blocks", True)])
+def test_every_operation_agrees(client, kind, constant):
+    X, y = problem()
+    ours, theirs = rows.of(KINDS[kind](X), y, constant=constant), rows.of(X, y, constant=constant)
+    assert (ours.n, ours.d, ours.dtype) == (theirs.n, theirs.d, theirs.dtype)
+    rng = np.random.default_rng(0)
+    w, p, halves = rng.normal(size=theirs.d), rng.random(N), (y < 0).astype(np.int8)
+    close = {"rtol": 1e-12, "atol": 1e-13}
+    assert ours.radius() == pytest.approx(theirs.radius(), rel=1e-15)
+    np.testing.assert_allclose(ours.squares(), theirs.squares(), rtol=1e-14)
+    np.testing.assert_allclose(ours.scores(w), theirs.scores(w), **close)
+    few = np.where(np.arange(N) % 40 == 7, p, 0.0)
+    for weights in (p, few, np.zeros(N)):
+        np.testing.assert_allclose(ours.combine(weights), theirs.combine(weights), **close)
+    for log_p0, split in [(None, None), (np.log(p), halves)]:
+        a, b = ours.softmin(w, log_p0, split), theirs.softmin(w, log_p0, split)
+        for what in ("combination", "scores", "log_total", "lowest"):
+            np.testing.assert_allclose(getattr(a, what), getattr(b, what), **close)
+        for found, expected in zip(ours.lowest(w, 9, split), theirs.lowest(w, 9, split), strict=True):
+            np.testing.assert_allclose(found, expected, **close)
+    some = np.array([200, 3, 3, 57, 0])
+    np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense())
+    np.testing.assert_allclose(ours.gram(some, np.array([1, 99])), theirs.gram(some, np.array([1, 99])), **close)
+    assert ours.passes == theirs.passes
+
+
+def test_vectors_over_rows_stay_on_the_workers(client, monkeypatch):
+    X, y = problem()
+    monkeypatch.setattr(cluster.Cluster, "fetch", None)  # nobody asks for one
+    A, B = rows.of(KINDS["array"](X), y, resident=True), rows.of(X, y)
+    w = np.ones(D)
+    soft, scores = A.softmin(w), A.scores(w)
+    assert isinstance(soft.scores, cluster.Parts)
+    np.testing.assert_allclose(soft.combination, B.softmin(w).combination, rtol=1e-12)
+    np.testing.assert_allclose(A.combine(scores), B.combine(B.scores(w)), rtol=1e-11)
+    np.testing.assert_allclose(A.combine(soft.scores), B.combine(B.scores(w)), rtol=1e-11)
+    with monkeypatch.context() as patch:
+        patch.undo()
+        np.testing.assert_allclose(np.concatenate(client.gather(scores.futures)), B.scores(w), rtol=1e-14)
+
+
+def test_sums_are_those_of_one_tree_to_the_last_bit(client):
+    X, y = problem()
+    storage = rows.stored(KINDS["array"](X))
+    v, log_p0 = np.full(D, 0.3), np.log(np.random.default_rng(1).random(N))
+    found = rows.of(storage, y).softmin(v, log_p0).combination
+    parts = []
+    for lo in range(0, N, SIZE):
+        held, groups = rows.stored(X[lo : lo + SIZE]), np.zeros(min(SIZE, N - lo), np.int8)
+        signs = y[lo : lo + SIZE].astype(np.int8)
+        parts.append(held.softmin(v[None], np.zeros(1), signs, 1.0, log_p0[lo : lo + SIZE], groups, 1, 1)[0])
+    while len(parts) > 1:
+        parts = [Sums.merged(parts[k : k + cluster.FAN]) for k in range(0, len(parts), cluster.FAN)]
+    np.testing.assert_array_equal(found, parts[0].acc[0, 0] * (1.0 / parts[0].tally[0, 1, 0]))
+
+
+def late(seconds, value):
+    """The value, after a while."""
+    time.sleep(seconds)
+    return value
+
+
+def test_the_order_of_arrival_does_not_matter(client):
+    engine = cluster.Workers(client)
+    values = [np.random.default_rng(k).normal(size=5) * 10.0**k for k in range(12)]
+    waits = [0.002 * k for k in range(12)]
+    first, last = (engine.merged(engine.map(late, w, values), cluster._added) for w in (waits, waits[::-1]))
+    np.testing.assert_array_equal(first, last)
+
+
+def test_blocks_stay_where_they_are_and_tasks_have_names(client):
+    X, y = problem(8000, 100)  # blocks so large that moving one would take longer than the work
+    storage = rows.stored(da.from_array(X, chunks=(2000, 100)))
+    A = rows.of(storage, y)
+    before = client.who_has([block.future for block in storage.blocks])
+    for _ in range(5):
+        A.softmin(np.ones(100))
+        A.lowest(np.ones(100), 5)
+    assert client.who_has([block.future for block in storage.blocks]) == before
+    assert all(len(workers) == 1 for workers in before.values())
+    assert {"gordan-block", "gordan-softmin", "gordan-lowest", "gordan-merged"} <= {*client.cluster.scheduler.task_prefixes}
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse blocks"])
+def test_verdict_margin_and_proof_are_those_of_the_rows_in_memory(client, kind, monkeypatch):
+    X, y = problem()
+    lazy = rows.stored(KINDS[kind](X))
+    labels = da.from_array(y, chunks=70)
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster.Cluster, "scores", None)  # the default route gets by with the lowest rows
+        patch.setattr(cluster.Cluster, "norms", None)
+        ours = gordan.maximize_margin(lazy, labels, tol=1e-9)
+    theirs = gordan.maximize_margin(X, y, tol=1e-9)
+    assert ours.status == theirs.status == "solved"
+    assert max(ours.margin[0], theirs.margin[0]) <= min(ours.margin[1], theirs.margin[1])
+    np.testing.assert_allclose(ours.w, theirs.w, atol=1e-7)
+    assert ours.certificate.data_hash == theirs.certificate.data_hash
+    assert gordan.verify(ours.certificate, X, y)
+    assert gordan.verify(theirs.certificate, lazy, y)
+    assert not gordan.verify(theirs.certificate, lazy, -y)
+    assert gordan.separate(lazy, y).status == "separable"
+    flipped = y.copy()
+    flipped[:3] *= -1
+    ours, theirs = gordan.separate(lazy, flipped), gordan.separate(X, flipped)
+    assert ours.status == theirs.status == "not-separable"
+    assert gordan.verify(ours.certificate, X, flipped)
+
+
+def test_soft_margins_agree(client):
+    X, y = problem(120, 4)
+    y[:4] *= -1
+    ours, theirs = (gordan.maximize_margin(data, y, nu=0.3, tol=1e-6) for data in (KINDS["array"](X), X))
+    assert ours.status == theirs.status == "solved"
+    assert max(ours.margin[0], theirs.margin[0]) <= min(ours.margin[1], theirs.margin[1])
+
+
+@pytest.mark.parametrize("name", ["smooth_perceptron", "mirror_prox_perceptron", "nesterov", "perceptron", "double_oracle"])
+def test_methods_play_the_same_game(client, name):
+    X, y = problem(100, 4)
+    A = X * y[:, None]
+    halves = None if name == "perceptron" else (y < 0).astype(np.int8)
+    ours, theirs = (gordan.play(data, name, 4, halves=halves) for data in (da.from_array(A, chunks=(30, 4)), A))
+    np.testing.assert_allclose(ours.w, theirs.w, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ours.upper, theirs.upper, rtol=1e-9)
+
+
+def test_hashes_of_chunks_that_lie_in_several_blocks(client):
+    X = np.random.default_rng(0).integers(0, 2, (9000, 1)).astype(np.float64)
+    y = np.arange(9000) % 2
+    lazy = da.from_array(X, chunks=((1000, 3000, 100, 4200, 700), 1))
+    problems = [gordan.certificates.problem.Problem.of(data, y) for data in (lazy, X)]
+    assert problems[0].hash("free") == problems[1].hash("free")
+
+
+def broken(value, row, column, dtype=object):
+    """Blocks with one entry that is refused."""
+    X = np.ones((40, 3), dtype)
+    X[row, column] = value
+    return delayed_blocks(X, 10)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: broken(2**60 + 1, 27, 2), r"X\[27, 2\]"),
+        (lambda: broken("a", 0, 1), r"X\[0, 1\] is 'a'"),
+        (lambda: da.from_array(np.arange(5), chunks=2), r"shape is \(5,\)"),
+        (lambda: [dask.delayed(np.ones((2, 2))), dask.delayed(np.ones((2, 3)))], "block 1 of X has 3 columns"),
+        (lambda: [dask.delayed(np.ones((0, 2)))], "no rows"),
+        (lambda: delayed_blocks(np.ones((4, 2)) * 1j, 2), r"X\[0, 0\].*complex"),
+    ],
+)
+def test_refusals_name_the_row(client, make, message):
+    with pytest.raises(gordan.InputError, match=message):
+        rows.stored(make())
+
+
+def test_entries_that_are_not_finite_are_named(client):
+    X, y = problem()
+    X[137, 2] = np.nan
+    with pytest.raises(gordan.InputError, match=r"X\[137, 2\] is nan"):
+        gordan.separate(KINDS["array"](X), y)
+    with pytest.raises(gordan.InputError, match=r"X\[137, 2\] is nan"):
+        rows.of(KINDS["array"](X), y).lowest(np.ones(D), 3)
+
+
+def test_blocks_without_rows_are_left_out(client):
+    frame = dd.from_pandas(pd.DataFrame({"a": np.arange(12.0), "b": 1.0}), npartitions=4)
+    kept = frame[frame.a > 6]
+    A = rows.of(kept)
+    assert A.n == 5
+    np.testing.assert_array_equal(A.take(np.arange(5)).dense()[:, 0], np.arange(7, 12))
+
+
+def test_without_a_client_blocks_are_made_here_for_each_pass():
+    X, y = problem()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "current_client", lambda: None)
+        storage = rows.stored(da.from_array(X, chunks=(50, 3)))
+        assert isinstance(storage, Blocks)
+        np.testing.assert_allclose(rows.of(storage, y).scores(np.ones(D)), rows.of(X, y).scores(np.ones(D)), rtol=1e-14)
+        assert gordan.separate(storage, y).status == "separable"
+        with pytest.raises(gordan.InputError, match=r"X\[27, 2\]"):
+            rows.stored(broken(2**60 + 1, 27, 2))
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(gordan.errors.MissingExtra, match=r"gordan\[dask\]"):
+        cluster.connect("tcp://127.0.0.1:1")
+
+
+def test_files_read_by_workers(client, tmp_path):
+    X, y = problem(90, 4)
+    for k in range(3):
+        part = slice(30 * k, 30 * k + 30)
+        np.save(tmp_path / f"{k}.npy", X[part])
+        frame = pd.DataFrame(X[part], columns=list("abcd")).assign(label=np.where(y[part] > 0, "yes", "no"))
+        (tmp_path / "table").mkdir(exist_ok=True)
+        frame.to_parquet(tmp_path / "table" / f"{k}.parquet")
+    by_list = gordan.separate([tmp_path / f"{k}.npy" for k in range(3)], y)
+    assert by_list.status == "separable"
+    address, table, model = client.scheduler.address, str(tmp_path / "table"), tmp_path / "m.gordan"
+    from gordan.cli.app import app
+
+    told = CliRunner().invoke(app, ["separate", table, "--cluster", address, "--json"])
+    assert told.exit_code == 0, told.output
+    answer = json.loads(told.stdout)
+    assert (answer["status"], answer["rows"], answer["columns"], answer["names"]) == ("separable", 90, 4, list("abcd"))
+    told = CliRunner().invoke(app, ["fit", table, "-o", str(model), "--cluster", address])
+    assert told.exit_code == 0, told.output
+    loaded = gordan.io.Model.load(model)
+    assert loaded.classes == ("no", "yes")
+    scores = X @ loaded.coef[0] + loaded.intercept[0]
+    assert (np.sign(scores) == y).all()
+
+
+def test_a_folder_without_files_and_an_address_without_a_scheduler(client, tmp_path):
+    with pytest.raises(gordan.InputError, match="folder without Parquet"):
+        cluster.read_on(client, tmp_path, None)
+    with pytest.raises(gordan.InputError, match="no Dask scheduler at 'nonsense://x'"):
+        cluster.connect("nonsense://x")
+
+
+def test_killed_workers_cost_their_blocks_and_nothing_else():
+    """Four worker processes, of which three are killed at random instants of a fit: w is the same to the last bit."""
+    X, y = problem(1200, 5)
+    rng = random.Random(7)
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=4, threads_per_worker=1, processes=True, **options) as local,
+        distributed.Client(local) as client,
+    ):
+        lazy = da.from_array(X, chunks=(300, 5))
+        started = time.perf_counter()
+        calm = gordan.maximize_margin(lazy, y, tol=1e-6)
+        span = time.perf_counter() - started
+        victims = list(client.run(os.getpid).values())[:3]
+        for pid in victims:
+            timer = threading.Timer(rng.uniform(0, 0.7 * span), os.kill, (pid, signal.SIGKILL))
+            timer.start()
+            found = gordan.maximize_margin(lazy, y, tol=1e-6)
+            timer.join()
+            assert found.status == calm.status == "solved"
+            assert found.margin == calm.margin
+            np.testing.assert_array_equal(found.w, calm.w)
