@@ -36,7 +36,7 @@ MOST_PIVOTED = 60
 EPOCHS, EPOCHS_A_LOOK = 96, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
 TALL, EPOCHS_WHEN_TALL = 10, 4
-MOST_IN_HAND = 6000
+MOST_IN_HAND, FEW = 6000, 400
 # Sparse rows in hand are spread out to dense ones up to so many entries.
 MOST_DENSE = 1 << 22
 # Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
@@ -133,7 +133,8 @@ def by_working_set(
     norms = np.sqrt(np.maximum(squares, 1e-300))
     most = min(max(400, 2 * k), 2000)
     if x.any() and n <= TALL * k:
-        inside = np.sort(np.argsort(-x * norms, kind="stable")[: min(most, int(np.count_nonzero(x)))])
+        # few rows all come in at once: one game then decides
+        inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
         p = x[inside] * norms[inside]
     else:
         rng = np.random.default_rng(1)
