@@ -401,6 +401,61 @@ def test_scores_are_enclosed(case):
         assert value(*bounds.exact_score(problem.X, i, w, b, int(signs[i]))) == exact
 
 
+@given(matrices())
+def test_rounded_scores_have_the_right_sign(case):
+    """Where products can be split without error, near_score is the float nearest to the score; norms of rows are upper bounds."""
+    X, sparse, w, b = case
+    signs = np.array([1, -1] * 3)[: len(X)].astype(np.int8)
+    problem = Problem.of(sp.csr_array(X) if sparse else X, signs)
+    for i, row in enumerate(X.tolist()):
+        exact = int(signs[i]) * (sum((Fraction(x) * Fraction(v) for x, v in zip(row, w.tolist(), strict=True)), Fraction(b)))
+        found = bounds.near_score(problem.X, i, w, b, int(signs[i]))
+        assert math.isnan(found) or found == float(exact)
+        square = sum(Fraction(x) ** 2 for x in row)
+        upper = float(problem.X.norms[i])
+        assert math.isinf(upper) or square <= Fraction(upper) ** 2
+        assert upper == 0 or not 1e-120 < max(map(abs, row)) < 1e140 or Fraction(upper) ** 2 <= square * Fraction(1 + 1e-12)
+
+
+def test_rounded_scores_where_nearly_everything_cancels():
+    """The plain sum of these products is wrong in its sign; the rounded score is not, and tiny products are left to integers."""
+    X, w = np.array([[1e16, 1.0, -1e16, 2.0**-40]]), np.array([1.0 + 2.0**-30, -1.0, 1.0 + 2.0**-30, 1.0])
+    problem = Problem.of(np.vstack([X, -X]), [0, 1])
+    exact = sum(Fraction(x) * Fraction(v) for x, v in zip(X[0].tolist(), w.tolist(), strict=True))
+    assert bounds.near_score(problem.X, 0, w, 1.0, 1) == float(exact + 1) == 2.0**-40
+    assert math.isnan(bounds.near_score(problem.X, 0, w * 2.0**-950, 0.0, 1))
+
+
+def test_sums_are_near():
+    """near_sum is within 1 ± (GO + 1)u of the sum, for lengths around the number of terms that are added in one go."""
+    r = np.random.default_rng(3)
+    for length in (0, 1, 63, 64, 65, 1000):
+        values = r.uniform(size=length) * 2.0 ** r.integers(-40, 40, length)
+        exact = sum(map(Fraction, values.tolist()), Fraction(0))
+        assert abs(Fraction(bounds.near_sum(values)) - exact) <= exact * (bounds.GO + 1) * Fraction(1, 2**53)
+    assert bounds.near_sum(np.full(100, 1e308)) == math.inf
+
+
+@pytest.mark.parametrize("storage", [np.array, sp.csr_array])
+def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
+    """Products and combinations asked for again are those of the vector asked for, also after others, and of these rows alone."""
+    r = np.random.default_rng(5)
+    X = r.normal(size=(40, 6)) * (r.uniform(size=(40, 6)) < 0.7)
+    y = np.arange(40) % 2
+    problem, other = Problem.of(storage(X), y), Problem.of(storage(-X), y)
+    for w in (np.ones(6), np.arange(6.0), np.ones(6)):
+        for data, sign in ((problem, 1), (other, -1)):
+            assert np.allclose(Products.of(data.X, w).sums, sign * X @ w, rtol=1e-12, atol=1e-12)
+    part = replace(problem.X, n=20, arrays=Problem.of(storage(X[:20]), y[:20]).storage.arrays)
+    assert len(Products.of(part, np.ones(6)).sums) == 20
+    for p in (np.ones(40), np.where(np.arange(40) < 9, 1.0, 0.0)):
+        upper = [upper_bound(problem, problem.signs, p, 2.0, None, None, "free") for _ in range(2)]
+        halves = [X[problem.signs == side].T @ p[problem.signs == side] / p[problem.signs == side].sum() for side in (1, -1)]
+        length = np.linalg.norm((halves[0] - halves[1]) / 2)
+        assert upper[0] == upper[1]
+        assert length * (1 - 1e-14) <= upper[0] <= length * (1 + 1e-12)
+
+
 @given(st.lists(FINITE.map(abs) | st.floats(0, 1e-320) | st.integers(0, 3).map(float), min_size=1, max_size=6))
 def test_norms_are_enclosed(x):
     """Norms 2, ∞, its dual 1, and 3 by their powers; wide by no more than 10⁻¹² of themselves."""

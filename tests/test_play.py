@@ -212,10 +212,10 @@ def test_registry_lists_and_extends():
 
 
 def test_import_is_light():
-    """`import gordan` loads neither numba nor anything optional; kernels come with the first pass."""
+    """`import gordan` loads neither numba nor SciPy, flint or anything optional; kernels come with the first pass."""
     code = (
         "import sys, gordan; "
-        "heavy = {'numba', 'sklearn', 'pandas', 'matplotlib', 'typer', 'rich', 'torch'} & set(sys.modules); "
+        "heavy = {'numba', 'scipy', 'flint', 'sklearn', 'pandas', 'matplotlib', 'typer', 'rich', 'torch'} & set(sys.modules); "
         "assert not heavy, heavy; gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -64,6 +64,28 @@ def test_rows_of_round_numbers_have_keys_of_their_own(value):
     assert (keys == row_keys(Problem.of(sp.csr_array(X.astype(np.float32)), y))).all()
 
 
+@pytest.mark.parametrize("storage", ["dense", "float32", "sparse", "explicit zeros"])
+def test_equal_points_are_found_whatever_their_storage(storage):
+    """Of 300 points in 60 columns one comes with both labels; many agree with it in the entries that are looked at first."""
+    r = np.random.default_rng(2)
+    X = np.round(r.normal(size=(300, 60)) * 8) * (r.uniform(size=(300, 60)) < 0.6)
+    X[100:200] = X[7]
+    X[100:200, 30] = np.arange(1, 101)  # alike but for one column
+    X[250] = X[7]
+    y = np.arange(300) % 2
+    y[250] = 1 - y[7]
+    stored = X.astype(np.float32) if storage == "float32" else X
+    if storage in ("sparse", "explicit zeros"):
+        stored = sp.csr_array(X)
+    if storage == "explicit zeros":
+        zeros = sp.coo_array((np.full(1, 0.0), ([7], [int(np.flatnonzero(X[7] == 0)[0])])), shape=X.shape)
+        parts = stored.tocoo()
+        where = np.r_[parts.row, zeros.row], np.r_[parts.col, zeros.col]
+        stored = sp.csr_array(sp.coo_array((np.r_[parts.data, zeros.data], where), shape=X.shape))
+        assert stored.nnz == np.count_nonzero(X) + 1
+    assert gordan.separate(stored, y).witness == gordan.Witness((7, 250), (1, 1))
+
+
 def test_xor_has_a_four_row_witness():
     v = gordan.separate(XOR, XOR_Y)
     assert v.witness == gordan.Witness((0, 1, 2, 3), (1, 1, 1, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -24,7 +25,10 @@ BEYOND_FLOATS = 2**1024
 
 # Entries from which matrix products are worth more than one BLAS thread.
 WORTH_THREADS = 1 << 26
+# What sets the number of BLAS threads, whether it knows of SciPy's, and the limits now in force in each thread.
 _blas: Any = None
+_knows_scipy = False
+_limits = threading.local()
 
 
 @contextlib.contextmanager
@@ -34,16 +38,41 @@ def blas_threads(entries: int) -> Iterator[None]:
     BLAS threads spin while they wait for each other: on a machine that does something else as well, factorizing a matrix of a few
     hundred rows on two threads was measured a hundred times slower than on one.
     """
-    global _blas
     if entries > WORTH_THREADS:
         yield
         return
-    if _blas is None:
+    with contextlib.ExitStack() as limits:
+        limits.enter_context(_controller().limit(limits=1, user_api="blas"))
+        outside, _limits.now = getattr(_limits, "now", None), limits
+        try:
+            yield
+        finally:
+            _limits.now = outside
+
+
+def _controller() -> Any:
+    """Of all the BLAS libraries that have been loaded."""
+    global _blas, _knows_scipy
+    if _blas is None or (not _knows_scipy and "scipy.linalg" in sys.modules):
         from threadpoolctl import ThreadpoolController
 
+        _knows_scipy = "scipy.linalg" in sys.modules
         _blas = ThreadpoolController()
-    with _blas.limit(limits=1, user_api="blas"):
-        yield
+    return _blas
+
+
+def scipy_linalg() -> Any:
+    """`scipy.linalg`, which takes 0.1 s to import, when it is first needed.
+
+    SciPy brings a BLAS of its own; loaded within `blas_threads` it is held to one thread from then on.
+    """
+    knew = _knows_scipy
+    import scipy.linalg
+
+    limits = getattr(_limits, "now", None)
+    if not knew and limits is not None:
+        limits.enter_context(_controller().limit(limits=1, user_api="blas"))
+    return scipy.linalg
 
 
 def dot(x: Array, y: Array) -> float:

@@ -26,10 +26,14 @@ CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 16
 # Rows up to which those of another machine are brought here, and not the work to them.
 MOST_BROUGHT = 4096
+# Stored entries from which a pass is worth more than one thread.
+WORTH_THREADS = 1 << 20
 # Terms that are added up in one go before sums are exact again.
 GO = 64
 # Sums of squares below or above these may have lost something to underflow or overflow.
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
+# Products above this and below its inverse are split into two floats without error.
+LEAST_SPLIT = 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -63,22 +67,30 @@ class Matrix:
             with np.errstate(over="ignore", invalid="ignore"):
                 norms[lo:hi] = self._norms(lo, hi)
 
-        run(part, list(self.blocks()), available())
+        self.by_blocks(part)
         return norms
+
+    def by_blocks(self, work: Callable[[int, int], None]) -> None:
+        """work(lo, hi) for each block of rows."""
+        entries = len(self.arrays[0]) if self.sparse else self.n * self.d
+        run(work, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
 
     def _norms(self, lo: int, hi: int) -> Array:
         if self.sparse:
             data, _, indptr = self.arrays
             values = data[int(indptr[lo]) : int(indptr[hi])].astype(np.float64, copy=False)
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            squares = _row_sums(values * values, lengths)
+            squares = _by_rows(np.add, values * values, lengths)
         else:
             values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
             lengths = np.full(hi - lo, self.d)
             squares = np.einsum("ij,ij->i", values, values)
         norms = np.sqrt(squares * (1 + 2 * U * (lengths + 4.0))) * (1 + 4 * U)
-        for i in np.flatnonzero(~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE))):
-            norms[i] = float(np.max(np.abs(self.row(lo + int(i))[1]), initial=0.0)) * math.sqrt(lengths[i]) * (1 + 8 * U)
+        lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
+        if lost.any():
+            sizes = np.abs(values)
+            top = _by_rows(np.maximum, sizes, lengths) if self.sparse else np.max(sizes, axis=1)
+            norms[lost] = (top * np.sqrt(lengths) * (1 + 8 * U))[lost]
         return norms
 
     @property
@@ -129,7 +141,7 @@ class Matrix:
             data, indices, indptr = self.arrays
             begin, end = int(indptr[lo]), int(indptr[hi])
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            return _row_sums(data[begin:end] * w[indices[begin:end]], lengths), lengths
+            return _by_rows(np.add, data[begin:end] * w[indices[begin:end]], lengths), lengths
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
         return block @ w, np.full(hi - lo, self.d)
 
@@ -145,7 +157,7 @@ class Matrix:
             starts = indptr[rows].astype(np.int64)
             lengths = indptr[rows + 1].astype(np.int64) - starts
             where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-            return _row_sums(np.abs(data[where]) * size[indices[where]], lengths)
+            return _by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
         return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
 
     def combination(self, q: Array) -> Array:
@@ -176,14 +188,14 @@ class Matrix:
                 yield part, (block if len(part) == hi - lo else block[part - lo]).astype(np.float64, copy=False)
 
 
-def _row_sums(terms: Array, lengths: Array) -> Array:
-    """Sums over consecutive groups of terms of these lengths."""
-    sums = np.zeros(len(lengths))
+def _by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
+    """Sums (or what else joins two terms) over consecutive groups of terms of these lengths; 0 where there are none."""
+    joined = np.zeros(len(lengths))
     filled = np.flatnonzero(lengths)
     if len(filled):
         starts = np.cumsum(lengths) - lengths
-        sums[filled] = np.add.reduceat(terms, starts[filled])
-    return sums
+        joined[filled] = join.reduceat(terms, starts[filled])
+    return joined
 
 
 def error(absolute: Array, terms: Any) -> Array:
@@ -196,13 +208,14 @@ def error(absolute: Array, terms: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """X w as computed, what |X||w| is at most, and the number of terms of each: what scores are enclosed from, whatever b is.
+    """X w as computed, what ‖w‖ and |X||w| are at most, and the number of terms: what scores are enclosed from, whatever b is.
 
     |x_i|·|w| ≤ ‖x_i‖‖w‖ needs no pass of its own; for rows where that is too much, `sharpen` finds the sum itself.
     """
 
     X: Matrix
     w: Array
+    length: float
     sums: Array
     absolute: Array
     terms: Array
@@ -225,14 +238,15 @@ class Products:
             with np.errstate(over="ignore", invalid="ignore"):
                 sums[begin:end], terms[begin:end] = X.products(w, begin, end)
 
-        run(part, list(X.blocks()), available())
+        X.by_blocks(part)
         return Products._with(X, w, sums, terms)
 
     @staticmethod
     def _with(X: Matrix, w: Array, sums: Array, terms: Array) -> Products:
         with np.errstate(over="ignore", invalid="ignore"):
-            absolute = X.norms * norm_bounds(np.abs(w), np.abs(w), 2.0, dual=False)[1]
-        return Products(X, w, sums, absolute, terms)
+            size = np.abs(w)
+            length = norm_bounds(size, size, 2.0, dual=True)[1]
+            return Products(X, w, length, sums, X.norms * length, terms)
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -294,6 +308,31 @@ def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, 
     terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
     m, e = add([*terms, dyadic(float(b))])
     return sign * m, e
+
+
+def near_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> float:
+    """y_i(x_i·w + b) rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
+
+    Each product is split without error into two floats (Dekker), and `math.fsum` adds them up exactly.
+    """
+    columns, x = X.row(i)
+    v = w[columns]
+    x, v = x[v != 0], v[v != 0]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        products = x * v
+        sizes = np.abs(products)
+        if len(x) and not (sizes.min() > LEAST_SPLIT and max(sizes.max(), np.abs(x).max(), np.abs(v).max()) < 1 / LEAST_SPLIT):
+            return math.nan
+        (x1, x2), (v1, v2) = _halves(x), _halves(v)
+        errors = x2 * v2 - (((products - x1 * v1) - x2 * v1) - x1 * v2)
+    return sign * math.fsum([*products.tolist(), *errors.tolist(), b])
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    """x as a sum of two floats of at most 26 digits each."""
+    shifted = x * (2.0**27 + 1)
+    high = shifted - (shifted - x)
+    return high, x - high
 
 
 def dyadic(x: float) -> tuple[int, int]:
@@ -396,7 +435,8 @@ def norm_bounds(lo: Array, hi: Array, p: float, dual: bool) -> tuple[float, floa
         return float(np.max(lo)), largest
     exponent = math.frexp(largest)[1]
     same = lo is hi
-    lo, hi = (np.ldexp(part, -exponent) for part in (lo, hi))  # exact, but for what underflows: below TINY a term
+    hi = np.ldexp(hi, -exponent)  # exact, but for what underflows: below TINY a term
+    lo = hi if same else np.ldexp(lo, -exponent)
     if p == 2:
         most = near_sum(hi * hi)
         least = most if same else near_sum(lo * lo)
@@ -411,7 +451,9 @@ def near_sum(values: Array) -> float:
     """Σ values up to a factor 1 ± (GO + 1)u, for nonnegative ones: GO of them at a time are added up in whatever order, and
     those sums exactly. Infinite where that is beyond the floats."""
     whole = len(values) - len(values) % GO
-    return _fsum([*values[:whole].reshape(-1, GO).sum(axis=1).tolist(), *values[whole:].tolist()])
+    with np.errstate(over="ignore"):
+        sums = values[:whole].reshape(-1, GO).sum(axis=1)
+    return _fsum([*sums.tolist(), *values[whole:].tolist()])
 
 
 def _ldexp(x: float, exponent: int) -> float:

@@ -21,6 +21,10 @@ from gordan.certificates.problem import Problem
 PRIME = 2**61 - 1
 # Entries up to which pivots are taken from exact elimination and not modulo the prime.
 FEW = 400
+# Products up to which sums of integers are left to Python; flint is quicker with more.
+FEW_PRODUCTS = 20_000
+# Entries of a row up to which they are turned into integers one by one.
+FEW_ENTRIES = 40
 # Float64 holds sums of multiples of 2^s exactly while they stay below 2^(s+53).
 DIGITS = 53
 # Entries of w this much smaller than the largest one are not trusted to floats.
@@ -32,11 +36,35 @@ def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
     columns, values = X.row(i)
     if not len(values):
         return [], [], 0
+    if len(values) <= FEW_ENTRIES:
+        pairs = [bounds.dyadic(x) for x in values.tolist()]
+        low = min(e for _, e in pairs)
+        return columns.tolist(), [m << (e - low) for m, e in pairs], low
     low = _last_digit(values)
     if int(np.frexp(values)[1].max()) - low <= 62:  # then all are whole numbers of 64 bits, and exact
         return columns.tolist(), np.ldexp(values, -low).astype(np.int64).tolist(), low
     pairs = [bounds.dyadic(x) for x in values.tolist()]
     return columns.tolist(), [m << (e - low) if e >= low else m >> (low - e) for m, e in pairs], low
+
+
+def first_not_cancelling(p: Sequence[int], entries: Sequence[tuple[list[int], list[int], int]]) -> int | None:
+    """The first column j with Σ_i p_i m_ij ≠ 0, for rows m_i given by their columns and integers."""
+    if sum(len(columns) for columns, _, _ in entries) <= FEW_PRODUCTS:
+        sums: dict[int, int] = {}
+        for weight, (columns, whole, _) in zip(p, entries, strict=True):
+            for column, m in zip(columns, whole, strict=True):
+                sums[column] = sums.get(column, 0) + weight * m
+        return min((column for column, total in sums.items() if total != 0), default=None)
+    used = sorted({column for columns, _, _ in entries for column in columns})
+    place = {column: k for k, column in enumerate(used)}
+    rows = []
+    for columns, whole, _ in entries:
+        row = [0] * len(used)
+        for column, m in zip(columns, whole, strict=True):
+            row[place[column]] = m
+        rows.append(row)
+    total = matrix([p], len(p)) * matrix(rows, len(used))
+    return next((column for k, column in enumerate(used) if total[0, k] != 0), None)
 
 
 def _last_digit(values: Array) -> int:

@@ -82,43 +82,43 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     signs = problem.signs if c.classes == problem.classes else -problem.signs
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
         return "its rows are not distinct rows of X"
-    if any(weight <= 0 for weight in c.weights) or len(c.weights) != len(c.rows):
+    if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
-    reason = _out_of_range(c)
+    w = None if c.w is None or c.exact else np.array(c.w, dtype=np.float64)  # integers may be beyond the floats
+    reason = _out_of_range(c, w)
     if reason:
         return reason
-    if c.kind == "separator":
-        return _separator(c, problem, signs)
-    if c.kind == "bracket":
-        return _bracket(c, problem, signs)
+    if not c.exact:
+        return _separator(c, problem, signs, w) if c.kind == "separator" else _bracket(c, problem, signs, w)
     if c.kind == "witness":
         return _witness(c, problem, signs)
     return _quasi_separation(c, problem, signs) if c.kind == "quasi-separation" else _overlap(c, problem, signs)
 
 
-def _out_of_range(c: Certificate) -> str:
+def _out_of_range(c: Certificate, w: Array | None) -> str:
     """What no file can hold."""
     n, d = c.shape
     if (c.w is not None and len(c.w) != d) or (c.sample_weight is not None and len(c.sample_weight) != n):
         return "its w or its sample weights are of the wrong length"
     numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
-    plain = () if c.exact else (*(c.w or ()), *c.weights, c.b or 0.0)  # integers may be beyond the floats
-    if any(map(math.isnan, numbers)) or not all(map(math.isfinite, (*plain, c.nu or 0.0))):
+    plain = () if c.exact else (*c.weights, c.b or 0.0)
+    infinite = w is not None and not np.isfinite(w).all()
+    if infinite or any(map(math.isnan, numbers)) or not all(map(math.isfinite, (*plain, c.nu or 0.0))):
         return "it has numbers that are not finite"
     return ""
 
 
-def _separator(c: Certificate, problem: Problem, signs: Array) -> str:
-    if c.w is None:
+def _separator(c: Certificate, problem: Problem, signs: Array, w: Array | None) -> str:
+    if w is None:
         return "it has no w"
-    w, b = np.array(c.w, dtype=np.float64), float(c.b or 0.0)
+    b = float(c.b or 0.0)
     if c.intercept == "none" and b != 0:
         return "it has b although there is no intercept"
     products = bounds.Products.of(problem.X, w)
     row = first_not_positive(problem, products, w, b, signs)
     if row is not None:
         return f"row {row} is not on the right side"
-    return _bracket(c, problem, signs, products) if c.lower is not None or c.upper is not None else ""
+    return _bracket(c, problem, signs, w) if c.lower is not None or c.upper is not None else ""
 
 
 def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b: float, signs: Array) -> int | None:
@@ -131,7 +131,7 @@ def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b:
         lo, hi = products.scores(b, signs)
         problem.X.have(np.flatnonzero(lo <= 0)[:MOST_EXACT_ROWS])
     for i in np.flatnonzero(lo <= 0):
-        if hi[i] < 0 or bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))[0] <= 0:
+        if hi[i] < 0 or _rounded_score(problem, int(i), w, b, signs)[1] <= 0:
             return int(i)
     return None
 
@@ -142,17 +142,11 @@ def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     problem.X.have(c.rows)
     entries = [exact.integer_entries(problem.X, row) for row in c.rows]
     low = min(e for _, _, e in entries)
-    sums: dict[int, int] = {}
-    balance = 0
-    for row, weight, (columns, whole, e) in zip(c.rows, c.weights, entries, strict=True):
-        p = int(weight) * int(signs[row])
-        balance += p
-        p <<= e - low
-        for column, m in zip(columns, whole, strict=True):
-            sums[column] = sums.get(column, 0) + p * m
-    for column, total in sorted(sums.items()):
-        if total != 0:
-            return f"the weighted rows do not cancel in column {column}"
+    p = [int(weight) * int(signs[row]) for row, weight in zip(c.rows, c.weights, strict=True)]
+    balance = sum(p)
+    column = exact.first_not_cancelling([part << (e - low) for part, (_, _, e) in zip(p, entries, strict=True)], entries)
+    if column is not None:
+        return f"the weighted rows do not cancel in column {column}"
     if c.intercept != "none" and balance != 0:
         return "the weights of the two classes differ, and there is an intercept"
     return ""
@@ -188,7 +182,7 @@ def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
     return "" if exact.spans(problem, c.rows, everything, c.intercept) else "its rows do not span all rows"
 
 
-def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Products | None = None) -> str:
+def _bracket(c: Certificate, problem: Problem, signs: Array, w: Array | None) -> str:
     weights = None if c.sample_weight is None else np.array(c.sample_weight)
     if (c.norm < 2) or math.isnan(c.norm):
         return f"its norm is {c.norm}, below 2"
@@ -200,10 +194,9 @@ def _bracket(c: Certificate, problem: Problem, signs: Array, products: bounds.Pr
         if not 0 < c.nu <= 1 or not all(bounds.reaches(group, c_, c.nu, len(groups)) for group in groups):
             return f"nu is {c.nu}, which leaves no p"
     if c.lower is not None and c.lower > 0:
-        if c.w is None:
+        if w is None:
             return "it has no w for its lower bound"
-        w, b = np.array(c.w, dtype=np.float64), float(c.b or 0.0)
-        products = bounds.Products.of(problem.X, w) if products is None else products
+        b, products = float(c.b or 0.0), bounds.Products.of(problem.X, w)
         best = lower_bound(problem, products, signs, w, b, c.norm, c.nu, weights, c.intercept)
         if c.lower > best:
             best = lower_bound(problem, products, signs, w, b, c.norm, c.nu, weights, c.intercept, exactly=True)
@@ -299,8 +292,11 @@ def lower_bound(
     are wide, or if asked to. `slack` is that of the enclosures (see `bounds.CLAIM`).
     """
     b = b if intercept == "penalized" else 0.0
-    size = np.abs(np.append(w, b)) if intercept == "penalized" else np.abs(w)
-    length = bounds.norm_bounds(size, size, norm, dual=True)[1]
+    if norm == 2 and intercept != "penalized":
+        length = products.length
+    else:
+        size = np.abs(np.append(w, b)) if intercept == "penalized" else np.abs(w)
+        length = bounds.norm_bounds(size, size, norm, dual=True)[1]
     if not 0 < length < math.inf:
         return 0.0
     lo, hi = products.scores(b, signs, slack)
@@ -346,8 +342,17 @@ def _lowest(problem: Problem, lo: Array, hi: Array, group: Array, w: Array, b: f
     if len(close) > MOST_EXACT_ROWS:
         return floor
     problem.X.have(close)
-    exact = [bounds.round_down(*bounds.exact_score(problem.X, int(i), w, b, int(signs[i]))) for i in close]
+    exact = [_rounded_score(problem, int(i), w, b, signs)[0] for i in close]
     return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
+
+
+def _rounded_score(problem: Problem, i: int, w: Array, b: float, signs: Array) -> tuple[float, float]:
+    """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
+    score = bounds.near_score(problem.X, i, w, b, int(signs[i]))
+    if not math.isnan(score):
+        return bounds.down(score), score
+    m, e = bounds.exact_score(problem.X, i, w, b, int(signs[i]))
+    return bounds.round_down(m, e), float((m > 0) - (m < 0))
 
 
 def _tail(lo: Array, c: Array, low_mass: float, high_mass: float) -> float:
@@ -405,7 +410,8 @@ def upper_bound(
     if not np.isfinite(centre).all():
         return math.inf
     size = np.abs(centre)
-    return bounds.up(bounds.norm_bounds(size, size, norm, dual=False)[1] + bounds.up(slack * error))
+    length = problem.X.remembered(f"{norm}-norm", size, lambda: bounds.norm_bounds(size, size, norm, dual=False)[1])
+    return bounds.up(length + bounds.up(slack * error))
 
 
 def _combination(problem: Problem, q: Array, signs: Array, constant: bool) -> tuple[Array, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,32 +11,45 @@ from gordan.arrays import Array
 from gordan.certificates.bounds import Matrix
 from gordan.certificates.problem import Problem
 
+# Entries of a row that are looked at first: rows that differ in these differ.
+SAMPLE = 8
+
 
 def quick_witness(problem: Problem, intercept: str) -> dict[int, int] | None:
     """Rows and weights that show at a glance that nothing separates, or None."""
-    keys = row_keys(problem)
     if intercept == "none":
-        for i in np.flatnonzero(keys == 0):
-            if not len(problem.X.row(int(i))[1]):
-                return {int(i): 1}
-    order = np.argsort(keys, kind="stable")
-    equal = np.flatnonzero(keys[order][1:] == keys[order][:-1])
-    if not len(equal):
-        return None
-    starts = np.flatnonzero(np.r_[True, keys[order][1:] != keys[order][:-1]])
-    for start, end in zip(starts, np.r_[starts[1:], len(order)], strict=True):
-        if end - start > 1:
-            pair = _opposite(problem, np.sort(order[start:end]))
-            if pair is not None:
-                return dict.fromkeys(pair, 1)
+        zero = np.flatnonzero(problem.X.norms == 0)
+        if len(zero):
+            return {int(zero[0]): 1}
+    rows = np.arange(problem.X.n)
+    keys = sample_keys(problem)
+    if keys is not None:
+        alike = list(_both_labels(keys, problem.signs))
+        if not alike:
+            return None
+        rows = np.sort(np.concatenate(alike))
+    for group in _both_labels(row_keys(problem, rows), problem.signs[rows]):
+        pair = _opposite(problem, rows[group])
+        if pair is not None:
+            return dict.fromkeys(pair, 1)
     return None
+
+
+def _both_labels(keys: Array, signs: Array) -> Iterator[Array]:
+    """The positions, in order, of each key that comes with both signs."""
+    order = np.argsort(keys, kind="stable")
+    ordered, signs = keys[order], signs[order]
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    ends = np.r_[starts[1:], len(order)]
+    mixed = np.minimum.reduceat(signs, starts) < np.maximum.reduceat(signs, starts)
+    for start, end in zip(starts[mixed], ends[mixed], strict=True):
+        yield order[start:end]
 
 
 def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
     """Two of these rows with equal points and different labels. Keys may collide, so points are compared."""
-    signs = problem.signs[rows]
-    if signs.min() == signs.max():
-        return None
     problem.X.have(rows[: 1 << 12])
     seen: dict[bytes, list[int | None]] = {}
     for i in rows:
@@ -51,43 +65,80 @@ def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
     return None
 
 
-def row_keys(problem: Problem) -> Array:
-    """A 64-bit key for each row, equal for equal points whatever their storage: Σ_j bits(x_ij) r_j mod 2⁶⁴; 0 for a zero row."""
-    return _keys(problem.X)
+def sample_keys(problem: Problem) -> Array | None:
+    """A key for each row from a few of its entries, equal for equal points; None where all of them are hardly more.
+
+    Of sparse rows, whose columns are in order and come once, the entries are chosen by rank: so no stored one may be zero.
+    """
+    X, r = problem.X, _factors(problem.X.d)
+    if not X.sparse:
+        if X.d < 2 * SAMPLE or not isinstance(X.arrays[0], np.ndarray):
+            return None
+        columns = np.linspace(0, X.d - 1, SAMPLE).astype(np.int64)
+        sampled: Array = np.add.reduce(_bits(X.arrays[0][:, columns], r[columns]), axis=1)
+        return sampled
+    data, indices, indptr = X.arrays
+    if len(data) < 2 * SAMPLE * X.n or np.count_nonzero(data) < len(data):
+        return None
+    starts = indptr[:-1].astype(np.int64)
+    lengths = indptr[1:].astype(np.int64) - starts
+    keys: Array = lengths.astype(np.uint64)
+    filled = np.flatnonzero(lengths)
+    for k in range(SAMPLE):
+        where = (starts + (lengths - 1) * k // (SAMPLE - 1))[filled]
+        keys[filled] += _bits(data[where], r[indices[where]])
+    return keys
+
+
+def row_keys(problem: Problem, rows: Array | None = None) -> Array:
+    """A 64-bit key for each of these rows (in order; or all), equal for equal points whatever their storage; 0 for a zero row.
+
+    It is Σ_j bits(x_ij r_j) mod 2⁶⁴ with random r_j between 1 and 2: the product is rounded the same way for the same x_ij, its
+    bits are as random as r_j even where x_ij is a round number, and sums of integers do not depend on their order.
+    """
+    X = problem.X
+    rows = np.arange(X.n) if rows is None else rows
+    return np.concatenate(X.each(_keys_there))[rows] if X.elsewhere else _keys(X, rows)
 
 
 def _keys_there(held: Any) -> Array:
     """The keys of one block, on another machine."""
-    return _keys(Matrix(held.n, held.d, held.arrays))
+    return _keys(Matrix(held.n, held.d, held.arrays), np.arange(held.n))
 
 
-def _keys(X: Matrix) -> Array:
-    if X.elsewhere:
-        return np.concatenate(X.each(_keys_there, (), ()))
-    odd = np.random.default_rng(0).integers(0, 2**63, X.d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys = np.zeros(X.n, dtype=np.uint64)
+def _keys(X: Matrix, rows: Array) -> Array:
+    r = _factors(X.d)
+    keys = np.zeros(len(rows), dtype=np.uint64)
     for lo, hi in X.blocks():
-        if X.sparse:
-            data, indices, indptr = X.arrays
-            begin, end = int(indptr[lo]), int(indptr[hi])
-            terms = _bits(data[begin:end]) * odd[indices[begin:end]]
-            starts = indptr[lo:hi].astype(np.int64) - begin
-            filled = np.flatnonzero(np.diff(np.append(starts, end - begin)))
-            if len(filled):
-                keys[lo + filled] = np.add.reduceat(terms, starts[filled])
-        else:
-            keys[lo:hi] = np.add.reduce(_bits(X.arrays[0][lo:hi]) * odd, axis=1)
+        first, last = (int(k) for k in np.searchsorted(rows, (lo, hi)))
+        part = rows[first:last]
+        if not len(part):
+            continue
+        if not X.sparse:
+            block = X.arrays[0][lo:hi]
+            keys[first:last] = np.add.reduce(_bits(block if len(part) == hi - lo else block[part - lo], r), axis=1)
+            continue
+        data, indices, indptr = X.arrays
+        starts = indptr[part].astype(np.int64)
+        lengths = indptr[part + 1].astype(np.int64) - starts
+        before = np.cumsum(lengths) - lengths
+        where: Any = slice(int(indptr[lo]), int(indptr[hi]))
+        if len(part) < hi - lo:
+            where = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+        filled = np.flatnonzero(lengths)
+        if len(filled):
+            keys[first + filled] = np.add.reduceat(_bits(data[where], r[indices[where]]), before[filled])
     return keys
 
 
-def _bits(values: Array) -> Array:
-    """The float64 values as integers, stirred so that all bits count; 0 and -0 as 0.
+def _factors(d: int) -> Array:
+    """The r_j."""
+    return np.random.default_rng(0).uniform(1.0, 2.0, d)
 
-    Unstirred, the integer of a round number ends in 52 zeros (1.0 is 1023·2⁵²), and its product with r_j keeps 12 bits of it:
-    rows of zeros and ones then share some 4,000 keys.
-    """
-    bits = np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
-    bits ^= bits >> np.uint64(33)
-    bits *= np.uint64(0xFF51AFD7ED558CCD)
-    bits ^= bits >> np.uint64(33)
-    return bits
+
+def _bits(values: Array, factors: Array) -> Array:
+    """The products as integers; those that are 0 or -0 as 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.multiply(values, factors, dtype=np.float64)
+        products += 0.0
+    return products.view(np.uint64)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, scipy_linalg
 from gordan.rows import Rows
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
@@ -60,8 +60,7 @@ class Gram:
         rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
         below what keeps Q regular where that is 0.
         """
-        import scipy.linalg  # here: 0.1 s to import
-
+        lapack = scipy_linalg().lapack
         Q = self.K[np.ix_(F, F)]
         Q += min(1.0, max(SMALLEST_SHIFT, square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
@@ -69,13 +68,13 @@ class Gram:
         while True:
             factor = np.array(Q, order="F")  # Q is symmetric: the triangle that LAPACK takes for the lower one is right
             factor.flat[:: len(F) + 1] += ridge
-            factor, failed = scipy.linalg.lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
+            factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
             if not failed:
                 break
             ridge *= 100
-        x = scipy.linalg.lapack.dpotrs(factor, rhs, lower=1)[0]
+        x = lapack.dpotrs(factor, rhs, lower=1)[0]
         for _ in range(2 if accuracy < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
-            x += scipy.linalg.lapack.dpotrs(factor, rhs - Q @ x, lower=1)[0]
+            x += lapack.dpotrs(factor, rhs - Q @ x, lower=1)[0]
         V, u = x[:, :-1], x[:, -1]
         return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u)
 

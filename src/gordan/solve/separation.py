@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gordan import rows as rows_
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import Array, is_sparse, scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.bounds import Products
 from gordan.certificates.problem import Problem
@@ -36,7 +36,7 @@ MOST_PIVOTED = 60
 EPOCHS, EPOCHS_A_LOOK = 96, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
 TALL, EPOCHS_WHEN_TALL = 10, 4
-MOST_IN_HAND = 6000
+MOST_IN_HAND, FEW = 6000, 400
 # Sparse rows in hand are spread out to dense ones up to so many entries.
 MOST_DENSE = 1 << 22
 # Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
@@ -64,7 +64,7 @@ def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int |
     small = n <= MOST_PIVOTED and n * k * k <= SMALL
     start = np.arange(n if small else 0)
     A = Rows(problem.storage, problem.signs, constant=intercept != "none")
-    squares = A.squares()
+    squares = _squares(problem, A, intercept)
     R = math.sqrt(float(np.max(squares)))
     if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         A, squares = A.scaled(1 / R), squares / R**2
@@ -73,6 +73,14 @@ def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int |
         if not small:
             start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter)
     yield from exact_working_set(problem, intercept, start, deadline, max(n if small else 0, MOST_EXACT))
+
+
+def _squares(problem: Problem, A: Rows, intercept: str) -> Array:
+    """‖A_i‖², from the norms that proofs need as well."""
+    if not A.in_memory:
+        return A.squares()
+    with np.errstate(over="ignore"):
+        return np.asarray(problem.X.norms**2 + (intercept != "none"))
 
 
 def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
@@ -125,7 +133,8 @@ def by_working_set(
     norms = np.sqrt(np.maximum(squares, 1e-300))
     most = min(max(400, 2 * k), 2000)
     if x.any() and n <= TALL * k:
-        inside = np.sort(np.argsort(-x * norms, kind="stable")[: min(most, int(np.count_nonzero(x)))])
+        # few rows all come in at once: one game then decides
+        inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
         p = x[inside] * norms[inside]
     else:
         rng = np.random.default_rng(1)
@@ -186,28 +195,36 @@ def reshaped(taken: Rows) -> tuple[Rows, Array, Callable[[Array], Array]]:
     Rows and columns are scaled by powers of two; with more rows than columns these become an orthonormal basis of their span
     (QR), in which columns of different size or nearly dependent ones do no harm. No separator is lost or made, but by rounding.
     """
-    import scipy.linalg  # here and below: what takes long to import, and is not always needed
-    import scipy.sparse as sp
-
     A: Any = taken.csr() if taken.sparse and taken.n * taken.d > MOST_DENSE else taken.dense()
     top = abs(A).max(axis=0)
     column_scale = _to_one(np.asarray(top.todense() if is_sparse(A) else top).ravel())
-    A = A @ sp.diags_array(column_scale) if is_sparse(A) else A * column_scale
+    A = _scaled(A, column_scale) if is_sparse(A) else A * column_scale
     row_scale = _to_one(np.sqrt(np.asarray((A * A).sum(axis=1)).ravel()))
-    A = sp.diags_array(row_scale) @ A if is_sparse(A) else A * row_scale[:, None]
+    A = _scaled(A.T, row_scale).T if is_sparse(A) else A * row_scale[:, None]
     if is_sparse(A) or taken.d > min(taken.n, MOST_COLUMNS):
         return rows_.of(A, threads=taken.threads), row_scale, lambda w: w * column_scale
-    Q, T, order = scipy.linalg.qr(A, mode="economic", pivoting=True, check_finite=False, overwrite_a=True)
+    linalg = scipy_linalg()
+    # without pivoting first, which is several times quicker on many rows; then with it on what is square
+    Q, T = np.linalg.qr(A)
+    turn, T, order = linalg.qr(T, pivoting=True, check_finite=False, overwrite_a=True)
+    Q = Q @ turn
     size = np.abs(np.diag(T))
     rank = max(1, int(np.count_nonzero(size > DEPENDENT * size[0])))
     norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", Q[:, :rank], Q[:, :rank]), 1e-300))
 
     def back(w: Array) -> Array:
         full = np.zeros(len(column_scale))
-        full[order[:rank]] = scipy.linalg.solve_triangular(T[:rank, :rank], w, check_finite=False)
+        full[order[:rank]] = linalg.solve_triangular(T[:rank, :rank], w, check_finite=False)
         return full * column_scale
 
     return rows_.of(Q[:, :rank] / norms[:, None], threads=taken.threads), row_scale / norms, back
+
+
+def _scaled(A: Any, scale: Array) -> Any:
+    """The columns of a sparse matrix times these scales."""
+    from scipy.sparse import diags_array
+
+    return A @ diags_array(scale)
 
 
 def _to_one(sizes: Array) -> Array:

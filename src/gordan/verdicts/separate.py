@@ -24,8 +24,8 @@ from gordan.solve import separation
 from gordan.solve.quick import quick_witness
 from gordan.verdicts.telling import Witness, outward
 
-# Stored entries up to which the bracket is narrowed after the verdict.
-SMALL = 100_000
+# The bracket is narrowed after the verdict where that costs next to nothing: stored entries times the smaller side at most this.
+SMALL = 500_000
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
 
 
@@ -145,6 +145,7 @@ class Trial:
     started: float
     proof: Certificate | None = None
     proposed: separation.Proposal | None = None
+    w: Array | None = None
     p: Array | None = None
     lower: float = 0.0
     upper: float = math.inf
@@ -166,15 +167,16 @@ class Trial:
 
     def _narrow(self) -> None:
         """For small data a narrow bracket costs nothing; a better separator replaces the first."""
-        proof, bracket = self.proof, (self.p, self.lower, self.upper)
-        if proof is None or proof.kind != "separator" or self.problem.storage.entries > SMALL:
+        proof, bracket = self.proof, (self.w, self.p, self.lower, self.upper)
+        cost = self.problem.storage.entries * min(self.problem.X.n, self.problem.X.d)
+        if proof is None or proof.kind != "separator" or cost > SMALL:
             return
         self.proposed = None
         with contextlib.suppress(InputError):  # rows near the end of the floats: the first separator has to do
             self.proposed = separation.polished(self.problem, self.intercept)
-        if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[1]:
+        if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[2]:
             self.proof = proof
-            self.p, self.lower, self.upper = bracket
+            self.w, self.p, self.lower, self.upper = bracket
 
     def bound(self) -> None:
         """The upper bound that the last p proves."""
@@ -202,6 +204,7 @@ class Trial:
                     self.lower = lower_bound(
                         self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept, slack=CLAIM
                     )
+                    self.w = w
                     return self._accepted(self._certificate("separator", w, b))
         return False
 
@@ -223,13 +226,13 @@ class Trial:
         return Certificate(kind, self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
 
     def _certificate(self, kind: Any, w: Array | None, b: float | None) -> Certificate:
-        rows = () if self.p is None else tuple(int(i) for i in np.flatnonzero(self.p))
+        support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
         return replace(
             self._plain(kind),
             w=None if w is None else tuple(w.tolist()),
             b=b,
-            rows=rows,
-            weights=() if self.p is None else tuple(self.p[list(rows)].tolist()),
+            rows=tuple(support.tolist()),
+            weights=() if self.p is None else tuple(self.p[support].tolist()),
             lower=self.lower,
             upper=self.upper,
         )
@@ -248,7 +251,7 @@ class Trial:
             witness = Witness.of(proof, self.problem.signs)
             return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, proof, self.problem)
         if proof is not None and proof.w is not None:
-            w = np.array(proof.w)
+            w = np.array(proof.w) if self.w is None else self.w
             proved = (proof.lower or 0.0, math.inf if proof.upper is None else proof.upper)
             return Verdict("separable", w, float(proof.b or 0.0), proved, None, seconds, proof, self.problem)
         self.bound()
