@@ -228,13 +228,13 @@ def interrupted(command: str) -> str:
     ) as process:
         os.close(theirs)
         bar = ""
-        while not re.search(r"gap \S+ +\d+ passes +0:00:0[2-9]", bar[-BAR:]):
+        while process.poll() is None and not re.search(r"gap \S+ .* passes.* 0:00:(0[2-9]|[1-5])", bar[-BAR:]):
             bar += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(ours, 4096).decode(errors="ignore"))
         process.send_signal(signal.SIGINT)
         told = process.stdout.read() if process.stdout is not None else ""
     os.close(ours)
-    shown = [line for line in re.split(r"[\r\n]+", bar) if re.search(r"gap .*0:00:0", line)]
-    return f"{shown[-1].rstrip()}\n^C\n{ended(told, process.returncode)}"
+    shown = [line for line in re.split(r"[\r\n]+", bar) if re.search(r"gap .* 0:00:", line)]
+    return f"{shown[-1].rstrip() if shown else ''}\n^C\n{ended(told, process.returncode)}"
 
 
 if __name__ == "__main__":
