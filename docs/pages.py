@@ -57,6 +57,8 @@ sys.modules.update(dict.fromkeys(os.environ.get("GORDAN_WITHOUT", "").split()))
 from gordan.cli import main
 main()
 """
+# Digits of a number beyond the eighth decimal, which differ between processors.
+DIGITS = re.compile(r"(\d+\.\d{8})\d+")
 Shell = Callable[[str], str]
 
 
@@ -109,9 +111,12 @@ def rerun(text: str, namespace: dict[str, Any], shell: Shell, *, terminal: bool 
 
 
 def differences(old: str, new: str, *, route: bool = False) -> list[str]:
-    """Lines that differ in more than a time; with `route`, in more than how the answer was found."""
-    lines = [TIMES.sub("# s", ROUTE.sub("#", text) if route else text).splitlines() for text in (old, new)]
-    return list(difflib.unified_diff(*lines, "page", "run", lineterm="", n=0))
+    """Lines that differ in more than a time; with `route`, words that differ in more than how the answer was found."""
+    if route:
+        texts = [TIMES.sub("# s", ROUTE.sub("#", DIGITS.sub(r"\1", " ".join(text.split())))).split() for text in (old, new)]
+    else:
+        texts = [TIMES.sub("# s", text).splitlines() for text in (old, new)]
+    return list(difflib.unified_diff(*texts, "page", "run", lineterm="", n=0))
 
 
 def kept_where_only_times_differ(old: str, new: str) -> str:
