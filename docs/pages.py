@@ -57,6 +57,8 @@ sys.modules.update(dict.fromkeys(os.environ.get("GORDAN_WITHOUT", "").split()))
 from gordan.cli import main
 main()
 """
+# Digits of a number beyond the eighth decimal, which differ between processors.
+DIGITS = re.compile(r"(\d+\.\d{8})\d+")
 Shell = Callable[[str], str]
 
 
@@ -109,11 +111,12 @@ def rerun(text: str, namespace: dict[str, Any], shell: Shell, *, terminal: bool 
 
 
 def differences(old: str, new: str, *, route: bool = False) -> list[str]:
-    """Lines that differ in more than a time; with `route`, in more than how the answer was found."""
-    plain = [TIMES.sub("# s", ROUTE.sub("#", text) if route else text) for text in (old, new)]
-    if plain[0].split() == plain[1].split():  # a longer time breaks a line elsewhere
-        return []
-    return list(difflib.unified_diff(*(text.splitlines() for text in plain), "page", "run", lineterm="", n=0))
+    """Lines that differ in more than a time; with `route`, words that differ in more than how the answer was found."""
+    if route:
+        texts = [TIMES.sub("# s", ROUTE.sub("#", DIGITS.sub(r"\1", " ".join(text.split())))).split() for text in (old, new)]
+    else:
+        texts = [TIMES.sub("# s", text).splitlines() for text in (old, new)]
+    return list(difflib.unified_diff(*texts, "page", "run", lineterm="", n=0))
 
 
 def kept_where_only_times_differ(old: str, new: str) -> str:
@@ -230,13 +233,13 @@ def interrupted(command: str) -> str:
     ) as process:
         os.close(theirs)
         bar = ""
-        while not re.search(r"gap \S+ +\d+ passes +\S+ \w*B/s +0:00:0[2-9]", bar[-BAR:]):
+        while process.poll() is None and not re.search(r"gap \S+ .* passes.* 0:00:(0[2-9]|[1-5])", bar[-BAR:]):
             bar += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", os.read(ours, 4096).decode(errors="ignore"))
         process.send_signal(signal.SIGINT)
         told = process.stdout.read() if process.stdout is not None else ""
     os.close(ours)
-    shown = [line for line in re.split(r"[\r\n]+", bar) if re.search(r"gap .*0:00:0", line)]
-    return f"{shown[-1].rstrip()}\n^C\n{ended(told, process.returncode)}"
+    shown = [line for line in re.split(r"[\r\n]+", bar) if re.search(r"gap .* 0:00:", line)]
+    return f"{shown[-1].rstrip() if shown else ''}\n^C\n{ended(told, process.returncode)}"
 
 
 if __name__ == "__main__":

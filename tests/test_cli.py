@@ -23,6 +23,7 @@ from gordan.certificates import standalone
 from gordan.cli.app import app
 from gordan.cli.data import lines_of
 from gordan.cli.models import labels_of
+from gordan.cli.telling import fitting
 from gordan.io import Model, read
 
 DATA = Path(gordan.__file__).parent / "data"
@@ -421,6 +422,16 @@ def test_ctrl_c_in_a_long_fit(tmp_path):
     model = Model.load(tmp_path / "long.gordan")
     reached = np.min(signs * (X @ model.coef[0] + model.intercept[0]))
     assert 0 < lower <= reached <= upper
+
+
+def test_progress_fits_the_terminal():
+    """The bracket is shown whatever the width; the rest as there is room."""
+    what, state = "setosa against the rest", ("margin 0.817555 … 0.817556  gap 6.4e-08", "10001 passes", "6.62 MB/s")
+    assert fitting(what, state, 100) == (what, "  ".join(state))
+    assert fitting(what, state, 80) == (what, "  ".join(state[:2]))
+    assert fitting(what, state, 60) == ("", "  ".join(state[:2]))
+    assert fitting(what, state, 20) == ("", state[0])
+    assert fitting("reading a.csv", (), 5) == ("reading a.csv", "")
 
 
 def test_ctrl_c_before_anything_is_known(monkeypatch):

@@ -26,7 +26,7 @@ def table(title: str | None, first: str, *others: str) -> Table:
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     made.add_column(first, no_wrap=True)
     for heading in others:
-        made.add_column(heading, justify="right")
+        made.add_column(heading, justify="right", overflow="fold")  # of a number nothing is left out
     return made
 
 
@@ -41,7 +41,7 @@ def race_table(race: Race) -> None:
             lane.name,
             _step(lane.first_positive),
             _step(lane.reached(race.tol)),
-            f"{lower} {upper}",
+            f"{lower}\n{upper}",
             f"{lane.trace.passes[-1]:.0f}",
             seconds_told(float(lane.trace.seconds[-1])),
         )

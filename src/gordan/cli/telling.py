@@ -32,6 +32,8 @@ TERMINATED = 75
 PATIENCE = 0.4
 # Columns of a terminal from which there is room for a bar beside the numbers.
 WIDE = 120
+# Columns that the turning mark, the clock and the spaces around them take.
+CLOCK = 12
 # Rows of a witness, or of any other list, that are printed.
 MOST_ROWS = 10
 P = ParamSpec("P")
@@ -249,7 +251,8 @@ class Watch:
 
     def __init__(self, what: str, tol: float | None = None) -> None:
         self._what, self._tol = what, tol
-        self._done, self._state, self._bytes = 0.0, "", 0
+        self._done, self._bytes = 0.0, 0
+        self._state: tuple[str, ...] = ()
         self._progress: Any = None
         self._timer = threading.Timer(PATIENCE, self._start)
         self._timer.daemon = True
@@ -275,7 +278,7 @@ class Watch:
         """Another thing is being done now, with the data X: a pass reads all that is stored of it."""
         if X is not None:
             self._bytes = stored_bytes(X)
-        self._what, self._done, self._state = what, 0.0, ""
+        self._what, self._done, self._state = what, 0.0, ()
         self._show()
 
     def moment(self, moment: Moment) -> bool:
@@ -286,7 +289,7 @@ class Watch:
         found = moment.lower > 0
         bracket = f"margin {lower} … {upper}  gap {moment.gap:.1e}" if found else f"no separator yet, margin at most {upper}"
         rate = moment.passes * self._bytes / moment.seconds if moment.seconds > 0 else 0.0
-        self._state = f"{bracket}  {moment.passes:.0f} passes" + (f"  {rate_told(rate)}" if rate else "")
+        self._state = (bracket, f"{moment.passes:.0f} passes", *([rate_told(rate)] if rate else []))
         if self._tol is not None and 0 < moment.gap < 1:
             self._done = min(1.0, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
         self._show()
@@ -296,7 +299,7 @@ class Watch:
         """Show what is proved so far; a callback of `separate`."""
         from gordan.verdicts import outward
 
-        self._state = f"no proof yet; the margin is at most {outward(*verdict.margin)[1]}"
+        self._state = (f"no proof yet; the margin is at most {outward(*verdict.margin)[1]}",)
         self._show()
         return False
 
@@ -308,12 +311,24 @@ class Watch:
         columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), *bar]
         columns += [TextColumn("{task.fields[state]}", markup=False), TimeElapsedColumn()]
         progress = Progress(*columns, console=where, transient=True, refresh_per_second=8)
-        progress.add_task(self._what, total=None if self._tol is None else 1.0, state=self._state)
+        progress.add_task(self._what, total=None if self._tol is None else 1.0, state="")
         progress.start()
         self._progress = progress
         self._show()
 
     def _show(self) -> None:
         if self._progress is not None:
-            task = self._progress.task_ids[0]
-            self._progress.update(task, description=self._what, completed=self._done, state=self._state)
+            task, width = self._progress.task_ids[0], self._progress.console.width
+            room = width - CLOCK - (0 if self._tol is None else 1 + (20 if width >= WIDE else 8))
+            what, state = fitting(self._what, self._state, room)
+            self._progress.update(task, description=what, completed=self._done, state=state)
+
+
+def fitting(what: str, state: tuple[str, ...], room: int) -> tuple[str, str]:
+    """What is being done and how it stands, in so many characters: the bytes go first, then what is done, then the passes."""
+    told = ""
+    for chosen, pieces in ((what, state), (what, state[:2]), ("", state[:2]), ("", state[:1])):
+        told = "  ".join(pieces)
+        if not state or len(chosen) + 1 + len(told) <= room:
+            return chosen, told
+    return "", told

@@ -115,14 +115,14 @@ class Race:
         return f"{self.verdict!r}; that margin is in the 2-norm" if apart else repr(self.verdict)
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.source}, {self.told}. {self.verdict_told}", *(f"  {self._line(lane)}" for lane in self.lanes)])
+        first = f"{self.source}, {self.told}. {self.verdict_told}"
+        return "\n".join([first, *(f"  {self._line(lane)}" for lane in self.lanes)])
 
     def _line(self, lane: Lane) -> str:
         step = lane.reached(self.tol)
         reached = "not reached" if step is None else f"{step.passes:.4g} passes"
-        return (
-            f"{lane.name}: to gap {self.tol:g} {reached}; gap {lane.trace.gap[-1]:.1e} after {lane.trace.passes[-1]:.4g} passes"
-        )
+        last = f"gap {lane.trace.gap[-1]:.1e} after {lane.trace.passes[-1]:.4g} passes"
+        return f"{lane.name}: to gap {self.tol:g} {reached}; {last}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
