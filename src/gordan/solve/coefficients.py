@@ -37,6 +37,9 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
             yield j, None
         elif null.ncols() == 1:
             yield j, sign
+        elif (found.cone.signs(turned := (*found.w[:j], -sign, *found.w[j + 1 :])) >= 0).all():  # a step in one coordinate does
+            seen.append(turned)
+            yield j, None
         else:
             if decide is None:
                 small = len(strict) * null.ncols() ** 2 <= recession.SMALL

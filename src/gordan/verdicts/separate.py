@@ -162,6 +162,8 @@ class Trial:
             if self.proves(proposal):
                 self._narrow()
                 return
+            if proposal.p is not None:  # a later p may prove less
+                self.bound()
             if callback is not None and callback(self.verdict(0.0)):
                 return
 
