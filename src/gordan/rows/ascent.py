@@ -95,15 +95,15 @@ def _row_add(arrays, i, q, w):
 
 
 @compiled_in_order
-def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w, epochs, until_separated, quiet, seed, tally):
+def ascend(arrays, signs, scale, sides, column, offset, rows, resting, caps, square, x, w, epochs, until_separated, quiet, seed, tally):
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
-    Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
+    `resting` says how many of the rows do not rest, and what lets one rest. Ends early where the share of rows that come to a bound
+    or leave it falls to `quiet`.
     """
     d = w.shape[0] - 1
     state = np.uint64(seed)
-    active = rows.shape[0]
-    floor, ceiling = -np.inf, np.inf
+    active, floor, ceiling = np.int64(resting[0]), resting[1], resting[2]
     for epoch in range(epochs):
         state = _shuffle(rows, active, state)
         most, least, lowest = -np.inf, np.inf, np.inf
@@ -129,10 +129,11 @@ def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w
             k += 1
         tally[TOUCHED] += active
         tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)
-        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
-            break
         ceiling = most if most > 0.0 else np.inf
         floor = least if least < 0.0 else -np.inf
+        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
+            break
+    resting[0], resting[1], resting[2] = active, floor, ceiling
 
 
 @compiled_in_order

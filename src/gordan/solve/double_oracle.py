@@ -15,7 +15,7 @@ from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
-from gordan.rows import Rows
+from gordan.rows import Rows, Visits
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
 from gordan.solve.screening import fill_level, idle
@@ -41,8 +41,9 @@ PARTS = 10
 ZERO = 1e-13
 # Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
 MOST_STALLED = 10
-# With more rows than this times d the rows are not visited one by one: few of them matter, and the lowest scores find them.
-TALL = 10
+# With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them matter,
+# and the lowest scores find them.
+TALL = 100
 # Rounds on a random sample of the rows before all of them are looked at.
 SAMPLE_ROUNDS = 50
 
@@ -128,7 +129,7 @@ class DoubleOracle:
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
-        if rows.in_memory and (rows.n <= TALL * rows.d or capped):
+        if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
             p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
@@ -347,6 +348,7 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
     caps: Array | None = None
     capped = p_set.caps is not None
     parts = PARTS if capped else -(-epochs // PART) if free else 1
+    going = Visits.all(rows.n)
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
         if p_set.caps is not None:
@@ -361,6 +363,7 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
             squares=squares,
             epochs=2 if capped else PART if free else epochs,
             quiet=-1.0 if capped or free else QUIET,
+            visits=Visits.all(rows.n) if capped else going,
             caps=caps,
             sides=sides,
             column=column,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,13 @@ class Equilibrium:
     settled: bool
 
 
+class Guess(NamedTuple):
+    """Where the search on a face begins, and the scores of all rows in hand there, where they are known."""
+
+    z: Array
+    scores: Array | None
+
+
 @dataclass(eq=False)
 class Gram:
     """Rows in hand by their Gram matrix, factorized anew for each face."""
@@ -53,7 +61,7 @@ class Gram:
         used = np.flatnonzero(p)
         return np.asarray(self.K[:, used] @ p[used] if 4 * len(used) < len(p) else self.K @ p)
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, square: float, accuracy: float) -> Array:
         """The z on rows F, Σz = mass_g in each group, that makes ½zᵀAAᵀz + pull·z stationary; G has the groups as columns.
 
         Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
@@ -99,9 +107,9 @@ class Products:
         """A(Aᵀp)."""
         return self.rows.scores(self.rows.combine(p))
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, square: float, accuracy: float) -> Array:
         """As `Gram.stationary`, with scores equal within each group up to that share of `square`."""
-        z = guess.copy()
+        z = guess.z.copy()
         price = 4.0 * self.rows.entries * len(F) / self.rows.n  # of a step
         most = max(1, int(min(self.budget / price, 20.0 * len(F))))
         steps = self.rows.level(
@@ -113,6 +121,7 @@ class Products:
             squares=self.squares[F],
             target=accuracy * square,
             most=most,
+            gradient=guess.scores,
             go_on=lambda: time.perf_counter() <= self.deadline,
         )
         self.budget -= steps * price
@@ -148,11 +157,13 @@ class Restricted:
         z = shrink * p
         final = max(FINAL, tol)
         fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH
+        scores = self.pull + shrink * (scores - self.pull)
+        known = True  # whether the scores are those of z on the face
         if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
             return self.descend(z, tol)
         for _ in range(MOST_PIVOTS):
             self._fill(free, upper, scores)
-            z, scores, levels = self._on_face(free, upper, z, square, accuracy)
+            z, scores, levels = self._on_face(free, upper, Guess(z, scores if known else None), square, accuracy)
             slack = scores - self.groups @ levels
             square = self._square(z, scores, levels)
             noise = max(tol * square, 1e-15 * float(np.max(np.abs(scores))))
@@ -162,13 +173,14 @@ class Restricted:
             if wrong == 0:
                 if accuracy <= final:
                     return Equilibrium(np.clip(z, 0.0, self.caps), scores, levels, True)
-                accuracy = final
+                accuracy, known = final, True
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
             if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or time.perf_counter() > self.deadline:
                 break
             share = wrong / np.count_nonzero(free)
             accuracy = max(final, min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8))
+            known = not (low | high).any()
             free = (free & ~low & ~high) | enters | returns
             upper = (upper & ~returns) | high
         z = np.clip(z, 0.0, self.caps)
@@ -213,7 +225,7 @@ class Restricted:
         size = float(np.abs(levels).sum())
         return min(size, max(1e-3 * size, float(z @ (scores + self.pull)) + self.rest))
 
-    def _on_face(self, free: Array, upper: Array, guess: Array, square: float, accuracy: float) -> tuple[Array, Array, Array]:
+    def _on_face(self, free: Array, upper: Array, guess: Guess, square: float, accuracy: float) -> tuple[Array, Array, Array]:
         """The stationary p for this guess of the free rows and those at their caps, its scores, and the levels."""
         F = np.flatnonzero(free)
         G = self.groups[F]
@@ -221,7 +233,8 @@ class Restricted:
         z[upper] = self.caps[upper]
         fixed = self.groups.T @ z
         pull = (self.rows.scores(z) if upper.any() else 0.0) + self.pull
-        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess[F], square, accuracy)
+        guess = Guess(guess.z[F], None if guess.scores is None else guess.scores[F])
+        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess, square, accuracy)
         scores = self.rows.scores(z) + self.pull
         return z, scores, (scores[F] @ G) / G.sum(axis=0)
 
