@@ -68,7 +68,8 @@ class Gram:
         rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
         below what keeps Q regular where that is 0.
         """
-        lapack = scipy_linalg().lapack
+        from scipy.linalg import lapack  # here: 0.1 s to import
+
         Q = self.K[np.ix_(F, F)]
         Q += min(1.0, max(SMALLEST_SHIFT, square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
