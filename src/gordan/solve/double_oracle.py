@@ -16,6 +16,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
 from gordan.rows import Rows, Visits
+from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
 from gordan.solve.screening import fill_level, idle
@@ -30,6 +31,8 @@ MOST_IN_PROGRAM = 1000
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
 # Rows of each group that are left free, if they are many, when the others are held at their caps.
 ROOM = 1000
+# So few rows, if dense, are all in hand from the start.
+FEW = 500
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
 # Epochs of coordinate ascent that guess the support, at most; they end where an epoch turns only so small a share of the rows. And
@@ -129,6 +132,8 @@ class DoubleOracle:
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
+        if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
+            return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
             p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
@@ -153,6 +158,21 @@ class DoubleOracle:
             count = max(100, rows.d if norm < math.inf else 0)
             inside = self._lowest(scores - self.groups @ self._levels(scores), count)
         return State(self._able(inside, p, scores), p, None)
+
+    def _all_in_hand(self) -> State:
+        """Every row with its Gram matrix; of this the ascent takes a factor for the rows, whose products are the same, where d > n."""
+        rows, n = self.game.rows, self.game.rows.n
+        gram = rows.gram(np.arange(n))
+        squares = np.diag(gram).copy()
+        if rows.d > n:
+            shifted = gram.copy()
+            shifted.flat[:: n + 1] += 1e-12 * float(np.max(squares)) + np.finfo(float).tiny
+            try:
+                rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
+            except np.linalg.LinAlgError:
+                pass  # only a guess is wanted: the rows themselves serve as well
+        p, _ = ascended(rows, self.game.p_set, self.groups, squares, self.seed)
+        return State(np.arange(n), p, gram)
 
     @property
     def _sample_size(self) -> int:
@@ -249,12 +269,14 @@ class DoubleOracle:
     def _solve(self, state: State) -> Answer:
         """The equilibrium of the rows in hand, given the rows outside that are held at their caps."""
         rows, inside, norm = self.game.rows, state.inside, self.game.norm
-        taken = rows.take(inside)
         held = state.p.copy()
         held[inside] = 0.0
         mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
+        if state.gram is not None and guess.any() and not held.any():
+            return self._by_gram(state, state.gram, guess, mass, np.zeros(len(inside)), 0.0)
+        taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
             guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], squares, self.seed)
@@ -265,17 +287,29 @@ class DoubleOracle:
             game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline)
             return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
-        rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
         if rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside):
             m = float(len(inside))
             try:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
+                rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
                 return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol))
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return Answer(Restricted(Gram(gram), *rest_of_game).solve(guess, self.tol), gram)
+        return self._by_gram(state, gram, guess, mass, pull, rest)
+
+    def _by_gram(self, state: State, gram: Array, guess: Array, mass: Array, pull: Array, rest: float) -> Answer:
+        own = (self.groups[state.inside], mass, self.caps[state.inside])
+        game = Restricted(Gram(gram), *own, pull, rest, self.game.rows.d, self.deadline)
+        return Answer(game.solve(guess, self.tol), gram)
+
+    def _taken(self, inside: Array) -> Rows:
+        """The rows in hand; all of them are not copied."""
+        rows = self.game.rows
+        if rows.in_memory and len(inside) == rows.n and (inside == np.arange(rows.n)).all():
+            return rows.scaled(1.0)  # with a count of passes of its own, as `take` has
+        return rows.take(inside)
 
     def _next(self, state: State, answer: Answer, p: Array, scores: Array, square: float) -> tuple[State, bool]:
         """The working set for the next round; finished if nothing outside breaks the answer, or gains have ceased."""
