@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, scipy_linalg
+from gordan.arrays import Array, lapack
 from gordan.rows import Rows
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
@@ -68,8 +68,7 @@ class Gram:
         rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
         below what keeps Q regular where that is 0.
         """
-        from scipy.linalg import lapack  # here: 0.1 s to import
-
+        solver = lapack()
         Q = self.K[np.ix_(F, F)]
         Q += min(1.0, max(SMALLEST_SHIFT, square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
@@ -77,13 +76,13 @@ class Gram:
         while True:
             factor = np.array(Q, order="F")  # Q is symmetric: the triangle that LAPACK takes for the lower one is right
             factor.flat[:: len(F) + 1] += ridge
-            factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
+            factor, failed = solver.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
             if not failed:
                 break
             ridge *= 100
-        x = lapack.dpotrs(factor, rhs, lower=1)[0]
+        x = solver.dpotrs(factor, rhs, lower=1)[0]
         for _ in range(2 if accuracy < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
-            x += lapack.dpotrs(factor, rhs - Q @ x, lower=1)[0]
+            x += solver.dpotrs(factor, rhs - Q @ x, lower=1)[0]
         V, u = x[:, :-1], x[:, -1]
         return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u)
 
