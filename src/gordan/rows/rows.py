@@ -35,8 +35,8 @@ class Ascent(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """Which rows an ascent visits, for one that goes on in several calls: their order, of which the first `resting[0]` do not rest;
-    and the violations beyond which one may. Changed in place."""
+    """Which rows an ascent visits, for one that goes on in several calls: their order, of which the first `resting[0]` do not
+    rest; and the violations beyond which one may. Changed in place."""
 
     order: Array
     resting: Array
@@ -351,7 +351,8 @@ class Rows:
         """Epochs of dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
         Row i is visited in random order and x_i moved to the best value for it; a row at its bound whose gradient is clear of the
-        last epoch's violations rests until the call is over (the shrinking of LIBLINEAR), or as long as `visits` are passed on. w has one entry more than A has
+        last epoch's violations rests until the call is over (the shrinking of LIBLINEAR), or as long as the same `visits` are
+        passed on. w has one entry more than A has
         columns: the weight of a further column, whose entry in row i is `column` times sides_i = ±1, and sides_i · `offset` is
         added to the score (a free intercept). `visit` names the rows to visit, all if None. `until_separated` ends after an epoch
         in which every row met had a positive score, `quiet` after one that turns at most that share of the rows. An epoch costs
@@ -383,16 +384,19 @@ class Rows:
         mass: Array,
         pull: Array,
         squares: Array,
+        caps: Array,
+        rough: float,
         target: float,
         most: int,
         gradient: Array | None = None,
         go_on: Callable[[], bool] = lambda: True,
-    ) -> int:
+    ) -> tuple[int, float]:
         """Conjugate gradients on min ½‖Σ z_k A_i[k]‖² + pull·z over Σz = mass_g in each group; z changes in place.
 
         `groups` has 0 or 1 for each of the rows i, and each group up to the largest has some; `squares` are ‖A_i‖², for a
-        diagonal preconditioner; `gradient` that at z, where it is known. Ends when no score differs from the mean of its group by more than `target`, after `most` steps,
-        or when `go_on`, asked now and then, says no; returns the steps done, each of which costs twice the share of the rows.
+        diagonal preconditioner; `gradient` that at z, where it is known. Ends when no score differs from the mean of its group by
+        more than `target`, or than `rough` while some z is not between 0 and its cap; after `most` steps, or when `go_on`, asked
+        now and then, says no. Returns the steps done, each of which costs twice the share of the rows, and that difference.
         """
         share = 1.0 / np.maximum(squares, FLAT * float(np.mean(squares)) + SMALLEST_SQUARE)
         missing = mass - np.bincount(groups, weights=z, minlength=len(mass))
@@ -403,13 +407,15 @@ class Rows:
             gradient = self.scores(self.combine(x))[i] + pull
         direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + self._storage.d)
         column = self._scale if self._constant else 0.0
+        state = (groups, 1.0 / share, caps, z, gradient, direction, residual, tally)
         steps, last = 0, STEPS_A_LOOK
         while steps < most and last == STEPS_A_LOOK and go_on():
-            state = (groups, 1.0 / share, z, gradient, direction, residual, tally, target, min(STEPS_A_LOOK, most - steps))
-            last = self._storage.level(self._signs, self._scale, column, i, *state)  # type: ignore[attr-defined]
+            last = self._storage.level(  # type: ignore[attr-defined]
+                self._signs, self._scale, column, i, *state, rough, target, min(STEPS_A_LOOK, most - steps)
+            )
             steps += last
         self.passes += 2 * steps * len(i) / self.n
-        return steps
+        return steps, float(tally[1])
 
     def _split(self, w: Array) -> tuple[Array, float]:
         w = vector(w, "w", self.d, "columns") * self._scale

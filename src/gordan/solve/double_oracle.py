@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ ROOM = 1000
 FEW = 500
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
-# Epochs of coordinate ascent that guess the support, at most; they end where an epoch turns only so small a share of the rows. And
-# those of a part, after which a free intercept, or caps, are adjusted.
+# Epochs of coordinate ascent that guess the support, at most: it ends with one that turns only so small a share of the rows; and
+# those of a part, after which a free intercept is adjusted.
 EPOCHS, QUIET, PART = 60, 0.004, 4
 # Parts under caps.
 PARTS = 10
@@ -44,8 +45,8 @@ PARTS = 10
 ZERO = 1e-13
 # Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
 MOST_STALLED = 10
-# With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them matter,
-# and the lowest scores find them.
+# With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them
+# matter, and the lowest scores find them.
 TALL = 100
 # Rounds on a random sample of the rows before all of them are looked at.
 SAMPLE_ROUNDS = 50
@@ -160,17 +161,15 @@ class DoubleOracle:
         return State(self._able(inside, p, scores), p, None)
 
     def _all_in_hand(self) -> State:
-        """Every row with its Gram matrix; of this the ascent takes a factor for the rows, whose products are the same, where d > n."""
+        """Every row, with its Gram matrix. Where d > n the ascent visits the rows of a factor of it: their products are the same."""
         rows, n = self.game.rows, self.game.rows.n
         gram = rows.gram(np.arange(n))
         squares = np.diag(gram).copy()
         if rows.d > n:
             shifted = gram.copy()
             shifted.flat[:: n + 1] += 1e-12 * float(np.max(squares)) + np.finfo(float).tiny
-            try:
+            with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
-            except np.linalg.LinAlgError:
-                pass  # only a guess is wanted: the rows themselves serve as well
         p, _ = ascended(rows, self.game.p_set, self.groups, squares, self.seed)
         return State(np.arange(n), p, gram)
 
