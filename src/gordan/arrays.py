@@ -62,7 +62,7 @@ def _libraries() -> Any:
 
 
 def lapack() -> Any:
-    """SciPy's LAPACK, imported when it is first needed (0.1 s). It brings a BLAS of its own, which a limit in force is extended to."""
+    """SciPy's LAPACK, imported when it is first needed (0.1 s). It brings a BLAS of its own, and a limit in force is extended."""
     new = "scipy.linalg" not in sys.modules
     from scipy.linalg import lapack
 

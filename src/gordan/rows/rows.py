@@ -352,11 +352,10 @@ class Rows:
 
         Row i is visited in random order and x_i moved to the best value for it; a row at its bound whose gradient is clear of the
         last epoch's violations rests until the call is over (the shrinking of LIBLINEAR), or as long as the same `visits` are
-        passed on. w has one entry more than A has
-        columns: the weight of a further column, whose entry in row i is `column` times sides_i = ±1, and sides_i · `offset` is
-        added to the score (a free intercept). `visit` names the rows to visit, all if None. `until_separated` ends after an epoch
-        in which every row met had a positive score, `quiet` after one that turns at most that share of the rows. An epoch costs
-        the share of the rows it visits.
+        passed on. w has one entry more than A has columns: the weight of a further column, whose entry in row i is `column` times
+        sides_i = ±1, and sides_i · `offset` is added to the score (a free intercept). `visit` names the rows to visit, all if
+        None. `until_separated` ends after an epoch in which every row met had a positive score, `quiet` after one that turns at
+        most that share of the rows. An epoch costs the share of the rows it visits.
         """
         if visits is None:
             visits = Visits.all(self.n) if visit is None else Visits.of(visit)

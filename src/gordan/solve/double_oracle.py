@@ -161,7 +161,7 @@ class DoubleOracle:
         return State(self._able(inside, p, scores), p, None)
 
     def _all_in_hand(self) -> State:
-        """Every row, with its Gram matrix. Where d > n the ascent visits the rows of a factor of it: their products are the same."""
+        """Every row, with its Gram matrix; where d > n the ascent visits the rows of a factor of it: their products are equal."""
         rows, n = self.game.rows, self.game.rows.n
         gram = rows.gram(np.arange(n))
         squares = np.diag(gram).copy()

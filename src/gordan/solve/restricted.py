@@ -171,9 +171,9 @@ class Restricted:
         fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH
         scores = self.pull + shrink * (scores - self.pull)
         known = True  # whether the scores are those of z on the face
-        if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
-            return self.descend(z, tol)
         for _ in range(MOST_PIVOTS):
+            if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
+                break  # they are dependent
             self._fill(free, upper, scores)
             guess = Guess(z, self.caps, scores if known else None)
             z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
