@@ -25,10 +25,10 @@ BEYOND_FLOATS = 2**1024
 
 # Entries from which matrix products are worth more than one BLAS thread.
 WORTH_THREADS = 1 << 26
-# The BLAS libraries found, whether SciPy's own was among them, and what is to be undone at the end of the outermost limit.
+# What sets the number of BLAS threads, whether it knows of SciPy's, and the limits now in force in each thread.
 _blas: Any = None
-_with_scipy = False
-_within: contextlib.ExitStack | None = None
+_knows_scipy = False
+_limits = threading.local()
 
 
 @contextlib.contextmanager
@@ -38,37 +38,41 @@ def blas_threads(entries: int) -> Iterator[None]:
     BLAS threads spin while they wait for each other: on a machine that does something else as well, factorizing a matrix of a few
     hundred rows on two threads was measured a hundred times slower than on one.
     """
-    global _within
-    if entries > WORTH_THREADS or _within is not None:
+    if entries > WORTH_THREADS:
         yield
         return
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_libraries().limit(limits=1, user_api="blas"))
-        _within = stack
+    with contextlib.ExitStack() as limits:
+        limits.enter_context(_controller().limit(limits=1, user_api="blas"))
+        outside, _limits.now = getattr(_limits, "now", None), limits
         try:
             yield
         finally:
-            _within = None
+            _limits.now = outside
 
 
-def _libraries() -> Any:
-    global _blas, _with_scipy
-    if _blas is None or _with_scipy != ("scipy.linalg" in sys.modules):
+def _controller() -> Any:
+    """Of all the BLAS libraries that have been loaded."""
+    global _blas, _knows_scipy
+    if _blas is None or (not _knows_scipy and "scipy.linalg" in sys.modules):
         from threadpoolctl import ThreadpoolController
 
-        _with_scipy = "scipy.linalg" in sys.modules
+        _knows_scipy = "scipy.linalg" in sys.modules
         _blas = ThreadpoolController()
     return _blas
 
 
-def lapack() -> Any:
-    """SciPy's LAPACK, imported when it is first needed (0.1 s). It brings a BLAS of its own, and a limit in force is extended."""
-    new = "scipy.linalg" not in sys.modules
-    from scipy.linalg import lapack
+def scipy_linalg() -> Any:
+    """`scipy.linalg`, which takes 0.1 s to import, when it is first needed.
 
-    if new and _within is not None:
-        _within.enter_context(_libraries().limit(limits=1, user_api="blas"))
-    return lapack
+    SciPy brings a BLAS of its own; loaded within `blas_threads` it is held to one thread from then on.
+    """
+    knew = _knows_scipy
+    import scipy.linalg
+
+    limits = getattr(_limits, "now", None)
+    if not knew and limits is not None:
+        limits.enter_context(_controller().limit(limits=1, user_api="blas"))
+    return scipy.linalg
 
 
 def dot(x: Array, y: Array) -> float:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, lapack
+from gordan.arrays import Array, scipy_linalg
 from gordan.rows import Rows
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
@@ -77,7 +77,7 @@ class Gram:
         rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
         below what keeps Q regular where that is 0. With it comes the accuracy reached.
         """
-        solver = lapack()
+        solver = scipy_linalg().lapack
         Q = self.K[np.ix_(F, F)]
         Q += min(1.0, max(SMALLEST_SHIFT, aim.square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
