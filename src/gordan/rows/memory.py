@@ -151,6 +151,10 @@ class _Memory:
         return sum(int(array.nbytes) for array in self.arrays)
 
     @cached_property
+    def _norms(self) -> dict[float, Array]:
+        return {}
+
+    @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
         return chunks(self.n, self.d, self.entries)
 
@@ -193,10 +197,12 @@ class _Memory:
         return Sums.merged(run(part, self._ranges, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
-        norms = np.empty(self.n)
-        kernel = self._kernels["norms"]
-        run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
-        return norms
+        if p not in self._norms:  # asked for R first, then for the squares
+            norms = np.empty(self.n)
+            kernel = self._kernels["norms"]
+            run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
+            self._norms[p] = _read_only(norms)
+        return self._norms[p]
 
     def ascend(self, signs: Array, scale: float, sides: Array, column: float, offset: float, *state: Any) -> Array:
         """Epochs of coordinate ascent (see `Rows.ascend`); only rows in memory can be visited one by one. Returns the tally."""
