@@ -39,6 +39,8 @@ SMALL = 1 << 23
 # Epochs of coordinate ascent that guess the support, at most: it ends with one that turns only so small a share of the rows; and
 # those of a part, after which a free intercept is adjusted.
 EPOCHS, QUIET, PART = 60, 0.004, 4
+# With so many times more rows than columns more rows stay than can be independent, and further epochs do not tell which.
+MANY_TIMES, FEWER_EPOCHS = 10, 20
 # Parts under caps.
 PARTS = 10
 # ‖Aᵀp‖ below this is rounding: 0 is in the hull of the rows (whose norms are at most 1).
@@ -380,6 +382,7 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
     caps: Array | None = None
     capped = p_set.caps is not None
+    epochs = min(epochs, FEWER_EPOCHS) if rows.n > MANY_TIMES * rows.d else epochs
     parts = PARTS if capped else -(-epochs // PART) if free else 1
     going = Visits.all(rows.n)
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
