@@ -275,8 +275,10 @@ class DoubleOracle:
         mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
-        if state.gram is not None and guess.any() and not held.any():
-            return self._by_gram(state, state.gram, guess, mass, np.zeros(len(inside)), 0.0)
+        by_products = rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside)
+        if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
+            gram = rows.gram(inside) if state.gram is None else state.gram
+            return self._by_gram(state, gram, guess, mass, np.zeros(len(inside)), 0.0)
         taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
@@ -288,7 +290,7 @@ class DoubleOracle:
             game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline)
             return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
-        if rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside):
+        if by_products:
             m = float(len(inside))
             try:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
