@@ -406,6 +406,73 @@ def test_ascent_is_repeatable():
 
 
 @pytest.mark.parametrize("storage", STORAGES)
+def test_ascent_goes_on_with_the_rows_that_do_not_rest(storage):
+    made, B, _, options = ascent(storage)
+    x, w = np.zeros(made.n), np.zeros(made.d + 1)
+    visits = rows.Visits.all(made.n)
+    counts = [made.n]
+    for part in range(30):
+        before = made.passes
+        done = made.ascend(x, w, epochs=2, visits=visits, seed=part, **options)
+        assert sorted(visits.order) == list(range(made.n))
+        assert made.passes - before <= 2 * counts[-1] / made.n + 1e-12
+        counts.append(int(visits.resting[0]))
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] < made.n
+    assert 0 <= done.turned <= 1
+    close(w, B.T @ x, np.abs(B).T @ x)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_ascent_ends_when_it_is_quiet(storage):
+    made, _, _, options = ascent(storage)
+    turned = []
+    for quiet in (1.0, -1.0):
+        x, w = np.zeros(made.n), np.zeros(made.d + 1)
+        done = made.ascend(x, w, epochs=50, quiet=quiet, **options)
+        turned.append((done.epochs, done.turned))
+    assert turned[0][0] == 1
+    assert turned[1][0] > 1
+    assert turned[1][1] < turned[0][1]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("halves", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_level_is_the_stationary_point(storage, dtype, halves, constant):
+    rng = np.random.default_rng(3)
+    X = matrix(30, 40, dtype)
+    signs = np.where(rng.random(30) < 0.5, -1, 1)
+    made = rows.of(as_stored(X, storage), signs, constant=constant).scaled(0.25)
+    A = 0.25 * signs[:, None] * np.column_stack((X.astype(np.float64), np.ones((30, int(constant)))))
+    i = np.sort(rng.choice(30, 20, replace=False))
+    groups = (signs[i] < 0).astype(np.int64) if halves else np.zeros(20, np.int64)
+    mass = np.array([0.7, 0.3]) if halves else np.ones(1)
+    G = np.eye(len(mass))[groups]
+    pull = 0.1 * rng.standard_normal(20)
+    K = A[i] @ A[i].T
+    exact = np.linalg.solve(np.block([[K, G], [G.T, np.zeros((len(mass), len(mass)))]]), np.concatenate((-pull, mass)))[:20]
+    z = rng.random(20)
+    told = {"mass": mass, "pull": pull, "squares": np.diag(K), "caps": np.full(20, np.inf), "most": 500}
+    steps, spread = made.level(z, i, groups, rough=0.0, target=1e-11, **told)
+    assert 0 < steps < 500
+    assert spread <= 1e-11
+    np.testing.assert_allclose(z @ G, mass, atol=1e-12)
+    np.testing.assert_allclose(z, exact, atol=1e-7 * np.abs(exact).max())
+    # known scores are taken as they are; nothing is left to do
+    again = z.copy()
+    assert made.level(again, i, groups, rough=0.0, target=1e-9, gradient=(K @ z + pull), **told)[0] == 0
+    # weights out of bounds end it at the rough target
+    if (exact < 0).any():
+        rough = made.level(np.full(20, 0.05), i, groups, rough=1e-3, target=1e-11, **told)
+        assert rough[0] < steps
+        assert rough[1] <= 1e-3
+    # it can be asked to stop
+    assert made.level(np.full(20, 0.05), i, groups, rough=0.0, target=0.0, go_on=lambda: False, **told)[0] == 0
+
+
+@pytest.mark.parametrize("storage", STORAGES)
 def test_passes_are_counted(storage):
     made = rows.of(as_stored(matrix(8, 3, np.float64), storage))
     w, p = vector(3), vector(8)

@@ -95,15 +95,17 @@ def _row_add(arrays, i, q, w):
 
 
 @compiled_in_order
-def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w, epochs, until_separated, quiet, seed, tally):
+def ascend(
+    arrays, signs, scale, sides, column, offset, rows, resting, caps, square, x, w, epochs, until_separated, quiet, seed, tally
+):
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
-    Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
+    `resting` says how many of the rows do not rest, and what lets one rest. Ends early where the share of rows that come to a
+    bound or leave it falls to `quiet`.
     """
     d = w.shape[0] - 1
     state = np.uint64(seed)
-    active = rows.shape[0]
-    floor, ceiling = -np.inf, np.inf
+    active, floor, ceiling = np.int64(resting[0]), resting[1], resting[2]
     for epoch in range(epochs):
         state = _shuffle(rows, active, state)
         most, least, lowest = -np.inf, np.inf, np.inf
@@ -129,10 +131,11 @@ def ascend(arrays, signs, scale, sides, column, offset, rows, caps, square, x, w
             k += 1
         tally[TOUCHED] += active
         tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)
-        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
-            break
         ceiling = most if most > 0.0 else np.inf
         floor = least if least < 0.0 else -np.inf
+        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
+            break
+    resting[0], resting[1], resting[2] = active, floor, ceiling
 
 
 @compiled_in_order
@@ -148,12 +151,12 @@ def _spread(arrays, signs, scale, column, rows, z, u):
 
 
 @compiled_in_order
-def level(arrays, signs, scale, column, rows, groups, square, z, gradient, direction, residual, tally, target, most):
-    """Steps of conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z with Σz fixed in each group; z and gradient change in place.
+def level(arrays, signs, scale, column, rows, groups, square, caps, z, gradient, direction, residual, tally, rough, target, most):
+    """Steps of conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z, Σz fixed in each group; z and gradient change in place.
 
     Preconditioned by `square`, about ‖A_i‖². The gradient must be that at z when `tally[0]`, the size of the last residual, is 0;
     otherwise `direction` and it go on where they were. Ends after `most` steps, or when no gradient differs from the mean of
-    its group by more than `target`, in which case the last residual is set to 0. Returns the steps done.
+    its group by more than `target`; or by more than `rough` where some z is not between 0 and its cap. Returns the steps done.
     """
     m, d = rows.shape[0], tally.shape[0] - 3
     u = tally[2:]
@@ -173,8 +176,12 @@ def level(arrays, signs, scale, column, rows, groups, square, z, gradient, direc
             size += residual[k] * residual[k] / square[k]
         tally[1] = worst
         if not worst > target:
-            tally[0] = 0.0
             return step
+        if not worst > rough:
+            for k in range(m):
+                if not 0.0 <= z[k] <= caps[k]:
+                    return step
+            rough = 0.0
         share = size / tally[0] if tally[0] > 0.0 else 0.0
         tally[0] = size
         for k in range(m):
@@ -184,7 +191,7 @@ def level(arrays, signs, scale, column, rows, groups, square, z, gradient, direc
         for j in range(d + 1):
             curvature += u[j] * u[j]
         if not curvature > 0.0:  # no more to gain: the residual is rounding
-            tally[0] = 0.0
+            tally[1] = 0.0
             return step
         length = size / curvature
         for k in range(m):

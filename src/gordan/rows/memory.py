@@ -13,6 +13,8 @@ from gordan.rows.threads import chunks, run
 
 # Entries of the copies that a Gram matrix is computed from.
 GRAM_BLOCK = 1 << 21
+# One entry in so many that is not zero is enough for products of matrices to be faster on rows that are spread out.
+DENSE_ENOUGH = 20
 
 
 class Sums(NamedTuple):
@@ -149,6 +151,10 @@ class _Memory:
         return sum(int(array.nbytes) for array in self.arrays)
 
     @cached_property
+    def _norms(self) -> dict[float, Array]:
+        return {}
+
+    @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
         return chunks(self.n, self.d, self.entries)
 
@@ -191,18 +197,20 @@ class _Memory:
         return Sums.merged(run(part, self._ranges, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
-        norms = np.empty(self.n)
-        kernel = self._kernels["norms"]
-        run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
-        return norms
+        if p not in self._norms:  # asked for R first, then for the squares
+            norms = np.empty(self.n)
+            kernel = self._kernels["norms"]
+            run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
+            self._norms[p] = _read_only(norms)
+        return self._norms[p]
 
-    def ascend(self, signs: Array, scale: float, sides: Array, column: float, offset: float, rows: Array, *state: Any) -> Array:
+    def ascend(self, signs: Array, scale: float, sides: Array, column: float, offset: float, *state: Any) -> Array:
         """Epochs of coordinate ascent (see `Rows.ascend`); only rows in memory can be visited one by one. Returns the tally."""
         from gordan.rows import ascent
 
         tally = np.zeros(5)
         kernel: Any = ascent.ascend
-        kernel(self.arrays, signs, scale, sides, column, offset, rows, *state, tally)
+        kernel(self.arrays, signs, scale, sides, column, offset, *state, tally)
         return tally
 
     def level(self, signs: Array, scale: float, column: float, rows: Array, *state: Any) -> int:
@@ -281,11 +289,14 @@ class Sparse(_Memory):
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of rows j spread out to dense columns."""
         left = self.take(i).csr() * scale
+        if left.nnz * DENSE_ENOUGH >= len(i) * self.d and left.shape[0] * self.d <= GRAM_BLOCK:
+            left = left.toarray()  # spread out, too, the products are faster
         right = left if i is j else self.take(j).csr() * scale
         products = np.empty((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, self.d))
         for lo in range(0, len(j), step):
-            part = right[lo : lo + step].toarray()
+            part = right[lo : lo + step]
+            part = part if isinstance(part, np.ndarray) else part.toarray()
             products[:, lo : lo + step] = left @ (part if weights is None else part * weights).T
         return products
 

@@ -34,6 +34,24 @@ class Ascent(NamedTuple):
     turned: float
 
 
+class Visits(NamedTuple):
+    """Which rows an ascent visits, for one that goes on in several calls: their order, of which the first `resting[0]` do not
+    rest; and the violations beyond which one may. Changed in place."""
+
+    order: Array
+    resting: Array
+
+    @classmethod
+    def all(cls, n: int) -> Visits:
+        """Every row."""
+        return cls.of(np.arange(n))
+
+    @classmethod
+    def of(cls, rows: Array) -> Visits:
+        """These."""
+        return cls(rows.astype(np.int64), np.array([len(rows), -np.inf, np.inf]))
+
+
 class Softmin(NamedTuple):
     """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
 
@@ -325,6 +343,7 @@ class Rows:
         column: float = 0.0,
         offset: float = 0.0,
         visit: Array | None = None,
+        visits: Visits | None = None,
         until_separated: bool = False,
         quiet: float = -1.0,
         seed: int = 1,
@@ -332,13 +351,14 @@ class Rows:
         """Epochs of dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
         Row i is visited in random order and x_i moved to the best value for it; a row at its bound whose gradient is clear of the
-        last epoch's violations rests until the call is over (the shrinking of LIBLINEAR). w has one entry more than A has
-        columns: the weight of a further column, whose entry in row i is `column` times sides_i = ±1, and sides_i · `offset` is
-        added to the score (a free intercept). `visit` names the rows to visit, all if None. `until_separated` ends after an epoch
-        in which every row met had a positive score, `quiet` after one that turns at most that share of the rows. An epoch costs
-        the share of the rows it visits.
+        last epoch's violations rests until the call is over (the shrinking of LIBLINEAR), or as long as the same `visits` are
+        passed on. w has one entry more than A has columns: the weight of a further column, whose entry in row i is `column` times
+        sides_i = ±1, and sides_i · `offset` is added to the score (a free intercept). `visit` names the rows to visit, all if
+        None. `until_separated` ends after an epoch in which every row met had a positive score, `quiet` after one that turns at
+        most that share of the rows. An epoch costs the share of the rows it visits.
         """
-        order = np.arange(self.n) if visit is None else visit.astype(np.int64)
+        if visits is None:
+            visits = Visits.all(self.n) if visit is None else Visits.of(visit)
         bounds = NO_CAPS if caps is None else caps
         if self._constant:
             column, sides = self._scale, self._signs
@@ -347,7 +367,7 @@ class Rows:
         safe = np.where(squares > 0, np.maximum(squares, SMALLEST_SQUARE), 1.0) + (0.0 if self._constant else column * column)
         v = w[:-1] if self._constant else w  # a constant column of A is the further column of X
         tally = self._storage.ascend(  # type: ignore[attr-defined]
-            self._signs, self._scale, sides, column, offset, order, bounds, safe, x, v, epochs, until_separated, quiet, seed
+            self._signs, self._scale, sides, column, offset, *visits, bounds, safe, x, v, epochs, until_separated, quiet, seed
         )
         self.passes += tally[0] / self.n
         if np.isnan(tally).any():
@@ -363,31 +383,38 @@ class Rows:
         mass: Array,
         pull: Array,
         squares: Array,
+        caps: Array,
+        rough: float,
         target: float,
         most: int,
+        gradient: Array | None = None,
         go_on: Callable[[], bool] = lambda: True,
-    ) -> int:
+    ) -> tuple[int, float]:
         """Conjugate gradients on min ½‖Σ z_k A_i[k]‖² + pull·z over Σz = mass_g in each group; z changes in place.
 
         `groups` has 0 or 1 for each of the rows i, and each group up to the largest has some; `squares` are ‖A_i‖², for a
-        diagonal preconditioner. Ends when no score differs from the mean of its group by more than `target`, after `most` steps,
-        or when `go_on`, asked now and then, says no; returns the steps done, each of which costs twice the share of the rows.
+        diagonal preconditioner; `gradient` that at z, where it is known. Ends when no score differs from the mean of its group by
+        more than `target`, or than `rough` while some z is not between 0 and its cap; after `most` steps, or when `go_on`, asked
+        now and then, says no. Returns the steps done, each of which costs twice the share of the rows, and that difference.
         """
         share = 1.0 / np.maximum(squares, FLAT * float(np.mean(squares)) + SMALLEST_SQUARE)
-        totals = np.bincount(groups, weights=share, minlength=len(mass))
-        z += share * ((mass - np.bincount(groups, weights=z, minlength=len(mass))) / totals)[groups]
-        x = np.zeros(self.n)
-        x[i] = z
-        gradient = self.scores(self.combine(x))[i] + pull
+        missing = mass - np.bincount(groups, weights=z, minlength=len(mass))
+        z += share * (missing / np.bincount(groups, weights=share, minlength=len(mass)))[groups]
+        if gradient is None or float(np.max(np.abs(missing))) > 1e-13 * float(np.sum(mass)):
+            x = np.zeros(self.n)
+            x[i] = z
+            gradient = self.scores(self.combine(x))[i] + pull
         direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + self._storage.d)
         column = self._scale if self._constant else 0.0
+        state = (groups, 1.0 / share, caps, z, gradient, direction, residual, tally)
         steps, last = 0, STEPS_A_LOOK
         while steps < most and last == STEPS_A_LOOK and go_on():
-            state = (groups, 1.0 / share, z, gradient, direction, residual, tally, target, min(STEPS_A_LOOK, most - steps))
-            last = self._storage.level(self._signs, self._scale, column, i, *state)  # type: ignore[attr-defined]
+            last = self._storage.level(  # type: ignore[attr-defined]
+                self._signs, self._scale, column, i, *state, rough, target, min(STEPS_A_LOOK, most - steps)
+            )
             steps += last
         self.passes += 2 * steps * len(i) / self.n
-        return steps
+        return steps, float(tally[1])
 
     def _split(self, w: Array) -> tuple[Array, float]:
         w = vector(w, "w", self.d, "columns") * self._scale

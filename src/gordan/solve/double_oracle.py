@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
-from gordan.rows import Rows
+from gordan.rows import Rows, Visits
+from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
 from gordan.solve.screening import fill_level, idle
@@ -30,19 +32,24 @@ MOST_IN_PROGRAM = 1000
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
 # Rows of each group that are left free, if they are many, when the others are held at their caps.
 ROOM = 1000
+# So few rows, if dense, are all in hand from the start.
+FEW = 500
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
-# Epochs of coordinate ascent that guess the support, at most; they end where an epoch turns only so small a share of the rows. And
-# those of a part, after which a free intercept, or caps, are adjusted.
+# Epochs of coordinate ascent that guess the support, at most: it ends with one that turns only so small a share of the rows; and
+# those of a part, after which a free intercept is adjusted.
 EPOCHS, QUIET, PART = 60, 0.004, 4
+# With so many times more rows than columns more rows stay than can be independent, and further epochs do not tell which.
+MANY_TIMES, FEWER_EPOCHS = 10, 20
 # Parts under caps.
 PARTS = 10
 # ‖Aᵀp‖ below this is rounding: 0 is in the hull of the rows (whose norms are at most 1).
 ZERO = 1e-13
 # Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
 MOST_STALLED = 10
-# With more rows than this times d the rows are not visited one by one: few of them matter, and the lowest scores find them.
-TALL = 10
+# With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them
+# matter, and the lowest scores find them.
+TALL = 100
 # Rounds on a random sample of the rows before all of them are looked at.
 SAMPLE_ROUNDS = 50
 
@@ -128,7 +135,9 @@ class DoubleOracle:
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
-        if rows.in_memory and (rows.n <= TALL * rows.d or capped):
+        if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
+            return self._all_in_hand()
+        if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
             p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
@@ -152,6 +161,19 @@ class DoubleOracle:
             count = max(100, rows.d if norm < math.inf else 0)
             inside = self._lowest(scores - self.groups @ self._levels(scores), count)
         return State(self._able(inside, p, scores), p, None)
+
+    def _all_in_hand(self) -> State:
+        """Every row, with its Gram matrix; where d > n the ascent visits the rows of a factor of it: their products are equal."""
+        rows, n = self.game.rows, self.game.rows.n
+        gram = rows.gram(np.arange(n))
+        squares = np.diag(gram).copy()
+        if rows.d > n:
+            shifted = gram.copy()
+            shifted.flat[:: n + 1] += 1e-12 * float(np.max(squares)) + np.finfo(float).tiny
+            with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
+                rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
+        p, _ = ascended(rows, self.game.p_set, self.groups, squares, self.seed)
+        return State(np.arange(n), p, gram)
 
     @property
     def _sample_size(self) -> int:
@@ -248,12 +270,16 @@ class DoubleOracle:
     def _solve(self, state: State) -> Answer:
         """The equilibrium of the rows in hand, given the rows outside that are held at their caps."""
         rows, inside, norm = self.game.rows, state.inside, self.game.norm
-        taken = rows.take(inside)
         held = state.p.copy()
         held[inside] = 0.0
         mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
+        by_products = rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside)
+        if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
+            gram = rows.gram(inside) if state.gram is None else state.gram
+            return self._by_gram(state, gram, guess, mass, np.zeros(len(inside)), 0.0)
+        taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
             guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], squares, self.seed)
@@ -264,17 +290,29 @@ class DoubleOracle:
             game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline)
             return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
-        rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
-        if rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside):
+        if by_products:
             m = float(len(inside))
             try:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
+                rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
                 return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol))
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return Answer(Restricted(Gram(gram), *rest_of_game).solve(guess, self.tol), gram)
+        return self._by_gram(state, gram, guess, mass, pull, rest)
+
+    def _by_gram(self, state: State, gram: Array, guess: Array, mass: Array, pull: Array, rest: float) -> Answer:
+        own = (self.groups[state.inside], mass, self.caps[state.inside])
+        game = Restricted(Gram(gram), *own, pull, rest, self.game.rows.d, self.deadline)
+        return Answer(game.solve(guess, self.tol), gram)
+
+    def _taken(self, inside: Array) -> Rows:
+        """The rows in hand; all of them are not copied."""
+        rows = self.game.rows
+        if rows.in_memory and len(inside) == rows.n and (inside == np.arange(rows.n)).all():
+            return rows.scaled(1.0)  # with a count of passes of its own, as `take` has
+        return rows.take(inside)
 
     def _next(self, state: State, answer: Answer, p: Array, scores: Array, square: float) -> tuple[State, bool]:
         """The working set for the next round; finished if nothing outside breaks the answer, or gains have ceased."""
@@ -346,7 +384,9 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
     caps: Array | None = None
     capped = p_set.caps is not None
+    epochs = min(epochs, FEWER_EPOCHS) if rows.n > MANY_TIMES * rows.d else epochs
     parts = PARTS if capped else -(-epochs // PART) if free else 1
+    going = Visits.all(rows.n)
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
         if p_set.caps is not None:
@@ -361,6 +401,7 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
             squares=squares,
             epochs=2 if capped else PART if free else epochs,
             quiet=-1.0 if capped or free else QUIET,
+            visits=Visits.all(rows.n) if capped else going,
             caps=caps,
             sides=sides,
             column=column,

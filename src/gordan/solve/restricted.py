@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,22 @@ class Equilibrium:
     settled: bool
 
 
+class Guess(NamedTuple):
+    """Where the search on a face begins, the caps, and the scores there, where they are known."""
+
+    z: Array
+    caps: Array
+    scores: Array | None
+
+
+class Aim(NamedTuple):
+    """How exactly a face is solved, relative to `square`, about ‖Aᵀz + r‖²: at first, and where all z are within bounds."""
+
+    square: float
+    rough: float
+    final: float
+
+
 @dataclass(eq=False)
 class Gram:
     """Rows in hand by their Gram matrix, factorized anew for each face."""
@@ -53,30 +70,30 @@ class Gram:
         used = np.flatnonzero(p)
         return np.asarray(self.K[:, used] @ p[used] if 4 * len(used) < len(p) else self.K @ p)
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Aim) -> tuple[Array, float]:
         """The z on rows F, Σz = mass_g in each group, that makes ½zᵀAAᵀz + pull·z stationary; G has the groups as columns.
 
         Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
         rows even if 0 is in their hull. The shift is of the size of the squared margin, so that levels keep their digits; not
-        below what keeps Q regular where that is 0.
+        below what keeps Q regular where that is 0. With it comes the accuracy reached.
         """
-        lapack = scipy_linalg().lapack
+        solver = scipy_linalg().lapack
         Q = self.K[np.ix_(F, F)]
-        Q += min(1.0, max(SMALLEST_SHIFT, square)) * (G @ G.T)
+        Q += min(1.0, max(SMALLEST_SHIFT, aim.square)) * (G @ G.T)
         rhs = np.column_stack((G, -pull))
         ridge = 1e-15 * float(np.trace(Q))
         while True:
             factor = np.array(Q, order="F")  # Q is symmetric: the triangle that LAPACK takes for the lower one is right
             factor.flat[:: len(F) + 1] += ridge
-            factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
+            factor, failed = solver.dpotrf(factor, lower=1, overwrite_a=1, clean=0)
             if not failed:
                 break
             ridge *= 100
-        x = lapack.dpotrs(factor, rhs, lower=1)[0]
-        for _ in range(2 if accuracy < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
-            x += lapack.dpotrs(factor, rhs - Q @ x, lower=1)[0]
+        x = solver.dpotrs(factor, rhs, lower=1)[0]
+        for _ in range(2 if aim.final < 1e-10 else 1):  # refinement undoes the ridge and rounding (a proximal point step each)
+            x += solver.dpotrs(factor, rhs - Q @ x, lower=1)[0]
         V, u = x[:, :-1], x[:, -1]
-        return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u)
+        return np.asarray(V @ np.linalg.solve(G.T @ V, mass - G.T @ u) + u), 0.0
 
 
 class Stalled(Exception):
@@ -99,26 +116,30 @@ class Products:
         """A(Aᵀp)."""
         return self.rows.scores(self.rows.combine(p))
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Array, square: float, accuracy: float) -> Array:
-        """As `Gram.stationary`, with scores equal within each group up to that share of `square`."""
-        z = guess.copy()
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Aim) -> tuple[Array, float]:
+        """As `Gram.stationary`, with scores equal within each group up to that share of `square`: the final one, unless some z is
+        out of bounds by the time that the rough one is reached."""
+        z = guess.z.copy()
         price = 4.0 * self.rows.entries * len(F) / self.rows.n  # of a step
         most = max(1, int(min(self.budget / price, 20.0 * len(F))))
-        steps = self.rows.level(
+        steps, spread = self.rows.level(
             z,
             F,
             np.argmax(G, axis=1),
             mass=mass,
             pull=pull,
             squares=self.squares[F],
-            target=accuracy * square,
+            caps=guess.caps,
+            rough=aim.rough * aim.square,
+            target=aim.final * aim.square,
             most=most,
+            gradient=guess.scores,
             go_on=lambda: time.perf_counter() <= self.deadline,
         )
         self.budget -= steps * price
         if self.budget < price:
             raise Stalled
-        return z
+        return z, spread / aim.square
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +169,14 @@ class Restricted:
         z = shrink * p
         final = max(FINAL, tol)
         fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH
-        if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
-            return self.descend(z, tol)
+        scores = self.pull + shrink * (scores - self.pull)
+        known = True  # whether the scores are those of z on the face
         for _ in range(MOST_PIVOTS):
+            if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
+                break  # they are dependent
             self._fill(free, upper, scores)
-            z, scores, levels = self._on_face(free, upper, z, square, accuracy)
+            guess = Guess(z, self.caps, scores if known else None)
+            z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
             slack = scores - self.groups @ levels
             square = self._square(z, scores, levels)
             noise = max(tol * square, 1e-15 * float(np.max(np.abs(scores))))
@@ -160,15 +184,16 @@ class Restricted:
             enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
             wrong = int(np.count_nonzero(low | high | enters | returns))
             if wrong == 0:
-                if accuracy <= final:
+                if reached <= final or accuracy <= final:
                     return Equilibrium(np.clip(z, 0.0, self.caps), scores, levels, True)
-                accuracy = final
+                accuracy, known = final, True
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
             if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or time.perf_counter() > self.deadline:
                 break
             share = wrong / np.count_nonzero(free)
             accuracy = max(final, min(accuracy, ROUGH if share > 0.1 else 1e-5 if share > 0.01 else 1e-8))
+            known = not (low | high).any()
             free = (free & ~low & ~high) | enters | returns
             upper = (upper & ~returns) | high
         z = np.clip(z, 0.0, self.caps)
@@ -213,17 +238,18 @@ class Restricted:
         size = float(np.abs(levels).sum())
         return min(size, max(1e-3 * size, float(z @ (scores + self.pull)) + self.rest))
 
-    def _on_face(self, free: Array, upper: Array, guess: Array, square: float, accuracy: float) -> tuple[Array, Array, Array]:
-        """The stationary p for this guess of the free rows and those at their caps, its scores, and the levels."""
+    def _on_face(self, free: Array, upper: Array, guess: Guess, aim: Aim) -> tuple[Array, Array, Array, float]:
+        """The stationary p for this guess of the free rows and those at their caps, its scores, the levels, and the accuracy."""
         F = np.flatnonzero(free)
         G = self.groups[F]
         z = np.zeros(len(free))
         z[upper] = self.caps[upper]
         fixed = self.groups.T @ z
         pull = (self.rows.scores(z) if upper.any() else 0.0) + self.pull
-        z[F] = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess[F], square, accuracy)
+        guess = Guess(guess.z[F], guess.caps[F], None if guess.scores is None else guess.scores[F])
+        z[F], reached = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess, aim)
         scores = self.rows.scores(z) + self.pull
-        return z, scores, (scores[F] @ G) / G.sum(axis=0)
+        return z, scores, (scores[F] @ G) / G.sum(axis=0), reached
 
 
 def cheapest(scores: Array, groups: Array, mass: Array, caps: Array) -> tuple[float, Array]:

@@ -491,7 +491,7 @@ class _Run:
             return v[:-1], float(v[-1])
         if p_set.caps is None and len(self.kept) == self.problem.X.n:
             _, (low, high) = Rows(self.problem.storage, signs).lowest(v, 1, halves=(signs < 0).astype(np.int8))
-            return v, -(low / 2 - high / 2)
+            return v, -float(low / 2 - high / 2)
         scores = Rows(self.problem.storage, np.ones_like(self.problem.signs)).scores(v)[self.kept]
         ends = []
         for side in (1, -1):
