@@ -94,7 +94,7 @@ class Workers:
     def map(self, work: Work, *columns: Sequence[Any], where: Sequence[str | None] | None = None) -> list[Any]:
         """A task for each entry of the columns, on the worker at its address in `where`.
 
-        Left to itself the scheduler would queue tasks elsewhere, and move blocks there, since it does not know how short they are.
+        Left to itself the scheduler would queue tasks elsewhere, and move blocks there, not knowing how short they are.
         If that worker is lost, another one does.
         """
         name = f"gordan-{work.__name__.strip('_')}-{self._name}{next(self._count)}"
