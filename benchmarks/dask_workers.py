@@ -163,7 +163,7 @@ def kills(options, lines):
                 print(f"kill {len(seconds)}: {same} the same, {seconds[-1]:.1f} s", flush=True)
     middle = statistics.median(seconds)
     lines.append(
-        f"{options.kills} fits ({len(y)}×20) with a worker killed at a random instant: {same} ended with the same w and bracket,\n"
+        f"{options.kills} fits ({len(y)}×20) with a worker killed at a random instant: {same} ended with the same w and bracket\n"
         f"to the last bit. Seconds without a kill: {span:.1f}; with one: median {middle:.1f}, at most {max(seconds):.1f}.\n"
     )
 

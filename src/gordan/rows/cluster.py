@@ -44,11 +44,12 @@ MOST_ROWS = 1 << 14
 
 @dataclass(eq=False)
 class Chunk:
-    """A block on a worker."""
+    """A block on a worker, and the address of that."""
 
     future: Any
     n: int
     entries: int
+    where: str | None = None
 
     def load(self) -> Held:
         """Its rows, brought here."""
@@ -88,13 +89,26 @@ class Workers:
         size = len(blocks) * sum(part.nbytes for part in shared if isinstance(part, np.ndarray))
         if size > WORTH_SENDING_ONCE:
             shared = tuple(self.keep(part) if isinstance(part, np.ndarray) else part for part in shared)
-        return self.map(work, *per_block, *([part] * len(blocks) for part in shared))
+        return self.map(work, *per_block, *([part] * len(blocks) for part in shared), where=[block.where for block in blocks])
 
-    def map(self, work: Work, *columns: Sequence[Any]) -> list[Any]:
-        """A task for each entry of the columns."""
+    def map(self, work: Work, *columns: Sequence[Any], where: Sequence[str | None] | None = None) -> list[Any]:
+        """A task for each entry of the columns, on the worker at its address in `where`.
+
+        Left to itself the scheduler would queue tasks elsewhere, and move blocks there, not knowing how short they are.
+        If that worker is lost, another one does.
+        """
         name = f"gordan-{work.__name__.strip('_')}-{self._name}{next(self._count)}"
+        where = [None] * len(columns[0]) if where is None else where
+        futures: list[Any] = [None] * len(where)
         with _large_graphs():
-            futures: list[Any] = self.client.map(work, *columns, key=[(name, k) for k in range(len(columns[0]))], pure=False)
+            for address in dict.fromkeys(where):
+                own = [k for k, place in enumerate(where) if place == address]
+                pinned = {} if address is None else {"workers": [address], "allow_other_workers": True}
+                parts = [[column[k] for k in own] for column in columns]
+                for k, future in zip(
+                    own, self.client.map(work, *parts, key=[(name, k) for k in own], pure=False, **pinned), strict=True
+                ):
+                    futures[k] = future
         return futures
 
     def keep(self, part: Array) -> Any:
@@ -532,7 +546,9 @@ def _settled(client: Any, futures: list[Any], again: Callable[[int, int], Any]) 
             raise _by_its_row(shapes, error, lambda first: again(len(shapes), first)) from None
     found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
     d, dtype = _agreed(shapes)
-    return Cluster(client, [Chunk(future, shape[0], shape[2]) for future, shape in found], d, dtype)
+    places = client.who_has([future for future, _ in found])
+    chunks = [Chunk(future, shape[0], shape[2], next(iter(places.get(future.key, ())), None)) for future, shape in found]
+    return Cluster(client, chunks, d, dtype)
 
 
 def _by_passes(count: int, block: Callable[..., Any]) -> Blocks:
