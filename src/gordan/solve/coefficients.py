@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,9 @@ from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
 from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
+
+# Of affine scaling, before a linear program is asked.
+STEPS = 12
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -78,10 +82,14 @@ class _ByProgram:
         self.Q = qr((on_null / s).T, mode="economic")[0]
         self.G = dense(F[strict] @ self.Q)
         count = max(200, 6 * self.Q.shape[1])
-        lowest = np.argsort(self.G @ (self.Q.T @ (np.array([float(x) for x in found.w]) / s)), kind="stable")
-        self.rows = np.sort(lowest[:count])
+        size = max(map(abs, found.w))
+        self.centre = self.Q.T @ (np.array([float(fmpq(x, size)) for x in found.w]) / s)
+        self.rows = np.sort(np.argsort(self.G @ self.centre, kind="stable")[:count])
 
     def __call__(self, j: int, sign: int) -> Any:
+        further = self._further(j, sign)
+        if further is not None:
+            return further
         target = -sign * self.Q[j] / np.linalg.norm(self.Q[j])
         for _ in range(ROUNDS):
             answer = self._program(target)
@@ -95,6 +103,30 @@ class _ByProgram:
             if not len(wrong):
                 return self._direction(j, sign, self.Q @ c)
             self.rows = np.union1d(self.rows, wrong[np.argsort(s[wrong], kind="stable")[: max(100, 2 * len(c))]])
+        return None
+
+    def _further(self, j: int, sign: int) -> tuple[int, ...] | None:
+        """A vector of C with the other sign, by steps of affine scaling from the one in hand: cheaper than a program if it is there.
+
+        Each goes to nearly the end of Dikin's ellipsoid Σ (G_i·δ / G_i·c)² ≤ 1 around c, which lies in C.
+        """
+        c = self.centre / np.linalg.norm(self.centre)
+        for _ in range(STEPS):
+            scores = self.G @ c
+            if not (scores > 0).all():
+                return None
+            M = self.G / scores[:, None]
+            try:
+                step = np.linalg.solve(M.T @ M + np.outer(c, c), self.Q[j])  # the second term: C is a cone, and c keeps its size
+            except np.linalg.LinAlgError:
+                return None
+            reach = float(self.Q[j] @ step)
+            if not reach > 0:
+                return None
+            c = c - (0.95 * sign / math.sqrt(reach)) * step
+            c /= np.linalg.norm(c)
+            if sign * (self.Q[j] @ c) < 0:
+                return self._direction(j, sign, self.Q @ c)
         return None
 
     def _program(self, target: Array) -> Any:
