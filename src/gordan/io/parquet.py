@@ -22,7 +22,7 @@ def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
     What would take more than `most` bytes stays in its files, as `Parts`.
     """
     parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if sum(part.stat().st_size for part in parts) > most or 8 * _size(parts) > most:
+    if 8 * _size(parts) > most:
         return open_parquet(path, wanted)
     columns, names = None, None
     X: list[Array] = []
