@@ -21,7 +21,7 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli.app import app
-from gordan.cli.data import lines_of
+from gordan.cli.data import lines_of, memory_limit
 from gordan.cli.models import labels_of
 from gordan.cli.telling import fitting
 from gordan.io import Model, read
@@ -458,3 +458,42 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
     found = answer("separate", IRIS, "--positive", "setosa", code=130)
     assert found["interrupted"]
     assert found["status"] == "separable"
+
+
+# ---- data larger than memory --------------------------------------------------------------------------------------------
+
+
+def test_convert_and_use_the_folder(tmp_path):
+    lines = IRIS.read_text().splitlines()
+    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["rows"] == len(lines) - 1
+    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["already"]
+    assert answer("convert", "--check", tmp_path / "iris")["accepted"]
+    margin = answer("separate", tmp_path / "iris", "--positive", "setosa", "--memory-limit", "100MB")["margin"]
+    assert margin[0] <= SETOSA * (1 + 1e-5)
+    assert margin[1] >= SETOSA * (1 - 1e-5)
+    assert answer("fit", tmp_path / "iris", "-o", tmp_path / "model", "--positive", "setosa")["planes"][0]["status"] == "solved"
+    content = bytearray((tmp_path / "iris/X.npy").read_bytes())
+    content[-3] ^= 1
+    (tmp_path / "iris/X.npy").write_bytes(content)
+    assert "checksum is wrong" in answer("convert", "--check", tmp_path / "iris", code=1)["reason"]
+    assert "needs a folder" in run("convert", IRIS).output
+
+
+def test_a_folder_of_parquet_files(tmp_path):
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    frame = pd.read_csv(IRIS)
+    for k in range(3):
+        frame.iloc[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
+    found = answer("separate", tmp_path, "--target", "species", "--positive", "setosa")
+    assert found["separable"]
+    assert found["margin"][0] == pytest.approx(SETOSA, rel=1e-4)
+
+
+@pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("1.5GiB", 3 << 29), ("500m", 5 * 10**8), ("200000000", 2 * 10**8)])
+def test_sizes_of_memory(text, size):
+    assert memory_limit(text) == size
+    for wrong in ("much", "1XB", "-1GB", "1kB"):
+        with pytest.raises(gordan.InputError, match="--memory-limit"):
+            memory_limit(wrong)

@@ -6,15 +6,20 @@ rows in float64.
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from catalogue import every_method, supports
 from ledger import lowest
 from problems import p_norm, separable
+from test_blocks import cut
 
 import gordan
 from gordan.geometry import Simplex, dual_exponent
+from gordan.io.parts import Csr
+from gordan.rows import mapped
 
 METHODS = every_method()
 PROBLEM = separable(24, 6, 0.05, seed=21, halves=True)
@@ -33,7 +38,22 @@ def tensor(A):
     return torch.from_numpy(A)
 
 
+def file_of(A):
+    """A in a file, mapped."""
+    with tempfile.TemporaryDirectory() as folder:  # the mapping outlives the name
+        np.save(f"{folder}/A.npy", A)
+        return np.load(f"{folder}/A.npy", mmap_mode="r")
+
+
+def csr_files(A):
+    """A in the three mapped files of CSR."""
+    csr = sp.csr_array(A)
+    return Csr(file_of(csr.data), file_of(csr.indices.astype(np.int32)), file_of(csr.indptr.astype(np.int64)), csr.shape)
+
+
 BACKENDS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_matrix, "torch": tensor}
+BACKENDS |= {"blocks": lambda A: cut(A, 7), "file": file_of, "csr-files": csr_files}
+ON_DISK = ("file", "csr-files")
 
 
 def cells():
@@ -47,7 +67,9 @@ def cells():
 
 
 @pytest.mark.parametrize(("method", "sets", "backend", "dtype"), list(cells()))
-def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype):
+def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype, monkeypatch):
+    if backend in ON_DISK:
+        monkeypatch.setattr(mapped, "LARGE", 1)  # visited in the order of the file, and read ahead
     dense = np.where(np.abs(PROBLEM.A) > 0.02, PROBLEM.A, 0.0).astype(dtype) * 7.5
     A = dense.astype(np.float64)
     tol = 1e-9 if dtype == "float64" else 1e-6

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.rows.threads import available, run
+from gordan.rows.mapped import in_order
+from gordan.rows.threads import available
 
 U = 2.0**-53
 # An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
@@ -73,7 +74,7 @@ class Matrix:
     def by_blocks(self, work: Callable[[int, int], None]) -> None:
         """work(lo, hi) for each block of rows."""
         entries = len(self.arrays[0]) if self.sparse else self.n * self.d
-        run(work, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
+        in_order(work, self.arrays, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
 
     def _norms(self, lo: int, hi: int) -> Array:
         if self.sparse:

@@ -56,12 +56,22 @@ def _method_names(incomplete: str) -> list[str]:
 File = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="Data: svmlight, CSV or TSV with a header (all of these also .gz, .bz2, .xz), .npy, .npz, Parquet."
+        metavar="FILE",
+        help="Data: svmlight, CSV or TSV with a header (all of these also .gz, .bz2, .xz), .npy, .npz, Parquet (also a folder), "
+        "or a folder that `gordan convert` wrote.",
     ),
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="The label column, by name or position from 0. Default: the last one."),
+    typer.Option(
+        "--label", "--target", metavar="COLUMN", help="The label column, by name or position from 0. Default: the last one."
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="Memory to stay below, such as 4GB: what is larger than half of it stays on disk."
+    ),
 ]
 Positive = Annotated[
     str | None,
@@ -175,6 +185,7 @@ def separate(
     ] = None,
     time_limit: TimeLimit = None,
     cluster: Cluster = None,
+    memory_limit: MemoryLimit = None,
     as_json: Json = False,
 ) -> int:
     """Is there a plane between the two classes? Yes or no, with proof.
@@ -182,11 +193,13 @@ def separate(
     Exit code 0: separable. 1: not separable. 3: undecided. Rows are counted from 0, without the header.
     """
     import gordan
+    from gordan.cli.data import memory_limit as limit_of
     from gordan.cli.data import read_data
 
     _require_folder(certificate)
+    limit = limit_of(memory_limit)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch, _on_cluster(cluster) as client:
-        data = read_data(file, label, positive, client=client)
+        data = read_data(file, label, positive, client=client, limit=limit)
         watch.about("separating")
         v = gordan.separate(
             data.X, data.y, intercept=str(intercept), time_limit=time_limit, callback=watch.verdict if watch.visible else None
@@ -252,6 +265,7 @@ def fit(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
     checkpoint: CheckpointOption = None,
     cluster: Cluster = None,
+    memory_limit: MemoryLimit = None,
     no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -263,12 +277,14 @@ def fit(
     on from there, and the checkpoint is removed once the model is complete.
     """
     from gordan.cli import models
+    from gordan.cli.data import memory_limit as limit_of
     from gordan.cli.data import read_data
 
     _require_folder(output)
     _require_folder(checkpoint)
+    limit = limit_of(memory_limit)
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, _on_cluster(cluster) as client:
-        data = read_data(file, label, positive, multiclass=True, client=client)
+        data = read_data(file, label, positive, multiclass=True, client=client, limit=limit)
         options: dict[str, Any] = {"norm": norm, "nu": nu, "intercept": str(intercept), "tol": tol, "method": method}
         options |= {"max_iter": max_iter, "threads": threads, "callback": watch.moment if watch.visible else None}
 
@@ -326,6 +342,82 @@ def fit(
     if interrupts.code is not None:
         return interrupts.code
     return ANSWERED if model is not None else OPEN if separable else NO
+
+
+class Stored(StrEnum):
+    """How `convert` stores rows."""
+
+    auto = "auto"
+    dense = "dense"
+    csr = "csr"
+
+
+@app.command(
+    epilog=_examples(
+        "gordan convert train.svm.gz train               then: gordan fit train -o model.gordan",
+        "gordan convert tables/ data --label y           a folder of Parquet files",
+        "gordan convert --check train                    compare a converted folder with its checksums",
+    )
+)
+@answering
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
+    label: Label = None,
+    kind: Annotated[
+        Stored, typer.Option("--as", help="dense, csr, or auto: by the share of entries that are not zero.")
+    ] = Stored.auto,
+    memory_limit: MemoryLimit = None,
+    check: Annotated[bool, typer.Option("--check", help="Convert nothing; compare the folder with its checksums.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Convert data once to arrays on disk, for data larger than memory: every command reads the folder in place of a file.
+
+    If it is stopped, even by a kill, the same command goes on where it was.
+
+    Exit code 1: the check found something wrong.
+    """
+    from gordan.cli.data import memory_limit as limit_of
+    from gordan.io import convert as convert_
+    from gordan.io.store import check as check_
+
+    if check:
+        target = file if folder is None else folder
+        reason = ""
+        with Watch(f"checking {target}"):
+            try:
+                size = check_(target)
+            except InputError as error:
+                size, reason = 0, str(error)
+        if as_json:
+            say_json({"accepted": not reason, "reason": reason, "bytes": size})
+        else:
+            headline(reason or f"{target}: {size} bytes as they were written", not reason)
+        return NO if reason else ANSWERED
+    if folder is None:
+        raise InputError("convert needs a folder to write to: gordan convert FILE DIR")
+    limit = limit_of(memory_limit)
+    with Watch(f"converting {file}") as watch:
+        done = convert_(
+            file, folder, label=label, kind=str(kind), memory_limit=limit, progress=lambda rows: watch.about(f"{rows} rows")
+        )
+    if as_json:
+        say_json(
+            {
+                "folder": str(folder),
+                "kind": done.kind,
+                "rows": done.shape[0],
+                "columns": done.shape[1],
+                "entries": done.entries,
+                "resumed": done.resumed,
+                "already": done.already,
+            }
+        )
+    else:
+        n, d = done.shape
+        told = "was converted before" if done.already else f"went on after {done.resumed} rows" if done.resumed else "converted"
+        say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
+    return ANSWERED
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,26 @@ class Named:
         return np.array(self.values, dtype, copy=copy)
 
 
-def read_data(path: Path, label: str | None, positive: str | None, *, multiclass: bool = False, client: Any = None) -> Data:
+SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+LEAST_MEMORY = 1 << 26
+
+
+def memory_limit(text: str | None) -> int | None:
+    """Bytes from such as 500MB, 1.5GiB or 2g."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", text.strip().lower())
+    if found is None or found[2] not in SIZES:
+        raise InputError(f"--memory-limit is {text!r}; pass a size such as 500MB, 4GB or 1.5GiB")
+    size = int(float(found[1]) * SIZES[found[2]])
+    if size < LEAST_MEMORY:
+        raise InputError(f"--memory-limit is {text}; less than 64 MiB is not enough for the program itself")
+    return size
+
+
+def read_data(
+    path: Path, label: str | None, positive: str | None, *, multiclass: bool = False, client: Any = None, limit: int | None = None
+) -> Data:
     """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
     With a `client` the workers of its cluster read it (see `rows.cluster.read_on`).
@@ -72,7 +92,7 @@ def read_data(path: Path, label: str | None, positive: str | None, *, multiclass
     from gordan.io import read
 
     if client is None:
-        table: Any = read(path, label=label)
+        table: Any = read(path, label=label, memory_limit=limit)
     else:
         from gordan.rows.cluster import read_on
 

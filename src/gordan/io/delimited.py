@@ -21,13 +21,13 @@ LABEL, UNUSED = -1, -2
 def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Table:
     """The table in a CSV (delimiter ",") or TSV ("\\t") file; X is dense float64."""
     with Text(path) as text:
-        cells = _Cells(text, wanted, delimiter)
+        cells = Cells(text, wanted, delimiter)
         take_rows(text, cells.scan, cells.parse)
     X = cells.matrix()
     return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path)
 
 
-class _Cells:
+class Cells:
     """The rows read so far, in parts; the header is read first."""
 
     def __init__(self, text: Text, wanted: Wanted, delimiter: str) -> None:
@@ -101,6 +101,22 @@ class _Cells:
                 raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}")
             row.append(value)
         return row, label
+
+    @property
+    def held(self) -> int:
+        """Numbers not drained."""
+        return sum(part.size for part in self._parts)
+
+    def drained(self) -> Array:
+        """The rows read since the last call."""
+        X = np.concatenate([np.empty((0, self.width)), *self._parts])
+        self._parts = []
+        return X
+
+    def go_to(self, text: Text) -> None:
+        """Go on in another `Text`, behind the header."""
+        self.text = text
+        self._records = csv.reader(self._decoded(), delimiter=self.delimiter, strict=True)
 
     def matrix(self) -> Array:
         """X."""

@@ -56,6 +56,11 @@ def read_npy(path: Path, wanted: Wanted) -> Table:
     _require_matrix(header, str(path))
     order: Any = "F" if header.fortran else "C"
     everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
+    if isinstance(wanted.label, str) and wanted.label.endswith(".npy"):
+        y = _labels_of(Path(wanted.label), len(everything))
+        if wanted.features is not None and wanted.features != everything.shape[1]:
+            raise InputError(f"{path} has {everything.shape[1]} columns, where {wanted.features!r} are wanted")
+        return Table(everything, y, None, path)
     at, chosen = wanted.columns(header.shape[1], None, path)
     if at is None:
         return Table(everything, None, None, path)
@@ -63,6 +68,21 @@ def read_npy(path: Path, wanted: Wanted) -> Table:
     require_labels(y, len(y), path)
     ends = {0: slice(1, None), header.shape[1] - 1: slice(None, -1)}  # a label between features: those are copied
     return Table(everything[:, ends[at]] if at in ends else everything[:, chosen], y, None, path)
+
+
+def _labels_of(path: Path, n: int) -> Array:
+    """The labels in an .npy file of their own."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header = _header(file, str(path))
+        if header.end != size or len(header.shape) != 1:
+            raise InputError(
+                f"{path} is damaged, or no list of labels: its header says {header.shape}, {header.end} bytes of {size}"
+            )
+        file.seek(header.offset)
+        y = np.frombuffer(file.read(), header.dtype)
+    require_labels(y, n, path)
+    return y
 
 
 def read_npz(path: Path, wanted: Wanted) -> Table:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from gordan.arrays import whole_number
 from gordan.errors import InputError
 from gordan.io.delimited import read_delimited
 from gordan.io.npy import MAGIC, read_npy, read_npz
 from gordan.io.parquet import read_parquet
+from gordan.io.parts import Csr, physical_memory
+from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
 from gordan.io.table import Table, Wanted
 from gordan.io.text import SUFFIXES, Text
@@ -27,8 +32,9 @@ def read(
     label: str | int | None = None,
     features: int | Iterable[str] | None = None,
     labelled: bool | None = True,
+    memory_limit: int | None = None,
 ) -> Table:
-    """Read rows and labels from a file: svmlight, CSV, TSV, .npy, .npz, or Parquet.
+    """Read rows and labels from a file: svmlight, CSV, TSV, .npy, .npz, Parquet, or a folder that `gordan.io.convert` wrote.
 
     The format is told by the suffix (svmlight and CSV may be compressed: .gz, .bz2, .xz), and where that says nothing by the
     content. Text is read as float64, every number exactly as `float` reads it.
@@ -36,22 +42,27 @@ def read(
     Parameters
     ----------
     path : path
-        The file, or a folder of Parquet files.
+        The file, a folder of Parquet files, or a folder that was converted.
     label : str or int, optional
         The label column, by name or by position (from 0; negative from the end). Default: the last. svmlight has the label
-        first and .npz has the array y; there it is not accepted.
+        first and .npz has the array y; there it is not accepted. For .npy also a second .npy file with the labels, by its path.
     features : int or names, optional
         How many features there must be (an svmlight file gets that many columns), or the names of the columns to take, in
         that order; other columns are then ignored.
     labelled : bool or None, default=True
         False: the file has no labels. None: it may have; in a table of exactly `features` columns, or one without a column
         beside the named ones at its end, there are none.
+    memory_limit : int, optional
+        Bytes that the process should stay below. X is read into memory if it takes at most half of that; else .npy files and
+        converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default: .npy files and
+        converted folders are mapped, Parquet beyond a quarter of the machine's memory is left in its row groups, and all
+        else is read into memory.
 
     Returns
     -------
     Table
-        `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy), `y` (whole numbers, numbers, booleans
-        or text; None without labels), `names` and `path`.
+        `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy; see `memory_limit`), `y` (whole numbers,
+        numbers, booleans or text; None without labels), `names` and `path`.
 
     Raises
     ------
@@ -73,23 +84,46 @@ def read(
         raise InputError(f"label is {label!r}; pass the name or the position of the label column")
     if labelled is False and label is not None:
         raise InputError("labelled is False, and label names a label column; leave out one of them")
-    return _read(Path(path), Wanted(label, features, labelled))
+    if memory_limit is not None:
+        whole_number(memory_limit, "memory_limit")
+    return _read(Path(path), Wanted(label, features, labelled), memory_limit)
 
 
-def _read(path: Path, wanted: Wanted) -> Table:
+def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     kind = format_of(path)
+    if kind == "parquet":
+        return read_parquet(path, wanted, physical_memory() // 4 if limit is None else limit // 2)
+    if kind in ("npy", "store"):
+        table = read_npy(path, wanted) if kind == "npy" else read_store(path, wanted)
+        return table if limit is None else _within(table, limit // 2)
+    if limit is not None and path.stat().st_size > limit // 2:
+        size = f"{path} has {path.stat().st_size} bytes, more than half of the memory limit of {limit}"
+        raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
     if kind == "svmlight":
         return read_svmlight(path, wanted)
     if kind in ("csv", "tsv"):
         return read_delimited(path, wanted, "," if kind == "csv" else "\t")
-    return {"npy": read_npy, "npz": read_npz, "parquet": read_parquet}[kind](path, wanted)
+    return read_npz(path, wanted)
+
+
+def _within(table: Table, most: int) -> Table:
+    """The table in memory where that takes at most so many bytes; large maps are worked on in the order of the file."""
+    X = table.X
+    if isinstance(X, Csr):
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+        return table if size > most else replace(table, X=X.tocsr())
+    return table if X.nbytes > most else replace(table, X=np.array(X))
 
 
 def format_of(path: Path) -> str:
-    """Which format a file has: "svmlight", "csv", "tsv", "npy", "npz" or "parquet"."""
+    """Which format a file has: "svmlight", "csv", "tsv", "npy", "npz", "parquet", or "store" for a converted folder."""
     if path.is_dir():
+        if (path / MANIFEST).exists() or (path / JOURNAL).exists():
+            return "store"
         if next(path.glob("*.parquet"), None) is None:
-            raise IsADirectoryError(errno.EISDIR, "it is a folder, and one without Parquet files; pass a file", str(path))
+            raise IsADirectoryError(
+                errno.EISDIR, "it is a folder, and one without Parquet files or a manifest; pass a file", str(path)
+            )
         return "parquet"
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES

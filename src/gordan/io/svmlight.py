@@ -21,13 +21,13 @@ def read_svmlight(path: Path, wanted: Wanted) -> Table:
     if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
         raise InputError(f"{path} is svmlight: the label comes first and columns have no names; leave out label= and names")
     with Text(path) as text:
-        entries = _Entries(text, _labelled(text, wanted))
+        entries = Entries(text, labelled(text, wanted))
         take_rows(text, entries.scan, entries.parse)
     X, labels = entries.matrix(wanted.features), entries.labels
     return Table(X, labels.array(path) if entries.labelled else None, None, path)
 
 
-def _labelled(text: Text, wanted: Wanted) -> bool:
+def labelled(text: Text, wanted: Wanted) -> bool:
     """Whether lines start with a label, seen from the first that says something; those before it are taken."""
     while text.more():
         end = text.block.index(b"\n", text.at) + 1
@@ -44,7 +44,7 @@ def _labelled(text: Text, wanted: Wanted) -> bool:
 ASK = {True: "pass labelled=True or None to read it", False: "put one in front, or pass labelled=False for a file without labels"}
 
 
-class _Entries:
+class Entries:
     """The entries read so far, in parts."""
 
     def __init__(self, text: Text, labelled: bool) -> None:
@@ -102,6 +102,19 @@ class _Entries:
         self._counts.append(counts.astype(np.int64))
         if self.labelled:
             self.labels.add(texts, lines, which)
+
+    @property
+    def held(self) -> int:
+        """Entries and rows not drained."""
+        return sum(map(len, self._values)) + sum(map(len, self._counts))
+
+    def drained(self) -> tuple[Array, Array, Array]:
+        """Indices as in the file, values, and the number of entries of each row, of what was read since the last call."""
+        indices = np.concatenate([np.empty(0, np.int32), *self._indices])
+        values = np.concatenate([np.empty(0), *self._values])
+        counts = np.concatenate([np.empty(0, np.int64), *self._counts])
+        self._indices, self._values, self._counts = [], [], []
+        return indices, values, counts
 
     def matrix(self, features: Any) -> Any:
         """The CSR matrix. Columns count from 1, unless an index 0 occurs."""

@@ -28,7 +28,7 @@ class Table:
     path: Path
 
     def __repr__(self) -> str:
-        storage = "CSR" if hasattr(self.X, "indptr") else "dense"
+        storage = "CSR" if hasattr(self.X, "indptr") else "dense in parts" if hasattr(self.X, "parts") else "dense"
         labels = "no labels" if self.y is None else f"labels of type {self.y.dtype}"
         return f"Table({str(self.path)!r}: {self.X.shape[0]} rows, {self.X.shape[1]} columns, {storage} {self.X.dtype}, {labels})"
 
@@ -153,18 +153,32 @@ class Labels:
                 self._lines.append(line)
         self._parts.append(codes[which])
 
+    def drained(self) -> tuple[Array, list[tuple[bytes, int]]]:
+        """The codes of the rows since the last call, and all labels by code, each with the line where it was first seen."""
+        codes = np.concatenate([np.empty(0, np.int64), *self._parts])
+        self._parts = []
+        return codes, list(zip(self._code, self._lines, strict=True))
+
+    def known(self, seen: list[tuple[bytes, int]]) -> None:
+        """Begin with these labels."""
+        for text, line in seen:
+            self.add([text], [line], np.empty(0, np.int64))
+
     def array(self, path: Path) -> Array:
         """One label per row."""
         codes = np.concatenate(self._parts)
         self._parts = []
+        y: Array = self.distinct(path)[codes]
+        return y
+
+    def distinct(self, path: Path) -> Array:
+        """The labels by code."""
         texts = list(self._code)
         for text, line in zip(texts, self._lines, strict=True):
             if text.strip().lower() in (b"", b"nan", b"+nan", b"-nan"):
                 shown = text.decode().strip() or "empty"
                 raise InputError(f"{path}, line {line}: the label is {shown}; every row needs a label (drop that line)")
-        distinct = self._distinct(texts, path)
-        y: Array = distinct[codes]
-        return y
+        return self._distinct(texts, path)
 
     def _distinct(self, texts: list[bytes], path: Path) -> Array:
         if all(WHOLE.fullmatch(text) for text in texts):

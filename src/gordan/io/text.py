@@ -30,14 +30,16 @@ def compression(start: bytes) -> str | None:
     return None
 
 
-def take_rows(text: Text, scan: Callable[[], tuple[bool, int]], parse: Callable[[int], None]) -> None:
-    """Take the whole file.
+def take_rows(
+    text: Text, scan: Callable[[], tuple[bool, int]], parse: Callable[[int], None], enough: Callable[[], bool] = lambda: False
+) -> None:
+    """Take the whole file, or what is `enough` of it.
 
     `scan` takes plain lines at full speed and tells whether it stopped before another kind of line, and after how many rows;
     `parse` takes that line in Python, and more of them where scanning gets nowhere.
     """
     run = 1
-    while text.more():
+    while text.more() and not enough():
         stopped, rows = (True, 0) if text.short else scan()
         if stopped:
             run = 1 if rows else min(2 * run, MOST_PARSED)
@@ -54,9 +56,10 @@ class Text:
     NUL bytes and text that is not UTF-8 are refused here, with their line.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.block, self.at, self.line = path, b"", 0, 1
-        self._tail, self._ended = b"", False
+    def __init__(self, path: Path, start: tuple[int, int] = (0, 1)) -> None:
+        """`start` is an earlier `place`: reading goes on there."""
+        self.path, self.block, self.at, self.line = path, b"", 0, start[1]
+        self._tail, self._ended, self._begin = b"", False, start[0]
         raw = path.open("rb")
         self._raw: IO[bytes] = raw
         self._file: Any = raw
@@ -67,11 +70,13 @@ class Text:
             if kind is not None:
                 unpacked: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
                 self._file = unpacked[kind](raw)
+            if start[0]:
+                self._skip(start[0])
             self._load()
         except BaseException:
             self.close()
             raise
-        self.at = 3 if self.block.startswith(b"\xef\xbb\xbf") else 0
+        self.at = 3 if not start[0] and self.block.startswith(b"\xef\xbb\xbf") else 0
         self.short = self._ended and len(self.block) < SHORT
 
     def __enter__(self) -> Text:
@@ -85,6 +90,17 @@ class Text:
         with contextlib.suppress(OSError):
             self._file.close()
         self._raw.close()
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The bytes of (unpacked) text before what is not yet taken, and the number of the line that comes next."""
+        return self._begin + self.at, self.line
+
+    def _skip(self, size: int) -> None:
+        try:
+            self._file.seek(size)
+        except (EOFError, zlib.error, lzma.LZMAError, ValueError, OSError) as error:
+            raise InputError(f"{self.path} is damaged or cut short: {error}") from None
 
     def more(self) -> bool:
         """Whether there is another line; it is in the block afterwards."""
@@ -101,6 +117,7 @@ class Text:
             yield line
 
     def _load(self) -> None:
+        self._begin += len(self.block)
         parts = [self._tail]
         while not self._ended:
             part = self._read()

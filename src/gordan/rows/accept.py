@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 
 from gordan.arrays import Array, is_sparse
 from gordan.errors import InputError
+from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
 from gordan.rows.cluster import Cluster, computed, is_lazy, on_cluster
 from gordan.rows.device import Device, is_elsewhere, is_tensor, on_device
 from gordan.rows.device import host as from_device
+from gordan.rows.mapped import LARGE, is_mapped
 from gordan.rows.memory import Dense, Sparse
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
@@ -27,6 +30,7 @@ EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_EXACT_INTEGER = 2**53
 MOST_COLUMNS = 2**36
 MOST_SUM = 2**1023
+CHECKED = 1 << 22  # indices at a time
 
 
 def stored(
@@ -40,6 +44,10 @@ def stored(
         return X
     if device is None and is_lazy(X):
         return on_cluster(X)
+    if isinstance(X, (Parts, Csr)):
+        if device in (None, "cpu"):
+            return _from_files(X)
+        X = np.asarray(X) if isinstance(X, Parts) else X.tocsr()
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_elsewhere(X):
@@ -56,7 +64,60 @@ def host(values: Any) -> Any:
     return computed(values) if is_lazy(values) else from_device(values)
 
 
-def _dense(X: Any, first: int) -> Dense:
+@dataclass(frozen=True)
+class Loaded:
+    """A part of a file as a block."""
+
+    part: Part
+    d: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.part.n
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return self.part.n * self.d
+
+    def load(self) -> Dense:
+        """The rows, in memory."""
+        return Dense(np.ascontiguousarray(self.part.read()))
+
+
+def _from_files(X: Parts | Csr) -> Sparse | Blocks:
+    """X as it is in its files."""
+    if isinstance(X, Parts):
+        return Blocks([Loaded(part, X.shape[1]) for part in X.parts], X.shape[1], X.dtype)
+    if not X.checked:  # kernels follow the indices: none may point outside, and each entry of a row must be there once
+        _check_indices(X)
+        X.checked = True
+    return Sparse(X.data, X.indices, X.indptr, X.shape[1])
+
+
+def _check_indices(X: Csr) -> None:
+    """One look at all indices, by blocks."""
+    ends = X.indptr
+    wrong = "the CSR matrix is not valid: its %s; convert the data again"
+    if len(ends) != X.shape[0] + 1 or ends[0] != 0 or ends[-1] != X.nnz or len(X.indices) != X.nnz:
+        raise InputError(wrong % "arrays do not fit each other")
+    if X.shape[0] and int(np.min(np.diff(ends))) < 0:
+        raise InputError(wrong % "rows overlap")
+    for lo in range(0, X.nnz, CHECKED):
+        hi = min(lo + CHECKED, X.nnz)
+        part = np.asarray(X.indices[lo : hi + 1])
+        if int(part.min()) < 0 or int(part.max()) >= X.shape[1]:
+            raise InputError(wrong % f"indices leave 0..{X.shape[1] - 1}")
+        first = np.zeros(hi - lo + 1, bool)  # whether a row starts at that entry
+        inside = ends[np.searchsorted(ends, lo) : np.searchsorted(ends, hi, side="right")] - lo
+        first[inside] = True
+        rising = np.diff(part) > 0
+        if not (rising | first[1 : len(part)]).all():
+            raise InputError(wrong % "indices do not rise along a row")
+
+
+def _dense(X: Any, first: int) -> Dense | Blocks:
     if np.ma.is_masked(X):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(X))[0])
         raise InputError(f"{_name(where, first)} is masked; fill or drop masked entries first")
@@ -65,6 +126,8 @@ def _dense(X: Any, first: int) -> Dense:
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
+    if is_mapped(array) and array.nbytes >= LARGE and not _usable(array):
+        return _sliced(array)
     names = column_names(X, array.shape[1])
     if array is not X and array.dtype == np.float64 and (np.abs(array) >= MOST_EXACT_INTEGER).any():
         array = _unrounded(X, array, names is not None)
@@ -83,6 +146,38 @@ def _unrounded(X: Any, array: Array, frame: bool) -> Array:
         return array
     columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(array.shape[1])]
     return np.stack([np.asarray(column).astype(object) for column in columns], axis=1)
+
+
+def _usable(array: Array) -> bool:
+    """Whether a mapped array can be worked on where it is."""
+    return array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Some rows of a mapped array that must be copied to be used: of another type or order, or without its label column."""
+
+    array: Array
+    lo: int
+    n: int
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return int(self.n * self.array.shape[1])
+
+    def load(self) -> Dense:
+        """The rows, in memory."""
+        part = self.array[self.lo : self.lo + self.n]
+        return Dense(np.ascontiguousarray(_real(part, lambda where: _name(where, self.lo))))
+
+
+def _sliced(array: Array) -> Blocks:
+    """A large mapped array that cannot be used in place, in blocks: a copy of it may not fit into memory."""
+    n, d = array.shape
+    step = max(1, LARGE // (8 * d))
+    first = _real(array[:1], lambda where: _name(where, 0)).dtype if array.dtype.kind != "O" else np.dtype(np.float64)
+    return Blocks([Slice(array, lo, min(step, n - lo)) for lo in range(0, n, step)], d, first)
 
 
 def column_names(X: Any, d: int) -> list[str] | None:

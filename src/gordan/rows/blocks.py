@@ -17,6 +17,9 @@ from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows.memory import Dense, Sparse, Sums
 
+# Entries of the rows taken last that are kept, at most.
+MOST_KEPT = 1 << 24
+
 Held = Dense | Sparse
 Work = Callable[..., Any]
 Own = Sequence[tuple[Any, ...]]
@@ -25,8 +28,15 @@ Own = Sequence[tuple[Any, ...]]
 class Block(Protocol):
     """Some consecutive rows of X. `load` reads them anew each time it is called; it may be called on another machine."""
 
-    n: int
-    entries: int
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        ...
 
     def load(self) -> Held:
         """These rows, in memory."""
@@ -79,6 +89,8 @@ class Blocks:
         self.entries = max(1, sum(block.entries for block in self.blocks))
         self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
         self.kind = kind
+        self.kept: dict[float, Array] = {}  # norms of rows, by exponent
+        self._hand: tuple[Array, Held] | None = None
         self.engine: Engine = ReadAhead() if engine is None else engine
 
     @property
@@ -120,7 +132,10 @@ class Blocks:
         return np.concatenate(self.each(_scores, (signs,), (w, b, threads)))
 
     def combine(self, q: Array, threads: int) -> Array:
-        return np.asarray(np.sum(self.each(_combine, (q,), (threads,)), axis=0))
+        weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
+        own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
+        parts = list(self.engine.run(_combine, [self.blocks[k] for k in weighty], own, (threads,)))  # others are not read
+        return np.asarray(np.sum(parts, axis=0)) if parts else np.zeros(self.d)
 
     def softmin(
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
@@ -132,17 +147,28 @@ class Blocks:
         return np.concatenate(self.each(_norms, (), (p, threads)))
 
     def take(self, i: Array) -> Held:
-        """The rows i in memory, in that order."""
-        order = np.argsort(i, kind="stable")
-        wanted = np.asarray(i)[order]
+        """The rows i in memory, in that order. Those taken last are kept: a working set is asked for again and again."""
+        i = np.asarray(i)
+        wanted = np.unique(i)
+        known = self._hand[0] if self._hand is not None else np.empty(0, np.intp)
+        missing = np.setdiff1d(wanted, known, assume_unique=True)
+        parts = [] if self._hand is None else [self._hand[1]]
+        if len(missing):
+            parts.append(self._fetched(missing))
+        rows, held = np.concatenate((known, missing)), joined(parts)
+        order = np.argsort(rows, kind="stable")
+        taken = held.take(order[np.searchsorted(rows[order], i)])
+        if len(wanted) * self.entries <= MOST_KEPT * self.n:
+            last = np.isin(rows, wanted) if held.entries > MOST_KEPT else np.ones(len(rows), bool)
+            self._hand = (rows[last], held.take(np.flatnonzero(last)) if not last.all() else held)
+        return taken
+
+    def _fetched(self, wanted: Array) -> Held:
+        """These rows, whose numbers rise, from their blocks."""
         cuts = np.searchsorted(wanted, self.ends)
         asked = [k for k in range(len(self.blocks)) if cuts[k + 1] > cuts[k]]
         own = [(wanted[cuts[k] : cuts[k + 1]] - self.ends[k],) for k in asked]
-        parts = list(self.engine.run(_take, [self.blocks[k] for k in asked], own, ()))
-        whole = joined(parts)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return whole if np.array_equal(back, np.arange(len(back))) else whole.take(back)
+        return joined(list(self.engine.run(_take, [self.blocks[k] for k in asked], own, ())))
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         both = self.take(np.concatenate((i, j)))

@@ -9,8 +9,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gordan.arrays import Array, vector, zeros_and_ones
-from gordan.rows.threads import chunks, run
+from gordan.rows.mapped import CHUNK, in_order, is_large_file
+from gordan.rows.threads import available, chunks, run
 
+# Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
+FEW = 0.05
+# Share of the rows of a file from which on taking them is a pass, and not a way from one to the next.
+MANY = 0.01
+# Bytes of the sums over chunks that are kept until they are merged.
+MERGED = 1 << 26
 # Entries of the copies that a Gram matrix is computed from.
 GRAM_BLOCK = 1 << 21
 # One entry in so many that is not zero is enough for products of matrices to be faster on rows that are spread out.
@@ -155,8 +162,24 @@ class _Memory:
         return {}
 
     @cached_property
+    def on_disk(self) -> bool:
+        """Whether the entries are in so large a file that rows should be visited in its order, and not one by one."""
+        return is_large_file(self.arrays)
+
+    @cached_property
+    def kept(self) -> dict[float, Array] | None:
+        """Norms of rows that were computed before, where it is dear to read the rows again."""
+        return {} if self.on_disk else None
+
+    @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
-        return chunks(self.n, self.d, self.entries)
+        # chunks of a file are small and many, so that all threads are near to each other in it
+        many = min(sum(array.nbytes for array in self.arrays) // CHUNK, MERGED // (16 * self.d)) if self.on_disk else 1
+        return chunks(self.n, self.d, self.entries, many)
+
+    def _run(self, work: Any, threads: int) -> list[Any]:
+        """`work` on all chunks, in the order of the file."""
+        return in_order(work, self.arrays, self._ranges, threads)
 
     @cached_property
     def _kernels(self) -> dict[str, Any]:
@@ -167,7 +190,7 @@ class _Memory:
     def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
         scores = np.empty(self.n)
         kernel = self._kernels["scores"]
-        run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), self._ranges, threads)
+        self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
     def combine(self, q: Array, threads: int) -> Array:
@@ -178,7 +201,8 @@ class _Memory:
             kernel(*self.arrays, q, lo, hi, acc)
             return acc
 
-        parts = run(part, self._ranges, threads)
+        few = self.on_disk and np.count_nonzero(q) < FEW * self.n  # rows of weight zero are not read
+        parts = run(part, self._ranges, threads) if few else self._run(part, threads)
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
 
     def softmin(
@@ -194,13 +218,13 @@ class _Memory:
 
         if len(self._ranges) == 1:  # small: what a call costs is seen
             return part(0, self.n), scores
-        return Sums.merged(run(part, self._ranges, threads)), scores
+        return Sums.merged(self._run(part, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:  # asked for R first, then for the squares
             norms = np.empty(self.n)
             kernel = self._kernels["norms"]
-            run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), self._ranges, threads)
+            self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
             self._norms[p] = _read_only(norms)
         return self._norms[p]
 
@@ -236,7 +260,18 @@ class Dense(_Memory):
         self.dtype = X.dtype
 
     def take(self, i: Array) -> Dense:
-        return Dense(self.arrays[0][i])
+        if not self.on_disk or len(i) < MANY * self.n:
+            return Dense(self.arrays[0][i])
+        order = np.argsort(i, kind="stable")  # so many rows are picked up on a way through the file
+        cuts = np.searchsorted(i[order], [lo for lo, _ in self._ranges] + [self.n])
+        taken = np.empty((len(i), self.d), self.dtype)
+        places = {lo: order[cuts[k] : cuts[k + 1]] for k, (lo, _) in enumerate(self._ranges)}
+
+        def part(lo: int, hi: int) -> None:
+            taken[places[lo]] = self.arrays[0][i[places[lo]]]
+
+        self._run(part, available())
+        return Dense(taken)
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
@@ -271,8 +306,8 @@ class Sparse(_Memory):
 
     def __init__(self, data: Array, indices: Array, indptr: Array, d: int) -> None:
         # Unsigned 32-bit indices are read in half the time of 64-bit ones, and need no test for negative ones at every entry.
-        kind = np.uint32 if max(len(data), d) < 2**32 else np.int64
-        self.arrays = (_read_only(data), _read_only(_indices(indices, kind)), _read_only(_indices(indptr, kind)))
+        columns, ends = (np.uint32 if most < 2**32 else np.int64 for most in (d, len(data)))
+        self.arrays = (_read_only(data), _read_only(_indices(indices, columns)), _read_only(_indices(indptr, ends)))
         self.n, self.d = len(indptr) - 1, d
         self.entries = max(1, len(data))
         self.dtype = data.dtype
@@ -313,11 +348,13 @@ class Sparse(_Memory):
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays
-        bad = np.flatnonzero(~np.isfinite(data))
-        if not len(bad):
-            return None
-        row = int(np.searchsorted(indptr, bad[0], side="right")) - 1
-        return row, int(indices[bad[0]]), math.nan if np.isnan(data[bad[0]]) else float(data[bad[0]])
+        for start in range(0, len(data), 1 << 20):  # by blocks, so that no mask of all entries is made
+            bad = np.flatnonzero(~np.isfinite(data[start : start + (1 << 20)]))
+            if len(bad):
+                k = start + int(bad[0])
+                row = int(np.searchsorted(indptr, k, side="right")) - 1
+                return row, int(indices[k]), math.nan if np.isnan(data[k]) else float(data[k])
+        return None
 
 
 def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:

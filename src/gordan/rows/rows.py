@@ -11,6 +11,7 @@ import numpy as np
 from gordan.arrays import Array, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
+from gordan.rows.mapped import is_mapped
 from gordan.rows.memory import Storage
 from gordan.rows.threads import available
 
@@ -129,11 +130,11 @@ class Rows:
         """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
         if not p >= 1:
             raise InputError(f"p is {p}; a norm needs p >= 1")
-        self.passes += 1
         if hasattr(self._storage, "largest_norm"):  # elsewhere: one number comes back
+            self.passes += 1
             norms = np.array([self._storage.largest_norm(p)])
         else:
-            norms = self._storage.norms(p, self.threads)
+            norms = self._norms(p)
         self._check(np.max(norms))
         if self._constant:
             top = np.maximum(norms, 1.0)
@@ -275,10 +276,7 @@ class Rows:
     @property
     def mapped(self) -> bool:
         """Whether the entries are in a memory-mapped file, of which no copy should be made."""
-        base: Any = getattr(self._storage, "arrays", (None,))[0]
-        while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
-            base = base.base
-        return isinstance(base, np.memmap)
+        return is_mapped(getattr(self._storage, "arrays", (None,))[0])
 
     @property
     def entries(self) -> int:
@@ -292,8 +290,11 @@ class Rows:
 
     @property
     def in_memory(self) -> bool:
-        """Whether single rows can be visited: what `ascend` needs. `take` gives such rows, whatever it takes them from."""
-        return hasattr(self._storage, "ascend")
+        """Whether single rows can be visited: what `ascend` needs. `take` gives such rows, whatever it takes them from.
+
+        Rows of a large file count as not in memory: visited in random order, each would cost a seek.
+        """
+        return hasattr(self._storage, "ascend") and not getattr(self._storage, "on_disk", False)
 
     def csr(self) -> Any:
         """A as a SciPy CSR array in float64, or None where the rows are dense."""
@@ -324,12 +325,22 @@ class Rows:
 
     def squares(self) -> Array:
         """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""
-        self.passes += 1
         with np.errstate(over="ignore"):
-            norms = self._storage.norms(2.0, self.threads) * self._scale
+            norms = self._norms(2.0) * self._scale
             if np.isnan(norms).any():
                 self._check(math.nan)
             return np.asarray(norms**2 + (self._scale**2 if self._constant else 0.0))
+
+    def _norms(self, p: float) -> Array:
+        """‖x_i‖_p: a pass, or what an earlier one found if the rows are not in memory."""
+        kept: dict[float, Array] | None = getattr(self._storage, "kept", None)
+        if kept is not None and p in kept:
+            return kept[p]
+        self.passes += 1
+        norms = self._storage.norms(p, self.threads)
+        if kept is not None:
+            kept[p] = norms
+        return norms
 
     def ascend(
         self,

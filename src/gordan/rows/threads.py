@@ -29,23 +29,31 @@ def available() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def chunks(n: int, d: int, entries: int) -> list[tuple[int, int]]:
-    """The ranges (lo, hi) of rows, a power of two of them."""
-    most = max(1, min(MOST_CHUNKS, n, entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
+def chunks(n: int, d: int, entries: int, least: int = 1) -> list[tuple[int, int]]:
+    """The ranges (lo, hi) of rows, a power of two of them; more than MOST_CHUNKS only where `least` says so."""
+    most = max(1, min(max(MOST_CHUNKS, least), n, entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
     count = 1 << (most.bit_length() - 1)
     return [(n * k // count, n * (k + 1) // count) for k in range(count)]
 
 
-def run(work: Callable[[int, int], Part], ranges: list[tuple[int, int]], threads: int) -> list[Part]:
-    """[work(lo, hi) for each range], on at most `threads` threads."""
-    if len(ranges) == 1 or threads == 1:
-        return [work(lo, hi) for lo, hi in ranges]
+def run(
+    work: Callable[[int, int], Part],
+    ranges: list[tuple[int, int]],
+    threads: int,
+    begun: Callable[[], object] = lambda: None,
+) -> list[Part]:
+    """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each."""
     parts: list[Any] = [None] * len(ranges)
     waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
 
     def drain() -> None:
         for k, (lo, hi) in waiting:
+            begun()
             parts[k] = work(lo, hi)
+
+    if len(ranges) == 1 or threads == 1:
+        drain()
+        return parts
 
     tasks = [_shared_pool().submit(drain) for _ in range(min(threads, len(ranges)))]
     for task in tasks:

@@ -25,6 +25,8 @@ from gordan.solve.sup_norm import SupNormGame
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
 MOST_IN_HAND = 6000
+# Entries of the rows in hand, and of the sample to begin with, where the rows are not in memory: 256 MB each at most.
+ENTRIES_IN_HAND = 1 << 25
 # Of the rows that coordinate ascent finds, those that a linear program (p = ∞) begins with.
 MOST_IN_PROGRAM = 1000
 # Above so many rows, and with more columns still, sparse rows are first solved by products with them. What that may cost is what
@@ -158,7 +160,7 @@ class DoubleOracle:
         else:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
-            count = max(100, rows.d if norm < math.inf else 0)
+            count = min(max(100, rows.d if norm < math.inf else 0), self.most)
             inside = self._lowest(scores - self.groups @ self._levels(scores), count)
         return State(self._able(inside, p, scores), p, None)
 
@@ -178,7 +180,15 @@ class DoubleOracle:
     @property
     def _sample_size(self) -> int:
         """Of m rows drawn at random, the solution is broken by about d n/m of the others: d√n rows leave some √n."""
-        return max(1000, int(self.game.rows.d * math.sqrt(self.game.rows.n)))
+        rows = self.game.rows
+        best = max(1000, int(rows.d * math.sqrt(rows.n)))
+        return best if rows.in_memory else min(best, max(1000, ENTRIES_IN_HAND * rows.n // rows.entries))
+
+    @cached_property
+    def most(self) -> int:
+        """Rows in hand at most; where no more than these are free, the working set has not outgrown its bound."""
+        rows = self.game.rows
+        return MOST_IN_HAND if rows.in_memory else min(MOST_IN_HAND, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
 
     def _from_sample(self) -> tuple[Array, Array]:
         """The working set and p of the game on a random sample of rows (Clarkson's idea); costs its share of a pass."""
@@ -262,7 +272,7 @@ class DoubleOracle:
         alive = ~idle(scores, self.norms, self.groups, self.caps, self.game.p_set.mass, upper, lower)
         alive[state.inside] = False
         more = np.flatnonzero(alive)
-        if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), MOST_IN_HAND - len(state.inside)):
+        if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), self.most - len(state.inside)):
             return state
         gram = self._grown(state.gram, state.inside, more)
         return state._replace(inside=np.concatenate((state.inside, more)), gram=gram)
@@ -339,7 +349,7 @@ class DoubleOracle:
         where = where[: max(MANY, 4 * rows.d, least)]
         if self.game.p_set.caps is not None:
             broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
-        where = np.sort(where[: max(MOST_IN_HAND - len(broken), least)])
+        where = np.sort(where[: max(self.most - len(broken), least)])
         if gram is not None:
             gram = self._grown(gram[np.ix_(where, where)], inside[where], broken)
         return state._replace(inside=np.concatenate((inside[where], broken)), gram=gram), False

@@ -42,6 +42,8 @@ SHARE = 0.9
 INNER = 0.3
 ROUNDS = {"double_oracle": 1000}
 MOST_ROUNDS = 100_000
+# What goes on, for norm 2 and for others, where rows that are not in memory need a larger working set than fits.
+GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
 # a copy of X, and no more than a way to propose.
 FAR, MOST_MOVED = 0.9, 1 << 24
@@ -200,6 +202,7 @@ def maximize_margin(
         problem=problem,
         task=Task(norm, nu, intercept, weights),
         method=_method(method, norm, problem.X.d, random_state),
+        auto=isinstance(method, str) and method == "auto",
         tol=tol,
         max_iter=max_iter,
         deadline=started + limit,
@@ -268,6 +271,10 @@ class _Run:
     separator: tuple[Array, float] | None = None
     asked: bool = False
     stopped: bool = False
+    auto: bool = False
+    outgrown: bool = False
+    hand: int | None = None
+    caps: Array | None = None
 
     def result(self) -> MarginResult:
         """Play, and prove what was found."""
@@ -290,27 +297,17 @@ class _Run:
             caps=None if self.task.nu is None else _caps(weights, rows.n, self.task.nu),
             halves=(signs < 0) if self.task.intercept == "free" else None,
         )
+        self.caps = p_set.caps
         p0 = starting_weights(p_set, self._start(p_set))
-        form = self.method.build(rows, p_set, p0)
-        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
-        if self.checkpoint is not None:
-            self._require(raw, form)
-        rounds = ROUNDS.get(self.method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
         try:
-            trace = dynamics.run(
-                form,
-                rounds,
-                record=range(1, rounds + 1) if self.method.name in ROUNDS else log_spaced(rounds),
-                scale=R if R > 0 else 1.0,
-                bound=self.method.guarantee.gap,
-                time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
-                callback=self._look,
-                name=self.method.name,
-                form_name=self.method.form,
-                checkpoint=self.checkpoint,
-                notes=lambda: self._notes(raw, played, R),
-            )
+            trace = self._played(self.method, rows, p_set, p0, R, raw, played)
+            if self.outgrown and not self.stopped and self.max_iter is None:
+                # what is in hand would no longer fit: from here on the game is played, a pass a round
+                method = _method(GAMES[self.task.norm > 2], self.task.norm, self.problem.X.d, None)
+                found = trace.p_best if trace.p_best is not None else p0
+                start = starting_weights(p_set, 0.5 * found + 0.5 * p_set.centre)
+                later = self._played(method, rows, p_set, start, R, raw, played)
+                trace = min(trace, later, key=lambda run: run.gap[-1])
         except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
             trace, self.stopped = None, True
         passes = sum(used.passes for used in {id(used): used for used in (raw, played, rows)}.values())
@@ -347,6 +344,31 @@ class _Run:
         facts |= {"intercept": self.task.intercept, "method": self.method.name, "guarantee": self.method.guarantee.statement}
         facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.task.weights, "start": start}
         self.checkpoint.require(fingerprint(raw, form, **facts))
+
+    def _played(self, method: Method, rows: Rows, p_set: Simplex, p0: Array, R: float, raw: Rows, played: Rows) -> Trace:
+        """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
+        form = method.build(rows, p_set, p0)
+        self.hand = None
+        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
+            form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
+            self.hand = None if rows.in_memory or rows.sparse or not self.auto else form.most
+        checkpoint = self.checkpoint if method is self.method else None
+        if checkpoint is not None:
+            self._require(raw, form)
+        rounds = ROUNDS.get(method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
+        return dynamics.run(
+            form,
+            rounds,
+            record=range(1, rounds + 1) if method.name in ROUNDS else log_spaced(rounds),
+            scale=R if R > 0 else 1.0,
+            bound=method.guarantee.gap,
+            time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
+            callback=self._look,
+            name=method.name,
+            form_name=method.form,
+            checkpoint=checkpoint,
+            notes=lambda: self._notes(raw, played, R),
+        )
 
     def _moved(self, raw: Rows, signs: Array, before: Notes | None) -> tuple[Rows, float]:
         """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
@@ -390,6 +412,11 @@ class _Run:
         if self.callback is not None and self.callback(moment):
             self.stopped = True
             return True
+        if self.hand is not None and moment.p is not None and np.count_nonzero(moment.p) >= self.hand:
+            free = moment.p > 0 if self.caps is None else (moment.p > 0) & (moment.p < self.caps)
+            self.outgrown = bool(np.count_nonzero(free) >= self.hand)
+            if self.outgrown:
+                return True
         if moment.lower > 0:
             return moment.gap <= SHARE * self.tol
         if self.task.nu is not None:

@@ -1,0 +1,342 @@
+"""Convert a file or a folder once into arrays that are mapped: streaming, and resumable after a kill at any instant."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+from gordan.io.delimited import Cells
+from gordan.io.npy import read_npy
+from gordan.io.parquet import open_parquet
+from gordan.io.parts import Parts
+from gordan.io.reading import format_of
+from gordan.io.store import JOURNAL, MANIFEST, Piece, Writer, begun, discard, manifest_of, tidy
+from gordan.io.svmlight import MOST_INDEX, Entries, labelled
+from gordan.io.table import Labels, Wanted, require_finite
+from gordan.io.text import Text, take_rows
+
+# Entries of a piece unless memory is short.
+ENTRIES = 1 << 22
+# Share of entries that are not zero from which on rows are stored dense.
+DENSE = 0.25
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What a conversion wrote. `resumed` is the number of rows that an earlier, stopped run had written."""
+
+    path: Path
+    kind: str
+    shape: tuple[int, int]
+    entries: int
+    resumed: int
+    already: bool = False
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    label: str | int | None = None,
+    kind: str = "auto",
+    memory_limit: int | None = None,
+    progress: Callable[[int], object] = lambda rows: None,
+) -> Converted:
+    """Convert svmlight, CSV, TSV, .npy or Parquet (a file or a folder of them) to a folder of arrays that `gordan.io.read` maps.
+
+    Memory in use is some 200 MB and what a row group takes, whatever the size of the source (less with `memory_limit`, in
+    bytes), and one label per row. If it is stopped, the same call goes on where it was; if the source was changed in between,
+    from the beginning. `kind` "auto" stores rows dense if a quarter of their entries, as the first rows have it, is not zero.
+    `progress` is called with the number of rows written so far.
+    """
+    path, folder = Path(source), Path(target)
+    if kind not in ("auto", "dense", "csr"):
+        raise InputError(f"kind is {kind!r}; choose 'auto', 'dense' or 'csr'")
+    found = _source(path, Wanted(label), ENTRIES if memory_limit is None else max(1 << 12, min(ENTRIES, memory_limit // 128)))
+    stamp = {"name": str(path.resolve()), "stamp": _stamp(path), "label": label, "asked": kind}
+    if (folder / MANIFEST).exists():
+        done = manifest_of(folder)
+        if {name: done["source"].get(name) for name in stamp} != stamp:
+            raise InputError(f"{folder} holds other data, or {path} was changed since; name another folder, or delete it")
+        tidy(folder)
+        entries = sum(piece["entries"] for piece in done["pieces"])
+        return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True)
+    head = begun(folder)
+    if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
+        raise InputError(f"{folder} is not empty and was not begun by a conversion; name another folder")
+    if head is None or {name: head.get(name) for name in stamp} != stamp:
+        head = {**stamp, **found.settle(kind)}
+        if folder.exists():
+            discard(folder)  # what a conversion of something else, which was stopped, had written
+    head = {name: value for name, value in head.items() if name not in ("format", "kind")}
+    with Writer(folder, head["stored"], head) as writer:
+        resumed = writer.rows
+        found.resume(writer, head)
+        for piece, labels in found.pieces(writer.place):
+            writer.write(piece, labels)
+            progress(writer.rows)
+        if not writer.rows:
+            raise InputError(f"{path} has no rows")
+        shape = found.finish(writer)
+        return Converted(folder, writer.kind, shape, writer.entries, resumed)
+
+
+def _stamp(path: Path) -> list[list[Any]]:
+    """What tells whether the source is still the same."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+
+
+class Source(Protocol):
+    """Something that can be converted."""
+
+    def settle(self, kind: str) -> dict[str, Any]:
+        """What must be known before the first row is written, as plain JSON: at least "stored", the kind."""
+        ...
+
+    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
+        """Take up what `settle` found and what was written already."""
+        ...
+
+    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
+        """The rows from a place on (None: all), with the labels first seen in each piece."""
+        ...
+
+    def finish(self, writer: Writer) -> tuple[int, int]:
+        """Write the rest; the shape."""
+        ...
+
+
+def _source(path: Path, wanted: Wanted, most: int) -> Source:
+    kind = format_of(path)
+    if kind == "svmlight":
+        return _Svmlight(path, wanted, most)
+    if kind in ("csv", "tsv"):
+        return _Delimited(path, wanted, "," if kind == "csv" else "\t", most)
+    if kind in ("parquet", "npy"):
+        return _Arrays(path, wanted, kind, most)
+    raise InputError(f"{path}: only svmlight, CSV, TSV, .npy and Parquet are converted; `gordan.io.read` reads it as it is")
+
+
+def csr_bytes(values: Array, indices: Array, counts: Array, before: int) -> dict[str, bytes]:
+    """The content of the three files for some rows, after so many entries."""
+    return {
+        "data.npy": values.astype("<f4" if values.dtype == np.float32 else "<f8", copy=False).tobytes(),
+        "indices.npy": indices.astype("<i4").tobytes(),
+        "indptr.npy": (before + np.cumsum(counts)).astype("<i8").tobytes(),
+    }
+
+
+class _Text:
+    """What svmlight and delimited text share: labels as codes, and pieces at places of a text."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        self.path, self.most = path, most
+        self.labels = Labels()
+        self.seen = 0
+        self.written = 0
+
+    def known(self, writer: Writer) -> None:
+        """Take up the labels and the entries that were written."""
+        told = [entry for piece in writer.pieces for entry in piece["labels"]]
+        self.labels.known([(base64.b64decode(text), line) for text, line in told])
+        self.seen, self.written = len(told), writer.entries
+
+    def new_labels(self, content: dict[str, bytes]) -> list[Any]:
+        """Add the codes of the labels since the last piece to its content; those not seen before."""
+        codes, table = self.labels.drained()
+        content["codes.part"] = codes.astype("<i4").tobytes()
+        new = [[base64.b64encode(text).decode(), line] for text, line in table[self.seen :]]
+        self.seen = len(table)
+        return new
+
+    def y(self, writer: Writer) -> Array:
+        """The labels of all rows."""
+        found: Array = self.labels.distinct(self.path)[writer.codes()]
+        return found
+
+
+class _Svmlight(_Text):
+    def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
+        super().__init__(path, most)
+        if wanted.label is not None:
+            raise InputError(f"{path} is svmlight: the label comes first; leave out label=")
+        self.width, self.base, self.stored = 0, 1, "csr"
+        self.lowest = MOST_INDEX
+
+    def settle(self, kind: str) -> dict[str, Any]:
+        """Dense rows need their width before the first is written: the file is gone through once for it."""
+        entries = rows = 0
+        for indices, _, counts in self._read(None):
+            entries, rows = entries + len(indices), rows + len(counts)
+            self._note(indices)
+            if kind == "auto" and entries + rows >= self.most // 4:
+                kind = "dense" if entries > DENSE * rows * max(1, self.width) else "csr"
+            if kind == "csr":
+                return {"stored": "csr"}
+        if kind == "auto" and entries <= DENSE * rows * max(1, self.width):
+            return {"stored": "csr"}
+        return {"stored": "dense", "width": self.width + (self.lowest == 0), "base": int(self.lowest > 0)}
+
+    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
+        self.stored, self.labels, self.lowest = head["stored"], Labels(), MOST_INDEX
+        self.known(writer)
+        self.width, self.base = head.get("width", 0), head.get("base", 1)
+        for piece in writer.pieces:  # the widest row and the lowest index so far
+            self.width, self.lowest = max(self.width, piece["place"][2]), min(self.lowest, piece["place"][3])
+
+    def _read(self, place: Any) -> Iterator[tuple[Array, Array, Array]]:
+        with Text(self.path, (0, 1) if place is None else (int(place[0]), int(place[1]))) as text:
+            self.text = text
+            if place is None:
+                labelled(text, Wanted())
+            entries = Entries(text, True)
+            entries.labels = self.labels
+
+            while text.more():
+                take_rows(text, entries.scan, entries.parse, lambda: entries.held >= self.most)
+                yield entries.drained()
+
+    def _note(self, indices: Array) -> None:
+        if len(indices):
+            self.width = max(self.width, int(indices.max()))
+            self.lowest = min(self.lowest, int(indices.min()))
+
+    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
+        for indices, values, counts in self._read(place):
+            if not len(counts):
+                continue
+            self._note(indices)
+            if self.stored == "csr":
+                content = csr_bytes(values, indices - 1, counts, self.written)  # from 1; put right at the end if it is from 0
+            else:
+                X = np.zeros((len(counts), self.width))
+                X[np.repeat(np.arange(len(counts)), counts), indices - self.base] = values
+                content = {"X.npy": X.astype("<f8", copy=False).tobytes()}
+            self.written += len(indices)
+            labels = self.new_labels(content)
+            yield Piece(len(counts), len(indices), content, [*self.text.place, self.width, self.lowest]), labels
+
+    def finish(self, writer: Writer) -> tuple[int, int]:
+        y = self.y(writer)
+        if self.stored == "dense":
+            writer.finish(y, (writer.rows, self.width), {"X.npy": "<f8"}, None)
+            return writer.rows, self.width
+        width = self.width + (self.lowest == 0)
+        if not width:
+            raise InputError(f"{self.path} has no entries, so its number of columns is not known")
+        if self.lowest == 0:
+            writer.add_to_indices(1)
+        writer.finish(y, (writer.rows, width), {"data.npy": "<f8", "indices.npy": "<i4", "indptr.npy": "<i8"}, None)
+        return writer.rows, width
+
+
+class _Delimited(_Text):
+    def __init__(self, path: Path, wanted: Wanted, delimiter: str, most: int) -> None:
+        super().__init__(path, most)
+        self.wanted, self.delimiter = wanted, delimiter
+        self.stored = "dense"
+
+    def _read(self, place: Any) -> Iterator[Array]:
+        with Text(self.path) as text:
+            cells = Cells(text, self.wanted, self.delimiter)
+            cells.labels, self.names, self.text = self.labels, cells.names, text
+            if place is None:
+                yield from self._drain(cells)
+                return
+        with Text(self.path, (int(place[0]), int(place[1]))) as text:
+            cells.go_to(text)
+            self.text = text
+            yield from self._drain(cells)
+
+    def _drain(self, cells: Cells) -> Iterator[Array]:
+        while self.text.more():
+            take_rows(self.text, cells.scan, cells.parse, lambda: cells.held >= self.most)
+            yield cells.drained()
+
+    def settle(self, kind: str) -> dict[str, Any]:
+        if kind == "auto":
+            first = next(self._read(None), np.empty((0, 1)))
+            kind = "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
+        return {"stored": kind}
+
+    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
+        self.stored, self.labels = head["stored"], Labels()
+        self.known(writer)
+
+    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
+        for X in self._read(place):
+            if len(X):
+                piece = _rows_piece(X, self.stored, self.written, list(self.text.place))
+                self.written += piece.entries
+                yield piece, self.new_labels(piece.content)
+
+    def finish(self, writer: Writer) -> tuple[int, int]:
+        shape = (writer.rows, len(self.names))
+        writer.finish(self.y(writer), shape, _dtypes("<f8"), self.names)
+        return shape
+
+
+class _Arrays:
+    """Parquet and .npy: X by slices of rows, y in memory."""
+
+    def __init__(self, path: Path, wanted: Wanted, kind: str, most: int) -> None:
+        self.path = path
+        table = open_parquet(path, wanted) if kind == "parquet" else read_npy(path, wanted)
+        self.X, self.y, self.names = table.X, table.y, table.names
+        self.step = max(1, most // self.X.shape[1])
+        self.dtype = "<f4" if self.X.dtype.itemsize <= 2 or self.X.dtype == np.float32 else "<f8"
+        self.stored, self.written = "dense", 0
+
+    def _part(self, k: int) -> tuple[Array, int]:
+        """Rows from place k on, and the next place: a row group, or some rows."""
+        if isinstance(self.X, Parts):
+            return self.X.parts[k].read(), k + 1
+        part = np.asarray(self.X[k : k + self.step])
+        if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > 2**53:
+            raise InputError(f"{self.path}, row {k} or one soon after: an integer beyond 2**53, which float64 cannot hold")
+        require_finite(part, Path(f"{self.path}, from row {k}"))
+        return part, k + len(part)
+
+    def settle(self, kind: str) -> dict[str, Any]:
+        if kind == "auto":
+            first = self._part(0)[0]
+            kind = "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
+        return {"stored": kind}
+
+    def resume(self, writer: Writer, head: dict[str, Any]) -> None:
+        self.stored, self.written = head["stored"], writer.entries
+
+    def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
+        k = 0 if place is None else int(place)
+        while k < (len(self.X.parts) if isinstance(self.X, Parts) else len(self.X)):
+            X, k = self._part(k)
+            piece = _rows_piece(X.astype(self.dtype, copy=False), self.stored, self.written, k)
+            self.written += piece.entries
+            yield piece, []
+
+    def finish(self, writer: Writer) -> tuple[int, int]:
+        writer.finish(self.y, self.X.shape, _dtypes(self.dtype), self.names)
+        shape: tuple[int, int] = self.X.shape
+        return shape
+
+
+def _rows_piece(X: Array, stored: str, before: int, place: Any) -> Piece:
+    """Dense rows as a piece of either kind."""
+    if stored == "dense":
+        return Piece(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
+    rows, columns = np.nonzero(X)
+    counts = np.bincount(rows, minlength=len(X))
+    return Piece(len(X), len(rows), csr_bytes(X[rows, columns], columns, counts, before), place)
+
+
+def _dtypes(values: str) -> dict[str, str]:
+    return {"X.npy": values, "data.npy": values, "indices.npy": "<i4", "indptr.npy": "<i8"}

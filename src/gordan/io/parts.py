@@ -1,0 +1,89 @@
+"""X that is not in memory: parts that are read when they are needed, and CSR arrays in mapped files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gordan.arrays import Array
+
+
+class Part(Protocol):
+    """Some consecutive rows of a file. It can be pickled, and read where the file is."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        ...
+
+    def read(self) -> Array:
+        """The rows, anew each time."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A dense X in parts; at most a few of them are in memory at a time. `columns` are the names of its columns."""
+
+    parts: tuple[Part, ...]
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    columns: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """All of it, in memory."""
+        whole = np.empty(self.shape, self.dtype if dtype is None else dtype)
+        done = 0
+        for part in self.parts:
+            whole[done : done + part.n] = part.read()
+            done += part.n
+        return whole
+
+    def __matmul__(self, other: Array) -> Array:
+        return np.concatenate([np.asarray(part.read() @ other) for part in self.parts])
+
+
+class Csr:
+    """X in CSR, its arrays in mapped files (see `gordan.io.store`). `checked` is set by whoever has looked at all indices."""
+
+    def __init__(self, data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> None:
+        self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
+        self.checked = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.data.dtype
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries."""
+        return len(self.data)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def tocsr(self, lo: int = 0, hi: int | None = None) -> Any:
+        """A copy of the rows lo..hi-1 in memory, as SciPy has it."""
+        import scipy.sparse as sp
+
+        indptr = np.asarray(self.indptr[lo : (self.shape[0] if hi is None else hi) + 1])
+        part = slice(int(indptr[0]), int(indptr[-1]))
+        kind = np.int32 if max(part.stop - part.start, *self.shape) < 2**31 else np.int64
+        arrays = (np.array(self.data[part]), self.indices[part].astype(kind), (indptr - indptr[0]).astype(kind))
+        return sp.csr_array(arrays, shape=(len(indptr) - 1, self.shape[1]))
+
+    def __matmul__(self, other: Array) -> Array:
+        step = max(1, (1 << 22) * self.shape[0] // max(1, self.nnz))
+        return np.concatenate([np.asarray(self.tocsr(lo, min(lo + step, len(self))) @ other) for lo in range(0, len(self), step)])
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

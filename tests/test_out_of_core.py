@@ -1,0 +1,505 @@
+"""Data that stays on disk: maps that are read ahead, Parquet in row groups, converted folders; against the same in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gordan
+from gordan import rows
+from gordan.io import convert, read
+from gordan.io.parts import Csr, Parts
+from gordan.io.store import check
+from gordan.rows import accept, mapped, memory
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense, Sparse
+
+RNG = np.random.default_rng(11)
+N, D = 400, 9
+X = np.round(RNG.normal(size=(N, D)) * (RNG.random((N, D)) < 0.6), 3)
+Y = np.where(X @ RNG.normal(size=D) > 0, 1, -1)
+X[:, 0] += 0.25 * Y
+
+
+def write_svmlight(path, X, y, base=1, labels=None):
+    """X as svmlight text, counted from `base`."""
+    lines = []
+    for row, label in zip(X, y if labels is None else labels, strict=True):
+        lines.append(f"{label} " + " ".join(f"{j + base}:{float(row[j])!r}" for j in np.flatnonzero(row).tolist()))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_csv(path, X, y):
+    """X and y as CSV."""
+    head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
+    rows_ = [",".join([*(repr(float(v)) for v in row), str(label)]) for row, label in zip(X, y, strict=True)]
+    path.write_text("\n".join([head, *rows_]) + "\n")
+
+
+def write_parquet(folder, X, y, files=3, group=40, dtype="float64"):
+    """X and y as Parquet files of several row groups."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    folder.mkdir(exist_ok=True)
+    for k, part in enumerate(np.array_split(np.arange(len(X)), files)):
+        columns = {f"x{j}": X[part, j].astype(dtype) for j in range(X.shape[1])} | {"y": y[part]}
+        pq.write_table(pa.table(columns), folder / f"part{k}.parquet", row_group_size=group)
+
+
+@pytest.fixture
+def small_files_count_as_large(monkeypatch):
+    """Limits as for files of many gigabytes."""
+    for module in (mapped, accept):
+        monkeypatch.setattr(module, "LARGE", 1 << 10)
+    monkeypatch.setattr(memory, "CHUNK", 1 << 10)
+    monkeypatch.setattr("gordan.rows.threads.ENTRIES_A_CHUNK", 64)
+    monkeypatch.setattr("gordan.rows.threads.TIMES_D", 2)
+
+
+def csr_on_disk(folder, X, y):
+    """X as a converted folder of CSR arrays."""
+    folder.mkdir(exist_ok=True)
+    write_svmlight(folder / "data.svm", X, y)
+    convert(folder / "data.svm", folder / "csr", kind="csr")
+    return read(folder / "csr").X
+
+
+def backends(folder, X, y):
+    """The same data in every storage there is on disk."""
+    np.save(folder / "X.npy", X)
+    np.save(folder / "f.npy", np.asfortranarray(X))
+    np.save(folder / "Xy.npy", np.column_stack((X, y)))
+    write_parquet(folder / "tables", X, y)
+    return {
+        "map": np.load(folder / "X.npy", mmap_mode="r"),
+        "map in Fortran order": np.load(folder / "f.npy", mmap_mode="r"),
+        "map with a label column": read(folder / "Xy.npy").X,
+        "parquet": read(folder / "tables", memory_limit=1).X,
+        "csr": csr_on_disk(folder / "c", X, y),
+    }
+
+
+# ---- passes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_operation_agrees_on_every_storage(tmp_path, dtype):
+    values = X.astype(dtype).astype(np.float64)
+    y = Y.astype(np.int8)
+    theirs = rows.of(values, signs=y)
+    w, p = RNG.normal(size=D), RNG.random(N)
+    p[::3] = 0
+    some = RNG.choice(N, 60)
+    for name, stored in backends(tmp_path, X.astype(dtype), Y).items():
+        ours = rows.of(stored, signs=y)
+        assert not ours.in_memory, name
+        assert ours.radius() == pytest.approx(theirs.radius(), rel=1e-14), name
+        np.testing.assert_allclose(ours.scores(w), theirs.scores(w), rtol=1e-13, atol=1e-14, err_msg=name)
+        np.testing.assert_allclose(ours.combine(p), theirs.combine(p), rtol=1e-11, atol=1e-12, err_msg=name)
+        a, b = ours.softmin(w, halves=y < 0), theirs.softmin(w, halves=y < 0)
+        np.testing.assert_allclose(a.combination, b.combination, rtol=1e-11, atol=1e-13, err_msg=name)
+        np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense(), err_msg=name)
+        np.testing.assert_array_equal(ours.take([5, 2]).dense(), theirs.take([5, 2]).dense(), err_msg=name)
+        assert ours.lowest(w, 7)[0].tolist() == theirs.lowest(w, 7)[0].tolist(), name
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_storages_are_what_they_should_be(tmp_path):
+    found = {name: rows.of(stored)._storage for name, stored in backends(tmp_path, X, Y).items()}
+    assert isinstance(found["map"], Dense)
+    assert mapped.is_mapped(found["map"].arrays[0])
+    assert isinstance(found["csr"], Sparse)
+    assert all(mapped.is_mapped(array) for array in found["csr"].arrays[:2])
+    assert all(isinstance(found[name], Blocks) for name in ("parquet", "map in Fortran order", "map with a label column"))
+    assert len(found["parquet"].blocks) == 12
+    assert len(found["map"]._ranges) > 16
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_a_pass_asks_for_every_byte_in_order_before_it_is_done(tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", X)
+    X_ = np.load(tmp_path / "X.npy", mmap_mode="r")
+    asked = []
+    monkeypatch.setattr(mapped, "_madvise", lambda: lambda start, size, advice: asked.append((start, size)) or 0)
+    rows.of(X_).softmin(np.ones(D))
+    begin = np.asarray(X_).ctypes.data
+    assert [start for start, _ in asked] == sorted(start for start, _ in asked)
+    assert min(start for start, _ in asked) <= begin
+    assert max(start + size for start, size in asked) == begin + X.nbytes
+    assert all(b[0] <= a[0] + a[1] for a, b in pairwise(asked))
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_a_pass_that_fails_leaves_no_reading_thread(tmp_path):
+    import threading
+
+    bad = X.copy()
+    bad[300, 4] = np.nan
+    np.save(tmp_path / "X.npy", bad)
+    A = rows.of(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    with pytest.raises(gordan.InputError, match=r"X\[300, 4\] is nan"):
+        A.scores(np.ones(D))
+    assert not [thread for thread in threading.enumerate() if thread.name == "gordan-read"]
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_verdicts_and_brackets_agree_on_every_storage(tmp_path, intercept):
+    flipped = Y.copy()
+    flipped[:20] *= -1
+    for name, stored in {"memory": X, **backends(tmp_path, X, Y)}.items():
+        verdict = gordan.separate(stored, Y, intercept=intercept)
+        assert verdict.status == "separable", name
+        assert gordan.verify(verdict.certificate, X, Y), name
+        result = gordan.maximize_margin(stored, Y, intercept=intercept, tol=1e-8)
+        assert result.status == "solved", name
+        if name == "memory":
+            margin = result.margin
+        assert max(result.margin[0], margin[0]) <= min(result.margin[1], margin[1]), name
+        assert gordan.verify(result.certificate, X, Y), name
+        no = gordan.separate(stored, flipped, intercept=intercept)
+        assert no.status == "not-separable", name
+        assert gordan.verify(no.certificate, X, flipped), name
+        soft = gordan.maximize_margin(stored, flipped, intercept=intercept, nu=0.4, tol=1e-3)
+        assert soft.status == "solved", name
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_norms_are_computed_once(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    A = rows.of(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    A.radius()
+    A.scaled(0.5).squares()
+    assert A.passes == 1
+    np.testing.assert_allclose(A.scaled(0.5).squares(), 0.25 * (X**2).sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_the_game_goes_on_where_the_working_set_does_not_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("gordan.solve.double_oracle.ENTRIES_IN_HAND", 4 * D)
+    monkeypatch.setattr("gordan.solve.double_oracle.MANY", 4)
+    np.save(tmp_path / "X.npy", X)
+    result = gordan.maximize_margin(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, tol=0.3)
+    assert result.status == "solved"
+    assert result.trace.method == "accelerated_perceptron"
+    assert gordan.verify(result.certificate, X, Y)
+
+
+def test_blocks_keep_the_rows_that_were_taken(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y)
+    blocks = rows.stored(read(tmp_path / "tables", memory_limit=1).X)
+    loads = []
+    run = blocks.engine.run
+
+    class Counting:
+        def run(self, work, parts, own, shared):
+            loads.append(len(parts))
+            return run(work, parts, own, shared)
+
+    blocks.engine = Counting()
+    first = np.array([1, 390, 50])
+    np.testing.assert_array_equal(blocks.take(first).arrays[0], X[first])
+    np.testing.assert_array_equal(blocks.take(np.array([50, 1])).arrays[0], X[[50, 1]])
+    np.testing.assert_array_equal(blocks.take(np.array([51, 1, 51])).arrays[0], X[[51, 1, 51]])
+    assert loads == [3, 1]
+    q = np.zeros(N)
+    q[200] = 2.0
+    np.testing.assert_array_equal(blocks.combine(q, 1), 2.0 * X[200])
+    assert loads == [3, 1, 1]
+
+
+# ---- Parquet ------------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_in_row_groups(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y, dtype="float32")
+    table = read(tmp_path / "tables", label="y", memory_limit=1000)
+    assert isinstance(table.X, Parts)
+    assert table.X.dtype == np.float32
+    assert table.names == table.X.columns == tuple(f"x{j}" for j in range(D))
+    np.testing.assert_array_equal(np.asarray(table.X), X.astype(np.float32))
+    np.testing.assert_array_equal(table.y, Y)
+    assert isinstance(read(tmp_path / "tables").X, np.ndarray)
+    two = read(tmp_path / "tables", label="y", features=["x3", "x1"], memory_limit=1000)
+    np.testing.assert_array_equal(np.asarray(two.X), X[:, [3, 1]].astype(np.float32))
+
+
+def test_errors_name_file_and_row_group(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    bad = X.copy()
+    bad[140 + 45, 2] = np.inf
+    write_parquet(tmp_path / "a", bad, Y, files=2)
+    with pytest.raises(gordan.InputError, match=r"part0.parquet, row group 4, row 25 \(from 0\), column 'x2': the value is inf"):
+        rows.of(read(tmp_path / "a", memory_limit=1).X).radius()
+    write_parquet(tmp_path / "b", X, Y, files=2)
+    missing = {"x0": [1.0, None], **{f"x{j}": [1.0, 2.0] for j in range(1, D)}, "y": [1, -1]}
+    pq.write_table(pa.table(missing), tmp_path / "b/q2.parquet")
+    with pytest.raises(gordan.InputError, match=r"q2.parquet, row group 0, row 1 of it \(from 0\), column 'x0': .* missing"):
+        rows.of(read(tmp_path / "b", memory_limit=1).X).radius()
+    others = [({"x0": [1], "y": [1]}, "has other columns")]
+    others.append(({f"x{j}": [1] for j in range(D)} | {"y": [1]}, "has int64 in column 'x0'"))
+    for columns, told in others:
+        pq.write_table(pa.table(columns), tmp_path / "b/q2.parquet")
+        with pytest.raises(gordan.InputError, match=f"q2.parquet {told}"):
+            read(tmp_path / "b", memory_limit=1)
+    content = (tmp_path / "a/part1.parquet").read_bytes()
+    table = read(tmp_path / "a", memory_limit=1)
+    (tmp_path / "a/part1.parquet").write_bytes(content[:-9])
+    with pytest.raises(gordan.InputError, match=r"part1.parquet is damaged"):
+        table.X.parts[-1].read()
+
+
+# ---- converted folders --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_svmlight_converted_is_svmlight_read(tmp_path, monkeypatch, base, kind):
+    monkeypatch.setattr("gordan.io.converting.ENTRIES", 200)
+    monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
+    monkeypatch.setattr("gordan.io.text.SHORT", 0)
+    Z = X.copy()
+    Z[0, 0], Z[1, D - 1] = 1.5, 2.5  # so that base and width are seen
+    write_svmlight(tmp_path / "data.svm", Z, Y, base, labels=np.where(Y > 0, "yes", "no"))
+    done = convert(tmp_path / "data.svm", tmp_path / "out", kind=kind)
+    assert (done.kind, done.shape) == (kind, Z.shape)
+    assert len(json.loads((tmp_path / "out/manifest.json").read_text())["pieces"]) > 5
+    theirs, ours = read(tmp_path / "data.svm"), read(tmp_path / "out")
+    np.testing.assert_array_equal(theirs.y, ours.y)
+    assert ours.y.dtype.kind == "U"
+    np.testing.assert_array_equal(theirs.X.toarray(), ours.X.tocsr().toarray() if kind == "csr" else np.asarray(ours.X))
+    assert isinstance(ours.X, Csr if kind == "csr" else np.memmap)
+    check(tmp_path / "out")
+
+
+@pytest.mark.parametrize("source", ["data.csv", "tables", "Xy.npy"])
+@pytest.mark.parametrize("kind", ["csr", "dense", "auto"])
+def test_tables_converted_are_tables_read(tmp_path, source, kind):
+    write_csv(tmp_path / "data.csv", X, Y)
+    write_parquet(tmp_path / "tables", X, Y)
+    np.save(tmp_path / "Xy.npy", np.column_stack((X, Y)))
+    done = convert(tmp_path / source, tmp_path / "out", kind=kind)
+    assert done.kind == ("dense" if kind == "auto" else kind)
+    theirs, ours = read(tmp_path / source), read(tmp_path / "out")
+    assert theirs.names == ours.names
+    np.testing.assert_array_equal(theirs.y, ours.y)
+    np.testing.assert_array_equal(np.asarray(theirs.X), ours.X.tocsr().toarray() if kind == "csr" else np.asarray(ours.X))
+
+
+def test_storage_is_chosen_by_density(tmp_path):
+    thin = np.where(RNG.random((N, D)) < 0.1, X, 0.0)
+    thin[:, D - 1] = 1.0
+    write_csv(tmp_path / "thin.csv", thin, Y)
+    write_svmlight(tmp_path / "full.svm", np.where(X == 0, 1.0, X), Y)
+    assert convert(tmp_path / "thin.csv", tmp_path / "a").kind == "csr"
+    assert convert(tmp_path / "full.svm", tmp_path / "b").kind == "dense"
+    assert convert(tmp_path / "full.svm", tmp_path / "b").already
+
+
+CONVERT = """
+import sys
+from gordan.io import convert as c, text
+import gordan.io.converting as m
+m.ENTRIES, text.BLOCK = 2000, 1 << 14
+print("ready", flush=True)
+c(sys.argv[1], sys.argv[2], kind=sys.argv[3])
+"""
+
+
+def killed_conversions(source, target, kind, kills, seed):
+    """Run the conversion again and again, killed after a random while, until one run finishes; how often it was killed."""
+    rng, count = np.random.default_rng(seed), 0
+    while True:
+        process = subprocess.Popen([sys.executable, "-c", CONVERT, str(source), str(target), kind], stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"ready\n"
+        if count < kills:
+            time.sleep(rng.uniform(0, 0.05 * (1 + count % 4)))
+            process.send_signal(signal.SIGKILL)
+        process.stdout.close()
+        if process.wait() == 0:
+            return count
+        assert process.returncode == -signal.SIGKILL
+        count += 1
+        if target.exists() and not (target / "manifest.json").exists() and (target / "journal.jsonl").exists():
+            with pytest.raises(gordan.InputError, match="unfinished"):
+                read(target)
+
+
+@pytest.mark.parametrize(("source", "kind"), [("data.svm", "csr"), ("data.csv", "dense")])
+def test_a_conversion_killed_at_any_instant_goes_on(tmp_path, source, kind):
+    big = np.tile(X, (40, 1))
+    y = np.tile(Y, 40)
+    write_svmlight(tmp_path / "data.svm", big, y, base=0)
+    write_csv(tmp_path / "data.csv", big, y)
+    convert(tmp_path / source, tmp_path / "whole", kind=kind)
+    assert killed_conversions(tmp_path / source, tmp_path / "killed", kind, kills=5, seed=3) >= 1
+    whole, killed = read(tmp_path / "whole"), read(tmp_path / "killed")
+    check(tmp_path / "killed")
+    np.testing.assert_array_equal(whole.y, killed.y)
+    for name in ("data.npy", "indices.npy", "indptr.npy") if kind == "csr" else ("X.npy",):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes()
+    assert sorted(os.listdir(tmp_path / "killed")) == sorted(os.listdir(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, kind):
+    """Every write, fsync, truncation, rename and removal is the last one once."""
+    monkeypatch.setattr("gordan.io.converting.ENTRIES", 900)
+    monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
+    write_svmlight(tmp_path / "data.svm", X, Y, base=0)
+    convert(tmp_path / "data.svm", tmp_path / "whole", kind=kind)
+
+    class Stop(Exception):
+        pass
+
+    left = 0
+    real = {name: getattr(os, name) for name in ("fsync", "replace", "ftruncate")}
+
+    def counted(name):
+        def call(*args):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stop
+            return real[name](*args)
+
+        return call
+
+    for name in real:
+        monkeypatch.setattr(os, name, counted(name))
+    target, runs = tmp_path / "out", 0
+    while True:
+        left, runs = runs, runs + 1
+        try:
+            convert(tmp_path / "data.svm", target, kind=kind)
+            break
+        except Stop:
+            continue
+    assert runs > 3
+    left = 10**6
+    check(target)
+    for name in ("data.npy", "indices.npy", "indptr.npy") if kind == "csr" else ("X.npy",):
+        assert (tmp_path / "whole" / name).read_bytes() == (target / name).read_bytes()
+
+
+def test_damage_is_found(tmp_path):
+    csr = csr_on_disk(tmp_path / "c", X, Y)
+    folder = tmp_path / "c/csr"
+    assert csr.shape == X.shape
+    for name in ("data.npy", "indices.npy", "indptr.npy", "y.npy"):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[:-1])
+        with pytest.raises(gordan.InputError, match=f"{name} is damaged"):
+            read(folder)
+        (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(gordan.InputError, match="checksum is wrong"):
+            check(folder)
+        (folder / name).write_bytes(content)
+    manifest = (folder / "manifest.json").read_bytes()
+    for broken in (
+        b"{}",
+        manifest[:-30],
+        manifest.replace(b'"shape": [', b'"shape": [1,'),
+        manifest.replace(b"data-1", b"data-9"),
+    ):
+        (folder / "manifest.json").write_bytes(broken)
+        with pytest.raises(gordan.InputError):
+            read(folder)
+    (folder / "manifest.json").write_bytes(manifest)
+    check(folder)
+    raw = np.memmap(folder / "indices.npy", "<i4", "r+", 128)
+    for value, told in [(D, "indices leave"), (-1, "indices leave"), (int(raw[1]), "do not rise")]:
+        kept = int(raw[0])
+        raw[0] = value
+        raw.flush()
+        with pytest.raises(gordan.InputError, match=told):
+            rows.of(read(folder).X)
+        raw[0] = kept
+    raw.flush()
+    rows.of(read(folder).X)
+
+
+def test_what_is_in_the_way_of_a_conversion(tmp_path):
+    write_csv(tmp_path / "data.csv", X, Y)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    with pytest.raises(gordan.InputError, match="is not empty"):
+        convert(tmp_path / "data.csv", tmp_path / "full")
+    convert(tmp_path / "data.csv", tmp_path / "out")
+    write_csv(tmp_path / "data.csv", X[:50], Y[:50])
+    with pytest.raises(gordan.InputError, match="holds other data"):
+        convert(tmp_path / "data.csv", tmp_path / "out")
+    (tmp_path / "bad.svm").write_text("1 1:2\n-1 2:x\n")
+    with pytest.raises(gordan.InputError, match=r"bad.svm, line 2"):
+        convert(tmp_path / "bad.svm", tmp_path / "bad")
+
+
+def test_memory_limit_decides_where_X_is(tmp_path):
+    np.save(tmp_path / "X.npy", np.column_stack((X, Y)))
+    assert isinstance(read(tmp_path / "X.npy", memory_limit=1 << 10).X, np.memmap)
+    assert not mapped.is_mapped(read(tmp_path / "X.npy", memory_limit=1 << 30).X)
+    csr_on_disk(tmp_path / "c", X, Y)
+    assert isinstance(read(tmp_path / "c/csr", memory_limit=1 << 10).X, Csr)
+    assert sp.issparse(read(tmp_path / "c/csr", memory_limit=1 << 30).X)
+    with pytest.raises(gordan.InputError, match=r"gordan convert data.svm"):
+        read(tmp_path / "c/data.svm", memory_limit=1 << 10)
+
+
+def test_labels_in_a_second_file(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    table = read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, Y)
+    np.save(tmp_path / "y.npy", Y[1:])
+    with pytest.raises(gordan.InputError, match="labels have the shape"):
+        read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+
+
+# ---- under a limit ------------------------------------------------------------------------------------------------------
+
+LIMITED = """
+import json, resource, sys
+import numpy as np
+import gordan
+from gordan import rows
+warm = np.random.default_rng(0).normal(size=(5000, 60))
+gordan.maximize_margin(warm, np.where(warm[:, 0] > 0, 1, -1))  # compiles, and starts threads
+gordan.maximize_margin(warm.astype("f4"), np.where(warm[:, 0] > 0, 1, -1))
+used = int(next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1]) << 10
+resource.setrlimit(resource.RLIMIT_DATA, (used + (int(sys.argv[2]) << 20), resource.RLIM_INFINITY))
+X = np.load(sys.argv[1], mmap_mode="r")
+if len(sys.argv) > 3:
+    X = np.array(X)
+y = np.where(np.arange(len(X)) % 2, 1, -1)
+result = gordan.maximize_margin(X, y)
+print(json.dumps([result.status, *result.margin, result.passes]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="RLIMIT_DATA is Linux's")
+def test_a_file_larger_than_the_memory_that_is_left_is_solved(tmp_path):
+    """96 MB in 64 MB: the rows in hand and vectors over rows fit, the file does not."""
+    rng = np.random.default_rng(1)
+    X_ = rng.standard_normal((120_000, 200), dtype=np.float32)
+    X_[:, 0] = np.where(np.arange(len(X_)) % 2, 1, -1) * (0.5 + np.abs(X_[:, 0]))
+    np.save(tmp_path / "X.npy", X_)
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "X.npy"), "64"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr[-2000:]
+    status, lower, upper, _ = json.loads(found.stdout)
+    assert status == "solved"
+    assert upper * (1 + 1e-9) >= 0.5
+    assert upper - lower <= 1e-4 * upper
+    assert subprocess.run([*command, "copied"], capture_output=True, check=False).returncode != 0
