@@ -175,6 +175,14 @@ def test_verdict_margin_and_proof_are_those_of_the_rows_in_memory(client, kind, 
     assert gordan.verify(ours.certificate, X, flipped)
 
 
+def test_diagnosis_is_that_of_the_rows_in_memory(client):
+    X = np.round(np.random.default_rng(0).normal(size=(60, 3)), 1)
+    for y in (X[:, 0] > 0, X[:, 0] ** 2 > X[:, 1]):
+        ours, theirs = (gordan.diagnose(data, y) for data in (da.from_array(X, chunks=(20, 3)), X))
+        assert ours.kind == theirs.kind
+        assert gordan.verify(ours.certificate, X, y)
+
+
 def test_soft_margins_agree(client):
     X, y = problem(120, 4)
     y[:4] *= -1

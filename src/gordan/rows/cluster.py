@@ -315,7 +315,7 @@ class Cluster:
         return float(self.engine.merged(self._start(_largest_norm, (), (p, self._threads)), np.max))
 
     def take(self, i: Array) -> Held:
-        return self._blocks.take(i)
+        return self._blocks.take(i) if len(i) else Dense(np.empty((0, self.d)))
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         return self._blocks.gram(i, j, scale, weights)
