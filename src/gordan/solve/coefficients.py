@@ -106,7 +106,7 @@ class _ByProgram:
         return None
 
     def _further(self, j: int, sign: int) -> tuple[int, ...] | None:
-        """A vector of C with the other sign, by steps of affine scaling from the one in hand: cheaper than a program if it is there.
+        """A vector of C with the other sign, if steps of affine scaling from the one in hand reach it: cheaper than a program.
 
         Each goes to nearly the end of Dikin's ellipsoid Σ (G_i·δ / G_i·c)² ≤ 1 around c, which lies in C.
         """

@@ -12,7 +12,7 @@ from gordan.certificates import Certificate
 @dataclass(frozen=True)
 class Witness:
     """Rows and coprime positive integer weights with Σ weight · y_i (x_i, 1) = 0 exactly (Σ weight · y_i x_i = 0 without
-    intercept): no plane gets them all right. `one_class` says whether they are all of the same class, as they may be without intercept."""
+    intercept): no plane gets them all right. `one_class`: they are all of one class, as they may be without intercept."""
 
     rows: tuple[int, ...]
     weights: tuple[int, ...]
