@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +19,30 @@ from scipy.special import logsumexp, softmax
 
 import gordan
 from gordan import InputError, rows
+from gordan.certificates import bounds
 from gordan.certificates.problem import Problem
 from gordan.errors import MissingExtra
+from gordan.geometry import Simplex
+from gordan.solve import proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
 
-from gordan.rows.device import Device, OnHost  # noqa: E402
+from gordan.rows import accept, device  # noqa: E402
+from gordan.rows.device import Device, Entries, on_device  # noqa: E402
+from gordan.rows.memory import Dense  # noqa: E402
+
+torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 # one row, one column, rows that fill no tile, several blocks; the interpreter takes its time, so fewer for the kernels
 SHAPES = [("torch", shape) for shape in ((1, 1), (6, 1), (5, 3), (33, 16), (131, 50), (19, 300), (9000, 40))]
 SHAPES += [("kernels", shape) for shape in ((1, 1), (131, 20), (11, 300))]
+
+
+@pytest.fixture(autouse=True)
+def _worth_it(monkeypatch):
+    """Tensors stay tensors, however small."""
+    monkeypatch.setattr(device, "WORTH_IT", 0)
 
 
 @pytest.fixture(scope="module")
@@ -457,25 +472,230 @@ def test_the_largest_margin_is_the_same(dtype, intercept):
         assert gordan.verify(certificate, exact, y)
 
 
-def test_entries_come_to_the_host_by_blocks(monkeypatch):
-    """Bounds need X on the host; they get it a block at a time."""
-    fetched = []
-    original = OnHost.__getitem__
+def test_proofs_go_by_blocks(monkeypatch):
+    """A proof makes float64 copies of some rows at a time, and brings single rows to the host, exactly."""
+    looked = []
+    original = Entries._sums
 
-    def watch(self, part):
-        block = original(self, part)
-        fetched.append(block.size)
-        return block
+    def watch(self, rows, w, **options):
+        found = original(self, rows, w, **options)
+        looked.append(len(found))
+        return found
 
-    monkeypatch.setattr(OnHost, "__getitem__", watch)
+    monkeypatch.setattr(Entries, "_sums", watch)
     X = torch.from_numpy(np.random.default_rng(0).standard_normal((5000, 50)))
     X[:, 0] += 9 * torch.sign(X[:, 0])
     X = X.to(torch.bfloat16)
     y = np.where(X[:, 0].float().numpy() > 0, 1, -1)
     certificate = gordan.separate(X, y, intercept="none").certificate
-    fetched.clear()
+    looked.clear()
     assert gordan.verify(certificate, X, y)
-    assert 0 < max(fetched) <= X.numel() / 3
+    assert 0 < max(looked) <= len(X) / 3
     values = Problem.of(X, y).X.arrays[0][10:13]
     assert values.dtype == np.float32
     assert np.array_equal(values, X[10:13].float().numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_enclosures_hold_exactly(dtype):
+    """Scores and norms of rows that nearly cancel, against rational arithmetic; and X is as it was."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 6)) * 10.0 ** rng.integers(-3, 3, (40, 6))
+    X[:, 3:] = -X[:, :3]
+    X[::2, 5] *= 1 + 2.0**-7
+    X = torch.from_numpy(X).to(dtype)
+    before = X.clone()
+    w = np.concatenate((w := rng.standard_normal(3), w))
+    problem = Problem.of(X, np.arange(40) % 2)
+    products = bounds.Products.of(problem.X, w)
+    exact = [[Fraction(float(x)) for x in row] for row in X.double()]
+    scores = [sum(x * Fraction(float(v)) for x, v in zip(row, w, strict=True)) for row in exact]
+    for sharpened in (False, True):
+        if sharpened:
+            products.sharpen(np.arange(40))
+        lo, hi = products.scores(0.25, problem.signs)
+        for i, s in enumerate(scores):
+            truth = int(problem.signs[i]) * (s + Fraction(1, 4))
+            assert Fraction(float(lo[i])) <= truth <= Fraction(float(hi[i]))
+    for row, norm in zip(exact, problem.X.norms, strict=True):
+        assert sum(x * x for x in row) <= Fraction(float(norm)) ** 2
+    q = np.where(np.arange(40) % 3 == 0, 0.0, rng.standard_normal(40))
+    combination = problem.X.combination(q)
+    for j, column in enumerate(zip(*exact, strict=True)):
+        terms = [Fraction(float(p)) * x for p, x in zip(q, column, strict=True)]
+        assert abs(Fraction(float(combination[j])) - sum(terms)) <= Fraction(2.0**-45) * sum(map(abs, terms))
+    assert torch.equal(X, before)
+
+
+def test_rows_are_fetched_by_many_threads_at_once():
+    """Each thread gets the row it asked for, whatever the others ask for."""
+    X = torch.arange(3000.0)[:, None].expand(3000, 700).contiguous()
+    entries = Entries(X)
+    order = np.random.default_rng(0).permutation(3000)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: float(entries[int(i)][0]), order))
+    assert found == order.tolist()
+    assert np.array_equal(entries[order[:5]][:, 0], order[:5])
+
+
+def test_nothing_is_proved_where_floats_are_not_ieee(monkeypatch):
+    X, y = torch.tensor([[0.0], [1.0]]), [0, 1]
+    certificate = gordan.separate(X, y).certificate
+    assert gordan.verify(certificate, X, y)
+    monkeypatch.setattr(Entries, "ieee", lambda self: False)
+    assert "nothing can be proved" in gordan.verify(certificate, X, y).reason
+
+
+# ---- Newton's method ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("caps", [False, True], ids=["mass", "caps"])
+def test_nearest_is_the_projection(caps):
+    """min Σ (p - z)²/D over the capped simplex: with D = 1 that of `Simplex`, else what no feasible step improves."""
+    rng = np.random.default_rng(3)
+    n = 50
+    z, limit = rng.standard_normal(n), rng.uniform(0.02, 0.3, n) if caps else np.ones(n)
+    tensors = [torch.from_numpy(x) for x in (z, np.ones(n), limit)]
+    plain, _ = proximal.nearest(*tensors, 1.0)
+    assert np.abs(plain.numpy() - Simplex(n, caps=limit if caps else None).project(z)).max() < 1e-12
+    D = rng.uniform(0.1, 2.0, n)
+    for guess in (np.nan, -3.0, 0.4):
+        p = proximal.nearest(tensors[0], torch.from_numpy(D), tensors[2], 1.0, guess)[0].numpy()
+        assert abs(p.sum() - 1) < 1e-11
+        assert (p >= 0).all()
+        assert (p <= limit).all()
+        slope = (p - z) / D  # mass moves from a row that has some to a row that has room: never uphill
+        assert slope[p > 0].max() <= slope[p < limit].min() + 1e-9
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("nu", [None, 0.2])
+def test_newton_closes_the_bracket(dtype, intercept, nu):
+    """The route for large tensors, on a small one: solved, with a certificate that holds for the same values in NumPy."""
+    rng = np.random.default_rng(7)
+    X = torch.from_numpy(rng.standard_normal((300, 5)))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += torch.from_numpy(0.3 * y)
+    X = X.to(dtype)
+    seen = []
+    result = gordan.maximize_margin(X, y, intercept=intercept, nu=nu, tol=1e-3, callback=seen.append)
+    exact = X.double().numpy()
+    twin = gordan.maximize_margin(exact, y, intercept=intercept, nu=nu)
+    assert seen[0].t == 1
+    assert result.trace.method == "proximal_newton" or nu is None  # the double oracle may have had to go on
+    assert result.status == "solved"
+    assert max(result.margin[0], twin.margin[0]) <= min(result.margin[1], twin.margin[1])
+    assert gordan.verify(result.certificate, exact, y)
+    assert all(moment.lower <= twin.margin[1] * (1 + 1e-4) and moment.upper >= twin.margin[0] * (1 - 1e-4) for moment in seen)
+
+
+def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
+    """With no steps to make Newton's method finds nothing; the answer is there all the same."""
+    monkeypatch.setattr(proximal, "MOST_STEPS", 0)
+    rng = np.random.default_rng(1)
+    X = torch.from_numpy(rng.standard_normal((100, 3)))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += torch.from_numpy(0.5 * y)
+    result = gordan.maximize_margin(X, y)
+    assert result.status == "solved"
+    assert result.trace.method == "double_oracle"
+
+
+# ---- functions that people call ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes in the plane."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 150)
+    X = rng.standard_normal((150, 4)).astype(np.float32)
+    X[:, :2] += 6 * np.array([[0, 0], [1, 0], [0, 1]])[y]
+    return X, y
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_classifier_on_tensors(three, multi_class, monkeypatch):
+    """X is placed once, whatever the number of classes; the planes are those of NumPy, and all are asked in one pass."""
+    X, y = three
+    placed, asked = [], []
+    monkeypatch.setattr(accept, "on_device", lambda *args: placed.append(1) or on_device(*args))
+    distances = Device.distances
+    monkeypatch.setattr(Device, "distances", lambda self, W, b: asked.append(len(W)) or distances(self, W, b))
+    model = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(torch.from_numpy(X), torch.from_numpy(y))
+    twin = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(X, y)
+    assert len(placed) == 1
+    assert model.n_features_in_ == 4
+    assert (model.margin_[:, 0] <= twin.margin_[:, 1]).all()
+    assert (twin.margin_[:, 0] <= model.margin_[:, 1]).all()
+    found = model.predict(torch.from_numpy(X))
+    assert asked == [3]
+    assert np.mean(found == twin.predict(X)) > 0.99
+    assert np.abs(model.decision_function(torch.from_numpy(X)) - model.decision_function(X)).max() < 1e-5
+    with pytest.raises(InputError, match="X has 3 features, but MaxMarginClassifier is expecting 4"):
+        model.predict(torch.from_numpy(X[:, :3]))
+    with pytest.raises(InputError, match="150 rows but y has 149"):
+        model.fit(torch.from_numpy(X), y[1:])
+
+
+def test_small_tensors_are_solved_in_memory(three, monkeypatch):
+    monkeypatch.setattr(device, "WORTH_IT", 1 << 22)
+    X, y = three
+    result = gordan.maximize_margin(torch.from_numpy(X), torch.from_numpy(y) == 1)
+    assert isinstance(result._problem.storage, Dense)
+    assert result.margin == gordan.maximize_margin(X, y == 1).margin
+
+
+def test_everything_takes_tensors(three):
+    """X, y, weights and sets as tensors, or through DLPack, give what NumPy gives."""
+    X, y = three[0], (three[1] == 1).astype(np.int64)
+    for wrap in (torch.from_numpy, lambda array: FromElsewhere(torch.from_numpy(array))):
+        weights = wrap(np.where(y > 0, 2.0, 1.0))
+        soft = gordan.maximize_margin(wrap(X), wrap(y), nu=0.3, sample_weight=weights, tol=1e-3)
+        twin = gordan.maximize_margin(X, y, nu=0.3, sample_weight=np.where(y > 0, 2.0, 1.0))
+        assert max(soft.margin[0], twin.margin[0]) <= min(soft.margin[1], twin.margin[1])
+        assert gordan.separate(wrap(X), wrap(y)).status == gordan.separate(X, y).status
+        assert gordan.diagnose(wrap(X), wrap(y)).kind == gordan.diagnose(X, y).kind
+        assert gordan.verify(twin.certificate, wrap(X), wrap(y))
+        p0, caps = np.full(150, 1 / 150), np.full(150, 0.1)
+        trace = gordan.play(wrap(X), "smooth_perceptron", 5, halves=wrap(y), p0=wrap(p0), caps=wrap(caps))
+        same = gordan.play(X, "smooth_perceptron", 5, halves=y, p0=p0, caps=caps)
+        assert trace.bracket == pytest.approx(same.bracket, rel=1e-5)
+
+
+def test_zero_weights_leave_rows_on_the_device(three):
+    X, y = three[0], three[1] == 1
+    weights = np.where(np.arange(150) % 5 == 0, 0.0, 1.0)
+    result = gordan.maximize_margin(torch.from_numpy(X), y, sample_weight=weights, nu=0.3, tol=1e-3)
+    kept = gordan.maximize_margin(X[weights > 0], y[weights > 0], nu=0.3)
+    assert max(result.margin[0], kept.margin[0]) <= min(result.margin[1], kept.margin[1])
+
+
+@pytest.mark.parametrize("name", ["separate", "maximize_margin", "play"])
+def test_device_of_functions(three, name):
+    X, y = three[0], (three[1] == 1).astype(np.int8)
+    call = getattr(gordan, name)
+    data = (X * (2 * y - 1)[:, None], "smooth_perceptron", 3) if name == "play" else (X, y)
+    here = call(torch.from_numpy(data[0]), *data[1:], device="cpu")
+    there = call(*data)
+    margin = "bracket" if name == "play" else "margin"
+    assert getattr(here, margin) == getattr(there, margin)
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="sees 0 CUDA devices here; leave device out"):
+            call(*data, device="cuda")
+
+
+# ---- the linear probe -------------------------------------------------------------------------------------------------
+
+
+def test_probe_benchmark(monkeypatch, tmp_path):
+    """Small: every class is solved to both tolerances, and accuracies match those of logistic regression."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+    import probe
+
+    rows = probe.main(f"--rows 2000 --columns 32 --classes 3 --device cpu --out {tmp_path}".split())
+    assert [row["classes"] for row in rows] == ["3 of 3"] * 4
+    assert all(row["worst gap"] <= row["tol"] for row in rows)
+    assert all(float(row["its accuracy"]) >= float(row["accuracy"]) > 0.99 for row in rows)
+    assert (tmp_path / "probe.md").read_text().startswith("2,000 × 32 float16, 3 classes, seed 0; cpu")

@@ -35,6 +35,7 @@ SETS = {
 def tensor(A):
     """A torch tensor in memory: the passes of the GPU rows, without their kernels."""
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    torch.set_num_threads(1)
     return torch.from_numpy(A)
 
 

@@ -18,13 +18,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, blas_threads, is_number, positive, vector
 from gordan.certificates import Certificate
 from gordan.errors import InputError
 from gordan.io import Model
-from gordan.rows import stored
+from gordan.rows import host, stored
+from gordan.rows.device import is_elsewhere, is_tensor, on_device
 from gordan.trace import Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 
@@ -51,7 +52,7 @@ class Binary:
 
     def storage(self) -> Any:
         """X itself, or a copy of its rows `rows`: made when asked for, so that few are there at a time."""
-        return self.X if self.rows is None else self.X.take(self.rows)
+        return self.X if self.rows is None else self.X.part(self.rows)
 
     @property
     def totals(self) -> tuple[float, float]:
@@ -129,6 +130,9 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Start from the weights of the last fit, if it had as many rows and the same classes.
     n_jobs : int, optional
         Binary problems to solve at a time (threads).
+    device : str, optional
+        "cuda" copies X to the GPU once, for all binary problems; "cpu" brings it to the host; None leaves it where it is. Torch
+        tensors and CuPy arrays may be passed to `fit`, `predict` and `decision_function`; what these return is in NumPy.
     random_state : int, RandomState or None
         Seed of the order in which rows are visited; None stands for a fixed one.
     verbose : int, default 0
@@ -190,6 +194,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
         on_inseparable: Literal["warn", "raise", "ignore"] = "warn",
@@ -205,6 +210,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
         self.verbose = verbose
         self.on_inseparable = on_inseparable
@@ -227,13 +233,12 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, allowed))}")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+        storage, y = self._read(X, y)
         check_classification_targets(y)
         classes, which = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         weights = self._weights(sample_weight, classes, which)
-        storage = stored(X)
         problems = list(self._problems(storage, classes, which, weights))
         starts = self._starts(classes, storage.n)
         limit = None if self.time_limit is None else started + positive(self.time_limit, "time_limit")
@@ -255,6 +260,20 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._tell(planes, tol)
         return self
 
+    def _read(self, X: Any, y: Any) -> tuple[Any, Array]:
+        """X as it is stored, and y; scikit-learn looks at what it can look at: data on the host."""
+        if not is_tensor(X) and not is_elsewhere(X):
+            X, y = validate_data(self, X, host(y), accept_sparse="csr", dtype="numeric")
+            return stored(X, self.device), y
+        storage = stored(X, self.device)
+        y = column_or_1d(host(y), warn=True)
+        if len(y) != storage.n:
+            raise InputError(f"X has {storage.n} rows but y has {len(y)} labels")
+        self.n_features_in_ = storage.d
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+        return storage, y
+
     def _weights(self, sample_weight: Any, classes: Array, which: Array) -> Array | None:
         """c_i = sample weight × class weight; None where all are 1."""
         if sample_weight is None and self.class_weight is None:
@@ -262,6 +281,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n = len(which)
         c = np.ones(n)
         if sample_weight is not None:
+            sample_weight = host(sample_weight)
             c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
             bad = ~((c >= 0) & np.isfinite(c))
             if bad.any():
@@ -507,6 +527,13 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
         check_is_fitted(self)
+        if is_tensor(X) or is_elsewhere(X):
+            storage = on_device(X, None)
+            if storage.d != self.n_features_in_:
+                raise InputError(
+                    f"X has {storage.d} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+                )
+            return storage.distances(self.coef_, self.intercept_)
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
 

@@ -34,13 +34,14 @@ def play(
     callback: Callable[[Moment], object] | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    device: str | None = None,
 ) -> Trace:
     """Play the game max_w min_p pᵀAw with a named method and return what was measured.
 
     Parameters
     ----------
     A
-        rows A_i = y_i x_i, dense or SciPy-sparse, float or integer, or a `gordan.rows.Rows`.
+        rows A_i = y_i x_i, dense or SciPy-sparse, float or integer, a torch tensor or CuPy array, or a `gordan.rows.Rows`.
     method
         a registered name (see `gordan.methods.names()`), or a method with options, such as
         `gordan.methods.smooth_perceptron(form="game", eta=0.5)`.
@@ -63,6 +64,8 @@ def play(
     checkpoint
         a file that the run is written to, every half minute and at its end; the same call goes on from there. `rounds`,
         `record`, `time_limit` and `threads` may be others then, and the rows may be stored in another way.
+    device
+        "cuda" copies A to the GPU once, "cpu" brings it to the host; None leaves it where it is.
 
     Notes
     -----
@@ -95,9 +98,9 @@ def play(
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
-    raw = rows.of(A, threads=threads)
-    p_set = Simplex(raw.n, caps=caps, halves=halves)
-    start = starting_weights(p_set, p0)
+    raw = rows.of(A, threads=threads, device=device)
+    p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
+    start = starting_weights(p_set, rows.host(p0))
     R = raw.radius(method.norm)
     if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
         wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")

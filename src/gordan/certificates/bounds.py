@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.rows.device import Entries
 from gordan.rows.mapped import in_order
 from gordan.rows.threads import available
 
@@ -39,8 +40,8 @@ LEAST_SPLIT = 2.0**-900
 
 @dataclass(frozen=True)
 class Matrix:
-    """The user's X as stored, read by blocks of rows; dense array (or rows on a device that are copied to the host as one slices
-    them) or CSR arrays. Values are float32 or float64, used exactly."""
+    """The user's X as stored, read by blocks of rows; dense array, `Entries` on a device or CSR arrays. Values are float32 or
+    float64 (of 16 bits too on a device), used exactly."""
 
     n: int
     d: int
@@ -82,6 +83,8 @@ class Matrix:
             values = data[int(indptr[lo]) : int(indptr[hi])].astype(np.float64, copy=False)
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
             squares = _by_rows(np.add, values * values, lengths)
+        elif isinstance(self.arrays[0], Entries):
+            squares, lengths = self.arrays[0].squares(lo, hi), np.full(hi - lo, self.d)
         else:
             values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
             lengths = np.full(hi - lo, self.d)
@@ -121,7 +124,7 @@ class Matrix:
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about BLOCK_ENTRIES stored entries, so that a block stays in the cache."""
         per_row = max(1, (len(self.arrays[0]) // max(1, self.n)) if self.sparse else self.d)
-        step = max(1, BLOCK_ENTRIES // per_row)
+        step = max(1, getattr(self.arrays[0], "block_entries", BLOCK_ENTRIES) // per_row)
         for lo in range(0, self.n, step):
             yield lo, min(lo + step, self.n)
 
@@ -143,6 +146,8 @@ class Matrix:
             begin, end = int(indptr[lo]), int(indptr[hi])
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
             return _by_rows(np.add, data[begin:end] * w[indices[begin:end]], lengths), lengths
+        if isinstance(self.arrays[0], Entries):
+            return self.arrays[0].products(w, lo, hi), np.full(hi - lo, self.d)
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
         return block @ w, np.full(hi - lo, self.d)
 
@@ -159,6 +164,8 @@ class Matrix:
             lengths = indptr[rows + 1].astype(np.int64) - starts
             where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
             return _by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
+        if isinstance(self.arrays[0], Entries):
+            return self.arrays[0].absolute(size, rows)
         return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
 
     def combination(self, q: Array) -> Array:
@@ -175,6 +182,8 @@ class Matrix:
                 used = np.flatnonzero(terms)
                 terms, indices = terms[used], indices[used]
             return np.bincount(indices.astype(np.int64), weights=terms, minlength=self.d)
+        if isinstance(self.arrays[0], Entries):
+            return self.arrays[0].combination(q)
         total = np.zeros(self.d)
         for rows, block in self._dense(np.flatnonzero(q)):
             total += q[rows] @ block
@@ -414,6 +423,12 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
 
 def _fsum(values: Any) -> float:
     """`math.fsum`, infinite where that is beyond the floats; for values of one sign."""
+    if isinstance(values, np.ndarray):
+        if len(values) > GO and values.min() == values.max():
+            return len(values) * float(values[0])  # rounded once, as the exact sum would be
+        values = values[
+            values != 0
+        ].tolist()  # most weights of a large problem are 0, and a list is gone through in half the time
     try:
         return math.fsum(values)
     except OverflowError:

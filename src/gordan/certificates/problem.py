@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gordan.arrays import Array
 from gordan.certificates.bounds import Matrix
 from gordan.certificates.data import INTERCEPTS, Label
 from gordan.errors import InputError
-from gordan.rows import host, stored
+from gordan.rows import host, nearby, stored
 
 CHUNK = 4096
 # Whole numbers from here on have no float beside them.
@@ -32,12 +32,12 @@ class Problem:
     storage: Any
 
     @staticmethod
-    def of(X: Any, y: Any) -> Problem:
-        """Read X and y, or refuse them with an InputError that says where and why.
+    def of(X: Any, y: Any, device: str | None = None) -> Problem:
+        """Read X and y, or refuse them with an InputError that says where and why; X goes to `device`, if one is named.
 
         That X is finite is left to whoever passes over it (`require_finite`).
         """
-        storage = stored(X)
+        storage = stored(X, device)
         found, which = read_labels(y, storage.n)
         if len(found) != 2:
             if len(found) == 1:
@@ -46,6 +46,11 @@ class Problem:
         signs = (2 * which - 1).astype(np.int8)
         classes = (found[0], found[1])
         return Problem(Matrix(storage.n, storage.d, storage.arrays), signs, classes, storage)
+
+    def nearby(self) -> Problem:
+        """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
+        storage = nearby(self.storage)
+        return self if storage is self.storage else replace(self, X=Matrix(storage.n, storage.d, storage.arrays), storage=storage)
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""

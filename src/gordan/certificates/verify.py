@@ -17,6 +17,7 @@ from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
+from gordan.rows.device import Entries
 
 # Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
 MOST_EXACT_ROWS = 4096
@@ -77,7 +78,8 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes}:
         return f"its classes are {c.classes}, those of y are {problem.classes}"
-    if not bounds.floats_are_ieee():
+    entries = problem.X.arrays[0]
+    if not bounds.floats_are_ieee() or (isinstance(entries, Entries) and not entries.ieee()):
         return "this process flushes subnormals or rounds differently; nothing can be proved in it"
     signs = problem.signs if c.classes == problem.classes else -problem.signs
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
@@ -360,9 +362,13 @@ def _tail(lo: Array, c: Array, low_mass: float, high_mass: float) -> float:
 
     By duality (τK - Σc_i(τ - s_i)₊)/K for any τ is one; the best is the score at which the smallest ones reach mass K.
     """
-    order = np.argsort(lo, kind="stable")
-    reached = np.searchsorted(np.cumsum(c[order]), low_mass)
-    tau = float(lo[order[min(int(reached), len(order) - 1)]])
+    if c.min() == c.max() > 0:  # equal weights: no need to sort
+        reached = int(min(low_mass / float(c[0]), len(lo) - 1))
+        tau = float(np.partition(lo, reached)[reached])
+    else:
+        order = np.argsort(lo, kind="stable")
+        reached = int(np.searchsorted(np.cumsum(c[order]), low_mass))
+        tau = float(lo[order[min(reached, len(order) - 1)]])
     if not math.isfinite(tau) or low_mass <= 0:
         return -math.inf
     below = lo < tau

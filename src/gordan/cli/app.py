@@ -88,6 +88,10 @@ CheckpointOption = Annotated[
         "--checkpoint", metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", metavar="DEVICE", help="cuda: search on the GPU (pip install 'gordan\\[gpu]'). Default: cpu."),
+]
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
 ]
@@ -186,6 +190,7 @@ def separate(
     time_limit: TimeLimit = None,
     cluster: Cluster = None,
     memory_limit: MemoryLimit = None,
+    device: Device = None,
     as_json: Json = False,
 ) -> int:
     """Is there a plane between the two classes? Yes or no, with proof.
@@ -202,7 +207,12 @@ def separate(
         data = read_data(file, label, positive, client=client, limit=limit)
         watch.about("separating")
         v = gordan.separate(
-            data.X, data.y, intercept=str(intercept), time_limit=time_limit, callback=watch.verdict if watch.visible else None
+            data.X,
+            data.y,
+            intercept=str(intercept),
+            time_limit=time_limit,
+            device=device,
+            callback=watch.verdict if watch.visible else None,
         )
         if certificate is not None and v.certificate is not None:
             _write(certificate, v.certificate.to_json() + "\n")
@@ -266,6 +276,7 @@ def fit(
     checkpoint: CheckpointOption = None,
     cluster: Cluster = None,
     memory_limit: MemoryLimit = None,
+    device: Device = None,
     no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -292,7 +303,7 @@ def fit(
             watch.about(what, data.X)
             return not interrupts.pressed
 
-        classes, planes = models.fit(data, options, time_limit, checkpoint, begin)
+        classes, planes = models.fit(data, options, time_limit, checkpoint, begin, device)
         watch.about("writing")
         model = models.model_of(data, classes, planes, not no_certificates)
         if model is not None:
@@ -592,6 +603,7 @@ def race(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method at most.")] = 2000,
     tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method has arrived.")] = 1e-4,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="Seconds of each method at most.")] = 10.0,
+    device: Device = None,
     as_json: Json = False,
 ) -> int:
     """Run methods side by side on the same data, and compare what they cost."""
@@ -613,6 +625,7 @@ def race(
             rounds=rounds,
             tol=tol,
             time_limit=time_limit,
+            device=device,
             source=file.name,
             told=data.told,
             begin=lambda what: watch.about(what, data.X),
@@ -649,6 +662,7 @@ def play(
     positive: Positive = None,
     intercept: InterceptOption = Intercept.free,
     time_limit: TimeLimit = None,
+    device: Device = None,
     save: Annotated[
         Path | None, typer.Option(metavar="TRACE.json", help="Write the whole trace, for `gordan.Trace.load`.")
     ] = None,
@@ -669,7 +683,7 @@ def play(
     with Interrupts() as interrupts, Watch(f"reading {file}", 1e-6) as watch:
         data = read_data(file, label, positive)
         problem = Problem.of(data.X, data.y)
-        A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized")
+        A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized", device=device)
         watch.about(method, data.X)
         halves = problem.signs < 0 if intercept == "free" else None
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)

@@ -40,12 +40,14 @@ def fit(
     time_limit: float | None,
     checkpoint: Path | None,
     begin: Callable[[str], bool],
+    device: str | None = None,
 ) -> tuple[tuple[Any, ...], list[Plane]]:
     """The classes and a plane for two of them, or one for each of more against the rest.
 
     `begin` is told each problem before it is solved, and says whether to. An interrupted run ends the list. With a checkpoint
-    each plane has its file, see `checkpoint_of`.
+    each plane has its file, see `checkpoint_of`. X goes to `device` once for all problems.
     """
+    from gordan.rows import stored
     from gordan.verdicts import maximize_margin
 
     classes = tuple(np.unique(data.y).tolist())
@@ -54,13 +56,14 @@ def fit(
         problems = [(label, "the rest", data.y == label) for label in classes]
     planes: list[Plane] = []
     started = time.perf_counter()
+    X = data.X if device is None else stored(data.X, device)
     for k, (positive, rest, y) in enumerate(problems):
         if not begin(data.told if len(problems) == 1 else f"{positive} against the rest"):
             break
         left = None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started))
         file = None if checkpoint is None else checkpoint_of(checkpoint, k, len(problems))
         resumed = file if file is not None and file.exists() else None
-        result = maximize_margin(data.X, y, time_limit=left, checkpoint=file, **options)
+        result = maximize_margin(X, y, time_limit=left, checkpoint=file, **options)
         planes.append(Plane(positive, rest, result, resumed))
         if planes[-1].result.status == "interrupted":
             break

@@ -174,6 +174,7 @@ def race(
     rounds: int = 2000,
     tol: float = 1e-4,
     time_limit: float = 10.0,
+    device: str | None = None,
     source: str = "the data",
     told: str | None = None,
     begin: Callable[[str], object] | None = None,
@@ -192,7 +193,8 @@ def race(
     """
     check_intercept(intercept)
     rounds, tol, time_limit = whole_number(rounds, "rounds"), positive(tol, "tol"), positive(time_limit, "time_limit")
-    problem = Problem.of(X, y)
+    problem = Problem.of(X, y, device)
+    X = X if device is None else problem.storage  # where it is now, for all who ask
     chosen = [_method(name, norm, intercept) for name in (names or _default(norm, intercept))]
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is named twice; name each once")

@@ -11,6 +11,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
 """
 
 from gordan.rows.accept import column_names, host, stored
+from gordan.rows.device import nearby
 from gordan.rows.rows import Rows, Softmin, Visits, of
 
-__all__ = ["Rows", "Softmin", "Visits", "column_names", "host", "of", "stored"]
+__all__ = ["Rows", "Softmin", "Visits", "column_names", "host", "nearby", "of", "stored"]

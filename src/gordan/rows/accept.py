@@ -48,6 +48,10 @@ def stored(
         if device in (None, "cpu"):
             return _from_files(X)
         X = np.asarray(X) if isinstance(X, Parts) else X.tocsr()
+    if isinstance(X, Device):
+        if device is None:
+            return X
+        X = X.X
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_elsewhere(X):

@@ -116,6 +116,9 @@ class Blocks:
     def fetch(self, values: Array) -> Array:
         return values
 
+    def lift(self, values: Array) -> Array:
+        return values
+
     def finite(self, values: Array) -> bool:
         return bool(np.isfinite(values).all())
 
@@ -169,6 +172,8 @@ class Blocks:
         asked = [k for k in range(len(self.blocks)) if cuts[k + 1] > cuts[k]]
         own = [(wanted[cuts[k] : cuts[k + 1]] - self.ends[k],) for k in asked]
         return joined(list(self.engine.run(_take, [self.blocks[k] for k in asked], own, ())))
+
+    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         both = self.take(np.concatenate((i, j)))

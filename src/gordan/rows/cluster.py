@@ -243,6 +243,9 @@ class Cluster:
         self._kept = [Parts(self, values.copy()), *self._kept[: MOST_KEPT - 1]]
         return self._kept[0]
 
+    def lift(self, values: Any) -> Any:
+        return self.place(values, "the vector")
+
     def fetch(self, values: Parts) -> Array:
         if values.host is not None:
             return values.host
@@ -322,6 +325,8 @@ class Cluster:
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         return self._blocks.first_not_finite()
+
+    part = take
 
 
 class Remote:

@@ -9,7 +9,7 @@ Entries of 16, 32 and 64 bits are read as they are stored. What they are added u
 
 Scores of float32 rows are float64 because accelerated methods subtract scores of size γt²; the combination is a mean, whose error
 stays that of its terms. `sums="float32"` or "float64" sets the type of the scores and of `combine` otherwise. Numbers found here
-only propose: proofs read the entries themselves, on the host (`OnHost`).
+only propose: proofs read the entries themselves, in float64 (`Entries`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from gordan.rows.memory import Dense, Sums
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
+# The same for proofs, which make several float64 copies of a block.
+PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
+
+# Fewer entries than this are solved in memory: a pass over them takes less time than its launch.
+WORTH_IT = 1 << 22
 
 # More problems than this go through matrix products, where these need no converted copy of the entries: that costs more than ten
 # fused passes (`benchmarks/gpu.py`).
@@ -55,25 +60,88 @@ class Split(NamedTuple):
     ends: Any
 
 
-class OnHost:
-    """The entries as they were given, copied to the host by blocks of rows when asked for: float32 or float64, exactly."""
+class Entries:
+    """The entries as they were given, for whoever proves something about them.
+
+    Single rows and blocks are copied to the host when asked for: float32 or float64, exactly. Products with all rows are made
+    where the tensor is, entry by entry and in float64: every entry converts to it exactly, and what is trusted is that a product,
+    a sum and an absolute value in it are those of IEEE 754 (`ieee` looks). No matrix product takes part, so neither TF32 nor
+    any other licence to round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds.
+    """
 
     def __init__(self, X: Any) -> None:
         self._X = X
         self.shape: tuple[int, int] = tuple(X.shape)
-        self._lo, self._block = 0, np.empty((0, X.shape[1]))
+        self.block_entries = PROOF_BLOCK["cuda" if X.is_cuda else "cpu"]
+        self._kept = 0, np.empty((0, X.shape[1]))
 
     def __len__(self) -> int:
         return self.shape[0]
 
+    def products(self, w: Array, lo: int, hi: int) -> Array:
+        """X w for rows lo..hi-1, as computed in float64."""
+        return self._sums(slice(lo, hi), self._there(w))
+
+    def squares(self, lo: int, hi: int) -> Array:
+        """‖x_i‖² for rows lo..hi-1, likewise."""
+        return self._sums(slice(lo, hi), None)
+
+    def absolute(self, size: Array, rows: Array) -> Array:
+        """|X| size for these rows, likewise."""
+        there, which, step = self._there(size), self._there(rows), self._step
+        parts = (self._sums(which[lo : lo + step], there, absolute=True) for lo in range(0, len(rows), step))
+        return np.concatenate([np.empty(0), *parts])
+
+    def combination(self, q: Array) -> Array:
+        """Xᵀq, likewise; rows of weight 0 are not looked at."""
+        rows = np.flatnonzero(q)
+        which, weights, total = self._there(rows), self._there(q[rows]), np.zeros(self.shape[1])
+        for lo in range(0, len(rows), self._step):
+            part = slice(lo, lo + self._step)
+            total += self._weighed(which[part], weights[part])
+        return total
+
+    def _weighed(self, rows: Any, weights: Any) -> Array:
+        return self._affordable(lambda: (self._X[rows].double() * weights[:, None]).sum(0))
+
+    def _sums(self, rows: Any, w: Any | None, *, absolute: bool = False) -> Array:
+        """Σ_j x_ij w_j of some rows, or Σ_j |x_ij| w_j, or Σ_j x_ij² without w; sizes of blocks are the caller's."""
+
+        def made() -> Any:
+            x = self._X[rows].double()
+            return (x * x if w is None else (x.abs() if absolute else x) * w).sum(1)
+
+        return self._affordable(made)
+
+    @property
+    def _step(self) -> int:
+        return max(1, self.block_entries // max(1, self.shape[1]))
+
+    def _affordable(self, make: Callable[[], Any]) -> Array:
+        found: Array = _affordable(make, "a proof").cpu().numpy()
+        return found
+
+    def ieee(self) -> bool:
+        """Whether float64 is as it should be where the tensor is: subnormals survive, and rounding is to nearest."""
+        tiny, one, three = (self._there(np.array([x])) for x in (2.0**-1074, 1.0, 3.0))
+        third = float((one / three)[0])
+        return float((tiny * one)[0]) > 0 and third.hex() == "0x1.5555555555555p-2" and float((one + 2.0**-53)[0]) == 1.0
+
+    def _there(self, values: Array) -> Any:
+        return _torch().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
+
     def __getitem__(self, rows: Any) -> Array:
         if isinstance(rows, slice):
             return _exact(self._X[rows])
-        if not self._lo <= rows < self._lo + len(self._block):  # rows are asked for in order: fetch some more of them
+        if isinstance(rows, np.ndarray):
+            return _exact(self._X[self._there(rows)])
+        lo, block = self._kept  # in one go: other threads ask as well
+        if not lo <= rows < lo + len(block):  # rows are asked for in order: fetch some more of them
             step = max(1, (1 << 20) // max(1, self.shape[1]))
-            self._lo = rows // step * step
-            self._block = _exact(self._X[self._lo : self._lo + step])
-        row: Array = self._block[rows - self._lo]
+            lo = rows // step * step
+            block = _exact(self._X[lo : lo + step])
+            self._kept = lo, block
+        row: Array = block[rows - lo]
         return row
 
     def astype(self, dtype: Any) -> Array:
@@ -101,11 +169,12 @@ class Device:
         self.wide = getattr(torch, self.sums)
         self.narrow = torch.float64 if name == "float64" else torch.float32
         self._fused = X.is_cuda if fused is None else fused
+        self._norms: dict[float, Array] = {}
 
     @property
-    def arrays(self) -> tuple[OnHost]:
+    def arrays(self) -> tuple[Entries]:
         """The entries for whoever proves something about them."""
-        return (OnHost(self.X),)
+        return (Entries(self.X),)
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -127,6 +196,12 @@ class Device:
         order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
         ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
         return Split(groups, order, ends)
+
+    def lift(self, values: Any) -> Any:
+        """A vector over rows on the device: numbers as float64, whatever the type of the scores; positions as they are."""
+        torch = _torch()
+        there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
+        return there.to(torch.float64) if there.is_floating_point() else there
 
     def fetch(self, values: Any) -> Array:
         """A vector over rows as float64 on the host."""
@@ -203,8 +278,13 @@ class Device:
         peak = torch.from_numpy(peaks).to(self.X.device)
         return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
 
-    @_within_memory
     def norms(self, p: float, threads: int) -> Array:
+        if p not in self._norms:  # kept, because several problems over one X ask for them
+            self._norms[p] = self._find_norms(p)
+        return self._norms[p].copy()
+
+    @_within_memory
+    def _find_norms(self, p: float) -> Array:
         torch = _torch()
         norms = np.empty(self.n)
         for lo, hi in self._blocks():
@@ -220,12 +300,50 @@ class Device:
         """In memory, since that is where single rows are visited and restricted games solved: picked there, then copied."""
         return Dense(_exact(self._picked(i)))
 
+    def part(self, i: Array) -> Device:
+        """The rows i where they are, for a problem that has only those."""
+        return Device(self._picked(i), sums=self.sums, fused=self._fused)
+
+    @_within_memory
+    def distances(self, W: Array, b: Array) -> Array:
+        """x·w + b for each row and each w of W, on the host, in float64: all of them in one pass over X."""
+        torch = _torch()
+        matrix, constants = torch.from_numpy(W.T.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
+        out = np.empty((self.n, len(W)))
+        for lo, hi in self._blocks():
+            out[lo:hi] = self.fetch(self.X[lo:hi].double() @ matrix + constants)
+        return out
+
     @_within_memory
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         left, right = (self._picked(rows).to(_torch().float64) * scale for rows in (i, j))
         if weights is not None:
             left = left * _torch().from_numpy(weights).to(left.device)
         return self.fetch(left @ right.T)
+
+    @_within_memory
+    def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
+        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products are narrow."""
+        torch = _torch()
+        size = self.d + constant
+        products = torch.zeros((size, size), dtype=torch.float64, device=self.X.device)
+        sums = torch.zeros(size, dtype=torch.float64, device=self.X.device)
+        step = max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
+        for lo in range(0, len(i), step):
+            which = i[lo : lo + step]
+            x, weights = self.X[which].to(self.narrow), q[lo : lo + step].to(self.narrow)
+            x = torch.cat((x, torch.ones_like(x[:, :1])), 1) if constant else x
+            products += (x * weights[:, None]).T @ x
+            sums += (weights * signs[which]) @ x
+        return products, sums, q.sum()
+
+    @_within_memory
+    def solve(self, H: Any, b: Array) -> Array | None:
+        """H⁻¹ b for a positive definite H on the device; None where it is not."""
+        torch = _torch()
+        L, failed = torch.linalg.cholesky_ex(H)
+        x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]
+        return None if int(failed) or not self.finite(x) else self.fetch(x)
 
     def _picked(self, i: Array) -> Any:
         where = _torch().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
@@ -367,6 +485,13 @@ def host(values: Any) -> Any:
         tensor = (values if is_tensor(values) else _torch().from_dlpack(values)).detach().cpu()
         return tensor.to(_torch().float32).numpy() if tensor.dtype == _torch().bfloat16 else tensor.numpy()
     return values
+
+
+def nearby(storage: Any) -> Any:
+    """The storage, or its rows in memory where they are few and lie on a device."""
+    if isinstance(storage, Device) and storage.entries < WORTH_IT:
+        return storage.take(np.arange(storage.n))
+    return storage
 
 
 def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:

@@ -76,6 +76,10 @@ class Storage(Protocol):
         """A vector over rows as float64 on the host."""
         ...
 
+    def lift(self, values: Any) -> Any:
+        """A vector over rows where they are, in float64."""
+        ...
+
     def finite(self, values: Any) -> bool:
         """Whether a vector over rows is finite."""
         ...
@@ -110,6 +114,10 @@ class Storage(Protocol):
         """The rows i, in memory."""
         ...
 
+    def part(self, i: Array) -> Storage:
+        """The rows i, where they are."""
+        ...
+
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite."""
         ...
@@ -138,6 +146,9 @@ class _Memory:
         return zeros_and_ones(halves, name, self.n)
 
     def fetch(self, values: Array) -> Array:
+        return values
+
+    def lift(self, values: Array) -> Array:
         return values
 
     def finite(self, values: Array) -> bool:
@@ -273,6 +284,8 @@ class Dense(_Memory):
         self._run(part, available())
         return Dense(taken)
 
+    part = take
+
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
         X = self.arrays[0]
@@ -320,6 +333,8 @@ class Sparse(_Memory):
         # position of every entry taken: the start of its row plus its rank within the row
         where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
         return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
+
+    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of rows j spread out to dense columns."""

@@ -122,6 +122,30 @@ class Rows:
         """A vector over rows (log p_0, p) where the rows are: placed once, it is not copied again by every pass."""
         return self._storage.place(values, "the vector")
 
+    def residing(self) -> Rows:
+        """The same rows, `resident`, with a count of passes of their own."""
+        return Rows(self._storage, self._signs, constant=self._constant, scale=self._scale, threads=self.threads, resident=True)
+
+    def lift(self, values: Any) -> Any:
+        """A vector over rows where these are, in float64; positions of rows as they are."""
+        return self._storage.lift(values)
+
+    def fetch(self, values: Any) -> Array:
+        """And back: float64 on the host."""
+        return self._storage.fetch(values)
+
+    def moments(self, i: Any, q: Any) -> tuple[Any, Any, Any]:
+        """Σ q_k A_i A_iᵀ, Σ q_k A_i and Σ q_k over the rows i, good for a direction: for rows on a device, where i and q are and
+        where the answers stay; `solve` takes them. Costs the share of the rows."""
+        self.passes += len(i) / self.n
+        products, sums, total = self._storage.moments(i, q, self._placed_signs, self._constant)  # type: ignore[attr-defined]
+        return products * self._scale**2, sums * self._scale, total
+
+    def solve(self, H: Any, b: Array) -> Array | None:
+        """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""
+        x: Array | None = self._storage.solve(H, b)  # type: ignore[attr-defined]
+        return x
+
     def split(self, halves: Any) -> Any:
         """The halves where the rows are, likewise."""
         return self._storage.split(halves, "halves")

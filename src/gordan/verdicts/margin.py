@@ -26,8 +26,9 @@ from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
-from gordan.rows import Rows, of
+from gordan.rows import Rows, host, of
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
+from gordan.solve.proximal import ProximalNewton, proximal_newton
 from gordan.trace import Moment, Trace
 from gordan.verdicts.separate import Trial
 from gordan.verdicts.telling import Witness, outward
@@ -40,7 +41,9 @@ DOUBT = 4
 SHARE = 0.9
 # Of the tolerance, how exactly a game on few rows is solved: the gap is then what the other rows make it.
 INNER = 0.3
-ROUNDS = {"double_oracle": 1000}
+ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
+# Rows on a device are given to Newton's method down to a tolerance that the type of its scores can tell.
+NEWTON = {"float32": 1e-4, "float64": 1e-8}
 MOST_ROUNDS = 100_000
 # What goes on, for norm 2 and for others, where rows that are not in memory need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
@@ -135,6 +138,7 @@ def maximize_margin(
     random_state: Any = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
 ) -> MarginResult:
     """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
@@ -145,7 +149,7 @@ def maximize_margin(
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind.
+        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
     norm
         the norm p of feature space, 2 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse).
     nu
@@ -173,6 +177,9 @@ def maximize_margin(
         a file that the run is written to, every half minute and when it ends for whatever reason; the same call goes on from
         there, to the same result bit by bit. `tol`, the limits, `threads` and the storage of X may be others then. The limits
         are those of this call; `n_iter`, `passes` and `seconds` of the result are totals.
+    device
+        where to look for the margin: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
+        The proof is in float64 and about the values of X, wherever it runs.
     callback
         called with each recorded `Moment`; something true stops the run.
 
@@ -195,13 +202,14 @@ def maximize_margin(
         raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
     started = time.perf_counter()
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
-    problem = Problem.of(X, y)
-    weights = _weights(problem, sample_weight, class_weight, caps=nu is not None)
+    problem = Problem.of(X, y, device).nearby()
+    weights = _weights(problem, host(sample_weight), class_weight, caps=nu is not None)
     nu = _allowed_nu(nu, problem, weights, intercept)
     run = _Run(
         problem=problem,
         task=Task(norm, nu, intercept, weights),
-        method=_method(method, norm, problem.X.d, random_state),
+        # what Newton's method keeps is on a device, and not in a file
+        method=_method("double_oracle" if keeper is not None and method == "auto" else method, norm, problem, tol, random_state),
         auto=isinstance(method, str) and method == "auto",
         tol=tol,
         max_iter=max_iter,
@@ -213,7 +221,13 @@ def maximize_margin(
         checkpoint=keeper,
     )
     with blas_threads(problem.storage.entries):
-        return run.result()
+        found = run.result()
+        if run.method.name != "proximal_newton" or found.status != "iteration-limit" or max_iter is not None:
+            return found
+        # rounding stopped Newton's method short of the tolerance: games on few rows, solved exactly, go on from there
+        again = replace(run, method=_method("double_oracle", norm, problem, tol, random_state), start=found).result()
+        better = again if again.gap < found.gap or again.status == "solved" else found
+        return replace(better, passes=found.passes + again.passes, n_iter=found.n_iter + again.n_iter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +298,7 @@ class _Run:
         if weights is not None and (weights == 0).any():
             self.problem.require_finite()  # by the row as it was given
             self.kept = np.flatnonzero(weights)
-            storage, signs, weights = storage.take(self.kept), signs[self.kept], weights[self.kept]
+            storage, signs, weights = storage.part(self.kept), signs[self.kept], weights[self.kept]
         raw = Rows(storage, signs, constant=self.task.intercept == "penalized", threads=self.threads)
         self.R = raw.radius(self.task.norm)
         if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
@@ -303,7 +317,7 @@ class _Run:
             trace = self._played(self.method, rows, p_set, p0, R, raw, played)
             if self.outgrown and not self.stopped and self.max_iter is None:
                 # what is in hand would no longer fit: from here on the game is played, a pass a round
-                method = _method(GAMES[self.task.norm > 2], self.task.norm, self.problem.X.d, None)
+                method = _method(GAMES[self.task.norm > 2], self.task.norm, self.problem, self.tol, None)
                 found = trace.p_best if trace.p_best is not None else p0
                 start = starting_weights(p_set, 0.5 * found + 0.5 * p_set.centre)
                 later = self._played(method, rows, p_set, start, R, raw, played)
@@ -352,6 +366,8 @@ class _Run:
         if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
             form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
             self.hand = None if rows.in_memory or rows.sparse or not self.auto else form.most
+        elif isinstance(form, ProximalNewton):
+            form = replace(form, deadline=self.deadline)
         checkpoint = self.checkpoint if method is self.method else None
         if checkpoint is not None:
             self._require(raw, form)
@@ -443,7 +459,7 @@ class _Run:
     def _kept_problem(self) -> Problem:
         if len(self.kept) == self.problem.X.n:
             return self.problem
-        storage = self.problem.storage.take(self.kept)
+        storage = self.problem.storage.part(self.kept)
         return replace(
             self.problem,
             X=replace(self.problem.X, n=storage.n, arrays=storage.arrays),
@@ -523,10 +539,17 @@ class _Run:
         ends = []
         for side in (1, -1):
             own = np.flatnonzero(signs == side)
+            if p_set.caps is None:
+                ends.append(side * float(np.min(side * scores[own])))
+                continue
+            caps = p_set.caps[own]
+            if caps.min() == caps.max():  # equal ones: no need to sort
+                reached = min(math.ceil(0.5 * (1 - 1e-12) / float(caps[0])) - 1, len(own) - 1)
+                ends.append(side * float(np.partition(side * scores[own], reached)[reached]))
+                continue
             order = own[np.argsort(side * scores[own], kind="stable")]
-            # the row where the lowest (highest) scores reach total cap ½: the first one without caps
-            caps = np.full(len(order), 1.0) if p_set.caps is None else p_set.caps[order]
-            reached = int(np.searchsorted(np.cumsum(caps), 0.5 * (1 - 1e-12)))
+            # the row where the lowest (highest) scores reach total cap ½; without caps it is the first
+            reached = int(np.searchsorted(np.cumsum(p_set.caps[order]), 0.5 * (1 - 1e-12)))
             ends.append(float(scores[order[min(reached, len(order) - 1)]]))
         return v, -(ends[0] / 2 + ends[1] / 2)
 
@@ -584,9 +607,12 @@ def _norm(norm: Any) -> float:
     return float(norm)
 
 
-def _method(method: Any, norm: float, d: int, random_state: Any) -> Method:
+def _method(method: Any, norm: float, problem: Problem, tol: float, random_state: Any) -> Method:
     """The method asked for, for this norm."""
-    order = seed(random_state)
+    order, d = seed(random_state), problem.X.d
+    storage = problem.storage
+    if isinstance(method, str) and method == "auto" and norm == 2 and hasattr(storage, "moments") and tol >= NEWTON[storage.sums]:
+        return proximal_newton()
     if isinstance(method, str) and method in ("auto", "double_oracle"):
         return double_oracle(p=norm, seed=order)
     if isinstance(method, str):

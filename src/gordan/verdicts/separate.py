@@ -88,6 +88,7 @@ def separate(
     max_iter: int | None = None,
     time_limit: float | None = None,
     random_state: Any = None,
+    device: str | None = None,
     callback: Callable[[Verdict], object] | None = None,
 ) -> Verdict:
     """Decide whether a plane separates the two classes of y, with proof.
@@ -95,7 +96,7 @@ def separate(
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind.
+        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
     intercept
         "free" (x·w + b), "penalized" (separability is the same; the margin is that of (x, 1)) or "none".
     tol
@@ -107,6 +108,8 @@ def separate(
         seconds after which to stop looking; what was proved by then is returned.
     random_state
         a whole number or None, for the day a route is randomized from outside; the order in which rows are visited is fixed now.
+    device
+        where to look: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     callback
         called with the verdict so far after each proposal that was not accepted; something true ends the search.
 
@@ -128,7 +131,7 @@ def separate(
     if callback is not None and not callable(callback):
         raise InputError(f"callback is {callback!r}; pass a function of one verdict, or None")
     started = time.perf_counter()
-    trial = Trial(Problem.of(X, y), intercept, started)
+    trial = Trial(Problem.of(X, y, device).nearby(), intercept, started)
     trial.problem.require_finite()
     # what was proved before Ctrl-C is kept
     with contextlib.suppress(KeyboardInterrupt), blas_threads(trial.problem.storage.entries):

@@ -1,0 +1,230 @@
+"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU.
+
+The p-player keeps near its last weights c: p(w) = argmin_{p∈P} pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i, where D is the size that a weight
+is expected to have (its cap, under caps). That makes ψ(w) = -½‖w‖² + min_p (…) concave and smooth, with ∇ψ = Aᵀp(w) - w and, over
+the rows F whose weight is at neither bound, the generalized Hessian
+
+    -I - (1/τ) Σ_groups (A_Fᵀ D_F A_F - f fᵀ/Σ_F D),   f = A_Fᵀ D_F 1:
+
+a matrix of d columns, whatever n. A step is two passes and a product with the rows of F; the line search needs none, since A w is
+linear. From round to round τ falls and c is the last p: the method of multipliers, which ends at the equilibrium itself.
+Everything of length n stays where the rows are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array, dot
+from gordan.dynamics import Form, Output, Round
+from gordan.game import Game
+from gordan.geometry import Simplex
+from gordan.methods.registry import Guarantee, Method
+from gordan.rows import Rows
+
+# Newton steps in a round, and halvings of one.
+MOST_STEPS, MOST_HALVINGS = 30, 12
+# A round ends when ‖Aᵀp - w‖ is this share of ‖Aᵀp‖, or this share of the gap before it.
+NEAR, SHARE = 1e-7, 0.03
+# τ goes down by this factor.
+SHRINK = 0.15
+# Rounds without gain after which rounding is taken for the reason.
+MOST_STALLED = 2
+# Rows for each column that the Hessian is made from; of more, a part stands for all.
+ENOUGH = 64
+
+
+def proximal_newton() -> Method:
+    """Newton steps on the w-player's smoothed problem, the smoothing shrinking from round to round (for the 2-norm).
+
+    Guarantee: each round's p and w bound γ* as any do, and ‖Aᵀp_t‖ tends to γ*.
+    """
+
+    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
+        return ProximalNewton(Game(rows, p_set, p0))
+
+    return Method("proximal_newton", "published", 2.0, build, Guarantee("the bracket closes as τ falls"), math.nan)
+
+
+class Group(NamedTuple):
+    """Rows with a mass of their own: which, their caps and the sizes D; all where the rows are."""
+
+    rows: Any
+    caps: Any
+    sizes: Any
+
+
+class State(NamedTuple):
+    """c for each group, w and A w, τ, the gap and the least ‖Aᵀp‖ so far, and the rounds since either fell."""
+
+    centre: list[Any]
+    w: Array
+    scores: Any
+    tau: float
+    gap: float = 1.0
+    upper: float = math.inf
+    stalled: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ProximalNewton:
+    """The form. After the `deadline` (of `time.perf_counter`) the round ends with the step it is at."""
+
+    game: Game
+    deadline: float = math.inf
+    # λ of each group at the last look, for the next one to begin with
+    _levels: dict[int, float] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows, with vectors over them left where they are; passes are counted in `game.rows`."""
+        return self.game.rows.residing()
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """One for each half."""
+        p_set, groups = self.game.p_set, []
+        for members in p_set.members:
+            which = np.arange(p_set.n)[members]
+            usual = p_set.mass / min(len(which), 4 * self.game.rows.d)
+            caps = np.full(len(which), p_set.mass) if p_set.caps is None else p_set.caps[members]
+            groups.append(Group(*map(self.rows.lift, (which, caps, np.minimum(caps, usual) if p_set.caps is None else caps))))
+        return groups
+
+    def start(self) -> State:
+        """p_0 and its w; τ of the size at which every row has a say."""
+        p0 = self.rows.lift(self.game.p0)
+        w = self._counted(lambda: self.rows.combine(p0))
+        scores = self._scores(w)
+        parts = [scores[group.rows] for group in self.groups]
+        tau = max(float(part.std(correction=0)) for part in parts)
+        return State([p0[group.rows] for group in self.groups], w, scores, max(tau, 1e-12))
+
+    def round(self, state: State, t: int) -> tuple[State, Round]:
+        """Maximize ψ for this τ and centre."""
+        w, scores, tau = state.w, state.scores, state.tau
+        parts, value = self._responses(state.centre, scores, tau)
+        v = self._combination(parts)
+        goal = max(NEAR, SHARE * state.gap)
+        for _ in range(MOST_STEPS):
+            ascent = v - w
+            if math.sqrt(dot(ascent, ascent)) <= goal * math.sqrt(dot(v, v)) or time.perf_counter() > self.deadline:
+                break
+            direction = self._direction(parts, ascent, tau)
+            if direction is None:
+                break
+            change, slope = self._scores(direction), dot(ascent, direction)
+            step = 1.0
+            for _ in range(MOST_HALVINGS):
+                ahead, further = w + step * direction, scores + step * change
+                found, height = self._responses(state.centre, further, tau)
+                if height - 0.5 * dot(ahead, ahead) >= value - 0.5 * dot(w, w) + 1e-4 * step * slope:
+                    break
+                step *= 0.5
+            else:
+                break  # what is left to gain is rounding
+            w, scores, parts, value = ahead, further, found, height
+            v = self._combination(parts)
+        # p proves the upper bound ‖v‖; the lower one is that of v = Aᵀp, or of w, which comes near it
+        fresh = self._scores(v)
+        upper, length = math.sqrt(dot(v, v)), math.sqrt(dot(w, w))
+        output, lowest = v, self._lowest(fresh)
+        if length > 0 and self._lowest(scores) / length > lowest / max(upper, 1e-300):
+            output, lowest = w, self._lowest(scores)
+        gap = 1 - max(0.0, lowest / math.sqrt(dot(output, output))) / upper if upper > 0 else 0.0
+        stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
+        after = State(parts, v, fresh, SHRINK * tau, min(gap, state.gap), min(upper, state.upper), stalled)
+        done = upper == 0 or stalled > MOST_STALLED
+        p = self.rows.fetch(self._all(parts))
+        return after, Round(1.0, None, p, v, output=Output(output, lowest, None), finished=done)
+
+    def _responses(self, centre: list[Any], scores: Any, tau: float) -> tuple[list[Any], float]:
+        """p(w) for each group, and min_p pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i."""
+        parts, value = [], 0.0
+        for g, (group, c) in enumerate(zip(self.groups, centre, strict=True)):
+            s = scores[group.rows]
+            z, guess = c - group.sizes * s / tau, self._levels.get(g, math.nan) / tau
+            part, level = nearest(z, group.sizes, group.caps, self.game.p_set.mass, guess)
+            self._levels[g] = level * tau
+            moved = part - c
+            value += float((part * s).sum() + 0.5 * tau * (moved * moved / group.sizes).sum())
+            parts.append(part)
+        return parts, value
+
+    def _direction(self, parts: list[Any], ascent: Array, tau: float) -> Array | None:
+        """Newton's; None where rounding has none."""
+        H = self.rows.lift(np.eye(self.game.rows.d))
+        for group, part in zip(self.groups, parts, strict=True):
+            free = ((part > 0) & (part < group.caps)).nonzero()[:, 0]
+            if len(free):
+                thin = max(1, len(free) // (ENOUGH * self.game.rows.d))  # every so many stands for its neighbours
+                chosen = free[::thin]
+                sizes = group.sizes[chosen] * (len(free) / len(chosen) / tau)
+                self.game.rows.passes += len(chosen) / self.game.rows.n
+                products, sums, total = self.rows.moments(group.rows[chosen], sizes)
+                H += products - sums[:, None] * (sums / total)
+        return self.rows.solve(H, ascent)
+
+    def _lowest(self, scores: Any) -> float:
+        """min_{p∈P} p·scores, as `Simplex.lowest`."""
+        total, mass = 0.0, self.game.p_set.mass
+        for group in self.groups:
+            s = scores[group.rows]
+            if self.game.p_set.caps is None:
+                total += mass * float(s.min())
+                continue
+            order = s.argsort()
+            caps = group.caps[order]
+            fill = (mass - (caps.cumsum(0) - caps)).clip(caps * 0, caps)
+            total += float((fill * s[order]).sum())
+        return total
+
+    def _all(self, parts: list[Any]) -> Any:
+        p = self.rows.lift(np.zeros(self.game.rows.n))
+        for group, part in zip(self.groups, parts, strict=True):
+            p[group.rows] = part
+        return p
+
+    def _combination(self, parts: list[Any]) -> Array:
+        v: Array = self._counted(lambda: self.rows.combine(self._all(parts)))
+        return v
+
+    def _scores(self, w: Array) -> Any:
+        return self.rows.lift(self._counted(lambda: self.rows.scores(w)))
+
+    def _counted(self, operation: Any) -> Any:
+        before = self.rows.passes
+        result = operation()
+        self.game.rows.passes += self.rows.passes - before
+        return result
+
+
+def nearest(z: Any, sizes: Any, caps: Any, mass: float, guess: float = math.nan) -> tuple[Any, float]:
+    """clip(z - μ·sizes, 0, caps), and the μ at which it adds up to mass: Newton's method on a falling, piecewise linear function,
+    kept between bounds that close in."""
+    none = caps * 0
+    low, high = float(((z - caps) / sizes).min()), float((z / sizes).max())
+    if bool((caps >= mass).all()):  # convex then; and one row alone reaches the mass
+        low = float(((z - mass) / sizes).max())
+    mu = guess if low < guess < high else low
+    for _ in range(200):
+        x = z.sub(sizes, alpha=mu).clip(none, caps)
+        excess = float(x.sum()) - mass
+        if excess > 0:
+            low = mu
+        else:
+            high = mu
+        if abs(excess) <= 1e-12 * mass or not low < high:  # closer than that is rounding in the sum
+            break
+        slope = float((sizes * ((x > 0) & (x < caps))).sum())
+        ahead = mu + excess / slope if slope > 0 else math.inf
+        mu = ahead if low < ahead < high else 0.5 * (low + high)
+        if mu in (low, high):
+            break
+    return x, mu
