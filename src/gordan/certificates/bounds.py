@@ -84,7 +84,8 @@ class Matrix:
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
             squares = _by_rows(np.add, values * values, lengths)
         elif isinstance(self.arrays[0], Entries):
-            squares, lengths = self.arrays[0].squares(lo, hi), np.full(hi - lo, self.d)
+            values, lengths = None, np.full(hi - lo, self.d)
+            squares = self.arrays[0].squares(lo, hi)
         else:
             values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
             lengths = np.full(hi - lo, self.d)
@@ -92,7 +93,7 @@ class Matrix:
         norms = np.sqrt(squares * (1 + 2 * U * (lengths + 4.0))) * (1 + 4 * U)
         lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
         if lost.any():
-            sizes = np.abs(values)
+            sizes = np.abs(self.arrays[0][lo:hi].astype(np.float64) if values is None else values)
             top = _by_rows(np.maximum, sizes, lengths) if self.sparse else np.max(sizes, axis=1)
             norms[lost] = (top * np.sqrt(lengths) * (1 + 8 * U))[lost]
         return norms
