@@ -372,14 +372,14 @@ def test_one_convergence_warning_with_both_numbers():
     with pytest.warns(
         ConvergenceWarning, match=r"margin is between \S+ and \S+: wider than tol=0.0001 .* after 1 rounds"
     ) as told:
-        found = MaxMarginClassifier(max_iter=1).fit(X, y == 1)
+        found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron").fit(X, y == 1)
     assert len(told) == 1
     assert found.gap_ > 1e-4
     assert found.n_iter_ == 1
     assert gordan.verify(found.certificate_, X, y == 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = MaxMarginClassifier(max_iter=1, tol=1.0).fit(X, y == 1)  # no gap is wider than that
+        found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron", tol=1.0).fit(X, y == 1)  # no gap is wider than that
     with pytest.warns(ConvergenceWarning, match="time-limit"):
         MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, time_limit=0.2).fit(X, y == 1)
 

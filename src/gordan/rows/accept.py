@@ -133,8 +133,8 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     if is_mapped(array) and array.nbytes >= LARGE and not _usable(array):
         return _sliced(array)
     names = column_names(X, array.shape[1])
-    if array is not X and array.dtype == np.float64 and (np.abs(array) >= MOST_EXACT_INTEGER).any():
-        array = _unrounded(X, array, names is not None)
+    if array.dtype == np.float64 and (names is not None or isinstance(X, (list, tuple))):
+        array = _unrounded(X, array)
 
     def cell(where: tuple[int, ...]) -> str:
         return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
@@ -142,12 +142,13 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     return Dense(np.ascontiguousarray(_real(array, cell)))
 
 
-def _unrounded(X: Any, array: Array, frame: bool) -> Array:
-    """X as it is, where NumPy has made floats of large integers beside floats: as objects, so that each is looked at."""
+def _unrounded(X: Any, array: Array) -> Array:
+    """X as it is, where NumPy may have made floats of large integers beside floats: as objects, so that each is looked at."""
+    with np.errstate(invalid="ignore"):
+        if not max(-float(np.min(array)), float(np.max(array))) >= MOST_EXACT_INTEGER:
+            return array
     if isinstance(X, (list, tuple)):
         return np.array(X, dtype=object).reshape(array.shape)
-    if not frame:
-        return array
     columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(array.shape[1])]
     return np.stack([np.asarray(column).astype(object) for column in columns], axis=1)
 
