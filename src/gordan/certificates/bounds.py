@@ -25,7 +25,7 @@ TINY = 2.0**-1021
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
-BLOCK_ENTRIES = 1 << 16
+BLOCK_ENTRIES = 1 << 18
 # Rows up to which those of another machine are brought here, and not the work to them.
 MOST_BROUGHT = 4096
 # Stored entries from which a pass is worth more than one thread.
@@ -214,7 +214,9 @@ def error(absolute: Array, terms: Any) -> Array:
 
     γ_k Σ|a||w| ≤ 2(k+4)u·fl(Σ|a||w|) for k < 2⁴⁰, and TINY a term for underflow.
     """
-    return np.asarray((2.0 * U) * (terms + 4.0) * absolute + (terms + 4.0) * TINY)
+    bound = np.asarray(absolute * ((2.0 * U) * (terms + 4.0)))
+    bound += (terms + 4.0) * TINY
+    return bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,13 +245,20 @@ class Products:
             found = X.each(_products_there, (), (w,))
             sums, terms = np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
             return Products._with(X, w, sums, terms)
-        sums, terms = np.empty(X.n), np.empty(X.n)
+        sums, norms = np.empty(X.n), np.empty(0 if "norms" in X.__dict__ else X.n)
+        terms = np.empty(X.n) if X.sparse else np.array(float(X.d))
 
         def part(begin: int, end: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                sums[begin:end], terms[begin:end] = X.products(w, begin, end)
+                sums[begin:end], lengths = X.products(w, begin, end)
+                if X.sparse:
+                    terms[begin:end] = lengths
+                if len(norms):  # while the block is in the cache
+                    norms[begin:end] = X._norms(begin, end)
 
         X.by_blocks(part)
+        if len(norms):
+            X.__dict__["norms"] = norms  # where `cached_property` keeps it
         return Products._with(X, w, sums, terms)
 
     @staticmethod
@@ -268,11 +277,17 @@ class Products:
     def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = slack * error(self.absolute + abs(b), self.terms + 1.0)
-            centre = signs * (self.sums + b)
-            lo, hi = np.nextafter(centre - radius, -np.inf), np.nextafter(centre + radius, np.inf)
-        lo[~np.isfinite(lo)] = -np.inf
-        hi[~np.isfinite(hi)] = np.inf
+            radius = error(self.absolute + abs(b), self.terms + 1.0)
+            radius *= slack
+            centre = self.sums + b
+            centre *= signs
+            lo, hi = centre - radius, centre + radius
+            np.nextafter(lo, -np.inf, out=lo)
+            np.nextafter(hi, np.inf, out=hi)
+            finite = bool(np.isfinite(np.min(lo) + np.max(hi)))  # NaN goes through both
+        if not finite:
+            lo[~np.isfinite(lo)] = -np.inf
+            hi[~np.isfinite(hi)] = np.inf
         return lo, hi
 
 

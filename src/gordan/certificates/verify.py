@@ -49,7 +49,9 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; read one with Certificate.from_json")
     problem = Problem.of(X, y)
-    if not np.isfinite(problem.X.norms).all():  # seen in a pass that is made anyway, for most claims
+    if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
+        bounds.Products.of(problem.X, np.array(certificate.w, dtype=np.float64))  # in one pass with the norms
+    if not np.isfinite(problem.X.norms).all():
         problem.require_finite()
     return check(certificate, problem)
 
