@@ -679,3 +679,20 @@ def test_labels_of_mixed_kinds_survive_the_file(y):
     c = gordan.separate([[0.0], [1.0]], y).certificate
     assert gordan.Certificate.from_json(c.to_json()) == c
     assert gordan.verify(c, [[0.0], [1.0]], y)
+
+
+@pytest.mark.parametrize("d", [4097, 8193, 20_000])
+def test_scores_of_long_rows_are_enclosed_narrowly(d):
+    rng = np.random.default_rng(d)
+    X, w = rng.standard_normal((4, d)), rng.standard_normal(d)
+    X[1, : d // 2], X[2] = X[1, d - d // 2 :], 1e-3 * X[3]  # cancelling, and small
+    problem = Problem.of(X, [0, 1, 0, 1])
+    products = Products.of(problem.X, w)
+    products.sharpen(np.arange(4))
+    lo, hi = products.scores(0.25, problem.signs)
+    for i in range(4):
+        exact = int(problem.signs[i]) * (
+            sum(Fraction(x) * Fraction(y) for x, y in zip(X[i].tolist(), w.tolist())) + Fraction(1, 4)
+        )
+        assert Fraction(float(lo[i])) <= exact <= Fraction(float(hi[i]))
+        assert hi[i] - lo[i] <= 2.0**-53 * 40_000 * float(np.abs(X[i]) @ np.abs(w))

@@ -32,6 +32,8 @@ MOST_BROUGHT = 4096
 WORTH_THREADS = 1 << 20
 # Terms that are added up in one go before sums are exact again.
 GO = 64
+# Columns of a dense row whose products are added up in one go.
+LONGEST_SUM = 4096
 # Sums of squares below or above these may have lost something to underflow or overflow.
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 # Products above this and below its inverse are split into two floats without error.
@@ -141,16 +143,21 @@ class Matrix:
         return columns[stored], values[stored]
 
     def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
-        """For rows lo..hi-1: X w and the number of terms, in float64."""
+        """For rows lo..hi-1: X w in float64, and the additions that a term goes through at most (one number for all dense rows)."""
         if self.sparse:
             data, indices, indptr = self.arrays
             begin, end = int(indptr[lo]), int(indptr[hi])
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
             return _by_rows(np.add, data[begin:end] * w[indices[begin:end]], lengths), lengths
         if isinstance(self.arrays[0], Entries):
-            return self.arrays[0].products(w, lo, hi), np.full(hi - lo, self.d)
+            return self.arrays[0].products(w, lo, hi), np.array(self.d)
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
-        return block @ w, np.full(hi - lo, self.d)
+        if self.d <= 2 * LONGEST_SUM:
+            return block @ w, np.array(self.d)
+        # sums of parts, then their sum: no term goes through more additions than a part and the number of parts have
+        cuts = range(0, self.d, LONGEST_SUM)
+        sums = sum((block[:, j : j + LONGEST_SUM] @ w[j : j + LONGEST_SUM] for j in cuts), np.zeros(hi - lo))
+        return sums, np.array(LONGEST_SUM + len(cuts))
 
     def absolute(self, w: Array, rows: Array) -> Array:
         """|X||w| for these rows (in order), as computed."""
@@ -246,13 +253,11 @@ class Products:
             sums, terms = np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
             return Products._with(X, w, sums, terms)
         sums, norms = np.empty(X.n), np.empty(0 if "norms" in X.__dict__ else X.n)
-        terms = np.empty(X.n) if X.sparse else np.array(float(X.d))
+        terms = np.empty(X.n if X.sparse else ())
 
         def part(begin: int, end: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                sums[begin:end], lengths = X.products(w, begin, end)
-                if X.sparse:
-                    terms[begin:end] = lengths
+                sums[begin:end], terms[slice(begin, end) if X.sparse else ...] = X.products(w, begin, end)
                 if len(norms):  # while the block is in the cache
                     norms[begin:end] = X._norms(begin, end)
 

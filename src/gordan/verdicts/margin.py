@@ -108,7 +108,8 @@ class MarginResult:
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
-        effort = f"{self.n_iter} rounds, {self.passes:.3g} passes, {self.seconds:.2g} s"
+        passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
+        effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
         if self.status == "not-separable":
             return f"not separable: {self.witness} (proved)"
         if self.status == "solved":
