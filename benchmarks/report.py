@@ -155,7 +155,7 @@ def accuracy_cells(runs: dict[str, Any], accuracies: tuple[float, ...], own: flo
     cells = {}
     finest = runs["gordan"][-1]
     if finest.get("status") == "margin-below-tol":
-        return {"gordan [s]": f"{clock(finest['seconds'])} to the proof that the reduced hulls meet"}
+        return {"gordan [s]": f"{clock(finest)} to the proof that the reduced hulls meet"}
     for who in ("gordan", *peers_in(runs)):
         most = own if who == "gordan" else limit
         cells[f"{who} [s]"] = " / ".join(clock(time_to(runs[who], accuracy, most)) for accuracy in accuracies)

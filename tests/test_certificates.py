@@ -691,8 +691,7 @@ def test_scores_of_long_rows_are_enclosed_narrowly(d):
     products.sharpen(np.arange(4))
     lo, hi = products.scores(0.25, problem.signs)
     for i in range(4):
-        exact = int(problem.signs[i]) * (
-            sum(Fraction(x) * Fraction(y) for x, y in zip(X[i].tolist(), w.tolist())) + Fraction(1, 4)
-        )
+        terms = (Fraction(x) * Fraction(y) for x, y in zip(X[i].tolist(), w.tolist(), strict=True))
+        exact = int(problem.signs[i]) * (sum(terms) + Fraction(1, 4))
         assert Fraction(float(lo[i])) <= exact <= Fraction(float(hi[i]))
         assert hi[i] - lo[i] <= 2.0**-53 * 40_000 * float(np.abs(X[i]) @ np.abs(w))
