@@ -143,7 +143,7 @@ class Matrix:
         return columns[stored], values[stored]
 
     def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
-        """For rows lo..hi-1: X w in float64, and the additions that a term goes through at most (one number if rows are dense)."""
+        """For rows lo..hi-1: X w in float64 and the additions that a term goes through at most (one number if dense)."""
         if self.sparse:
             data, indices, indptr = self.arrays
             begin, end = int(indptr[lo]), int(indptr[hi])
