@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.rows.memory import Dense, Sparse, Sums
+from gordan.rows.memory import Dense, HostVectors, Sparse, Sums
 
 # Entries of the rows taken last that are kept, at most.
 MOST_KEPT = 1 << 24
@@ -75,10 +75,8 @@ def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
             yield held
 
 
-class Blocks:
+class Blocks(HostVectors):
     """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
-
-    sums = "float64"
 
     def __init__(
         self, blocks: Sequence[Block], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
@@ -103,31 +101,6 @@ class Blocks:
         ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
         own = [tuple(values[..., lo:hi] if np.size(values) > 1 else values for values in over_rows) for lo, hi in ranges]
         return list(self.engine.run(work, self.blocks, own, shared))
-
-    # ---- vectors over rows -------------------------------------------------------------------------------------------
-
-    def place(self, values: Any, name: str) -> Array:
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return values if kept else vector(values, name, self.n)
-
-    def split(self, halves: Any, name: str) -> Array:
-        return zeros_and_ones(halves, name, self.n)
-
-    def fetch(self, values: Array) -> Array:
-        return values
-
-    def lift(self, values: Array) -> Array:
-        return values
-
-    def finite(self, values: Array) -> bool:
-        return bool(np.isfinite(values).all())
-
-    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
-        return Dense.smallest(self, scores, k)  # type: ignore[arg-type]
-
-    def totals(self, scores: Array, log_p0: Array, groups: Array, sums: Sums) -> Array:
-        totals: Array = sums.tally[:, 1]
-        return totals
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 

@@ -127,15 +127,10 @@ class Storage(Protocol):
         ...
 
 
-class _Memory:
-    """The passes, over whichever kernels and arrays a subclass names."""
+class HostVectors:
+    """The part of a storage whose vectors over rows are float64 on the host."""
 
     n: int
-    d: int
-    entries: int
-    dtype: np.dtype[Any]
-    arrays: tuple[Array, ...]
-    kind: str
     sums = "float64"
 
     def place(self, values: Any, name: str) -> Array:
@@ -163,6 +158,16 @@ class _Memory:
     def totals(self, scores: Array, log_p0: Array, groups: Array, sums: Sums) -> Array:
         totals: Array = sums.tally[:, 1]
         return totals
+
+
+class _Memory(HostVectors):
+    """The passes, over whichever kernels and arrays a subclass names."""
+
+    d: int
+    entries: int
+    dtype: np.dtype[Any]
+    arrays: tuple[Array, ...]
+    kind: str
 
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
