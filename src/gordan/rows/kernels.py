@@ -8,7 +8,7 @@ is allowed (it is what lets the loops use vector units); NaN and infinity keep t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -31,10 +31,15 @@ HEADROOM = 24.0
 PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
 LEAST = -np.finfo(np.float64).max
 
+# For `_exponentials`: 1/log 2, log 2 in two parts (the first with zeros for last bits, so that its multiples are exact), 1/k!.
+LOG2_E, LOG_2, LOG_2_REST = 1 / math.log(2), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+ROUNDER = 1.5 * 2.0**52
+TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
-def compiled(function: Kernel, *, reassociate: bool = True) -> Kernel:
+
+def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
     """`function` compiled by numba, cached on disk where some folder can be written."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"} if reassociate else {"contract"}}
+    options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties)}
     try:
         kernel: Kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no cache folder can be written: compile anew in every process
@@ -43,7 +48,9 @@ def compiled(function: Kernel, *, reassociate: bool = True) -> Kernel:
 
 
 # Sparse sums stay in order: a vectorised one uses gather instructions, measured four times slower than scalar loads.
-compiled_in_order = partial(compiled, reassociate=False)
+compiled_in_order = partial(compiled, liberties=["contract"])
+# Minima and maxima are taken in vector registers only where NaN need not be thought of.
+compiled_without_nan = partial(compiled, liberties=["nnan", "nsz", "reassoc"])
 
 
 @compiled
@@ -57,28 +64,77 @@ def _begin(tally, acc):
     acc[:] = 0.0
 
 
+@compiled_in_order
+def _to_the_exponent(power, shifted):
+    """power · 2^m for the m in the last bits of `shifted`."""
+    bits = np.float64(power).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
+    return np.int64(bits).view(np.float64)
+
+
+@compiled_in_order
+def _exponentials(x):
+    """x_k = e^{x_k} for x_k ≤ 0, to the last digit or two, in vector registers; 0 below e^-700, and NaN stays NaN.
+
+    e^x = 2^m e^r with r within ±½ log 2: adding 1.5·2^52 rounds x/log 2 to the integer m and leaves m in the last bits of the
+    sum, from where a shift brings it to the exponent. e^r is its Taylor polynomial of degree 13, whose remainder is below 1e-17.
+    """
+    for k in range(x.shape[0]):
+        shifted = x[k] * LOG2_E + ROUNDER
+        m = shifted - ROUNDER
+        r = (x[k] - m * LOG_2) - m * LOG_2_REST
+        power = TAYLOR[0]
+        for c in range(1, len(TAYLOR)):
+            power = power * r + TAYLOR[c]
+        x[k] = _to_the_exponent(power, shifted) if x[k] > -700.0 else (0.0 if x[k] <= -700.0 else math.nan)
+
+
+@compiled_without_nan
+def _extremes(scores, z, groups, g):
+    """Lowest and highest score of group g, and its highest z. Where a score is NaN they mean nothing."""
+    low, high, top = math.inf, LEAST, LEAST
+    for k in range(len(z)):
+        inside = groups[k] == g
+        low = min(low, scores[k] if inside else math.inf)
+        high = max(high, scores[k] if inside else LEAST)
+        top = max(top, z[k] if inside else LEAST)
+    return low, high, top
+
+
 @compiled
-def _weigh(scores, log_p0, groups, lo, hi, tally, acc, weight):
-    """weight_i = exp(log p_0i - s_i - peak) for one block, lifting the peak of its group when a row outgrows it."""
-    peak, total, signed, low, high = tally[PEAK], tally[TOTAL], tally[SIGNED], tally[LOW], tally[HIGH]
-    uniform = log_p0.shape[0] == 1
-    for i in range(lo, hi):
-        g = groups[i]
-        low[g] = min(low[g], scores[i])
-        high[g] = max(high[g], scores[i])
-        z = (log_p0[0] if uniform else log_p0[i]) - scores[i]
-        if z > peak[g] - 0.5 * HEADROOM:
-            shrink = math.exp(peak[g] - (z + HEADROOM))
-            total[g] *= shrink
-            signed[g] *= shrink
-            for j in range(acc.shape[1]):
-                acc[g, j] *= shrink
-            for k in range(lo, i):
-                if groups[k] == g:
-                    weight[k - lo] *= shrink
-            peak[g] = z + HEADROOM
-        weight[i - lo] = math.exp(z - peak[g])
-        total[g] += weight[i - lo]
+def _weigh(scores, signs, scale, log_p0, groups, lo, hi, tally, acc, weight):
+    """weight_i = y_i scale exp(log p_0i - s_i - peak) for one block, the peaks lifted first where the block outgrows them."""
+    scores, signs, groups, weight = scores[lo:hi], signs[lo:hi], groups[lo:hi], weight[: hi - lo]
+    if log_p0.shape[0] == 1:
+        for k in range(len(weight)):
+            weight[k] = log_p0[0] - scores[k]
+    else:
+        log_p0 = log_p0[lo:hi]
+        for k in range(len(weight)):
+            weight[k] = log_p0[k] - scores[k]
+    peak, last = tally[PEAK], acc.shape[0] - 1  # there are one or two groups
+    for g in range(last + 1):
+        low, high, top = _extremes(scores, weight, groups, g)
+        tally[LOW, g], tally[HIGH, g] = min(tally[LOW, g], low), max(tally[HIGH, g], high)
+        if top > peak[g] - 0.5 * HEADROOM:
+            shrink = math.exp(peak[g] - (top + HEADROOM))
+            peak[g] = top + HEADROOM
+            tally[TOTAL, g] *= shrink
+            tally[SIGNED, g] *= shrink
+            acc[g] *= shrink
+    first, second = peak[0], peak[last]
+    for k in range(len(weight)):
+        weight[k] -= first if groups[k] == 0 else second
+    _exponentials(weight)
+    for g in range(last + 1):
+        total = signed = 0.0
+        for k in range(len(weight)):
+            q = weight[k] if groups[k] == g else 0.0
+            total += q
+            signed += q * (signs[k] * scale)
+        tally[TOTAL, g] += total
+        tally[SIGNED, g] += signed
+    for k in range(len(weight)):
+        weight[k] *= signs[k] * scale  # the scale first: it undoes the size of the rows
 
 
 # ---- dense rows -----------------------------------------------------------------------------------------------------
@@ -88,14 +144,25 @@ STRIP, LANES = 16, 4
 LINE = 64  # bytes that come from memory together
 
 
-@intrinsic
-def _four_rows(typing_context, X, v, i, k, q, target, ahead):
-    """The products x·v of rows i..i+3 over whole strips of columns, while target += Σ q_r x_{k_r} for the rows of the tuple k.
+def _four_rows(X, v, i, k, q, target, ahead):
+    """The products x·v of rows i..i+3, while target += Σ q_r x_{k_r} for the rows of the tuple k; of LANES columns at least.
 
     The rows i.. come from memory and the rows k from the cache: doing both in one loop lets the adding hide in the waiting.
-    Vector code by hand, because the entries `ahead` of those being read must be asked for a line at a time between the
+    Vector code by hand (below), because the entries `ahead` of those being read must be asked for a line at a time between the
     arithmetic, and a loop with a prefetch in it is not vectorised by the compiler. On float32 a pass takes a third less time so.
     """
+    if len(k):
+        target += np.asarray(q) @ X[list(k)].astype(np.float64)
+    return tuple(X[i : i + 4].astype(np.float64) @ v)
+
+
+@overload(_four_rows, inline="always")
+def _four_rows_compiled(X, v, i, k, q, target, ahead):
+    return lambda X, v, i, k, q, target, ahead: _four_rows_in_vectors(X, v, i, k, q, target, ahead)
+
+
+@intrinsic
+def _four_rows_in_vectors(typing_context, X, v, i, k, q, target, ahead):
     signature = types.UniTuple(types.float64, 4)(X, v, types.int64, k, q, target, types.int64)
     return signature, _four_rows_code
 
@@ -136,22 +203,39 @@ def _four_rows_code(context, builder, signature, args):
     far = [builder.gep(base, [args[6]]) for base in new]  # perhaps beyond the array: asking for it is harmless
     old = [row(i) for i in k]
     q = [all_lanes(x) for x in q]
-    sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES)) for _ in new]
-    whole = builder.sub(d, builder.urem(d, int64(STRIP)))
-    with cgutils.for_range_slice(builder, int64(0), whole, int64(STRIP), int64) as (strip, _):
+    zeros = ir.Constant(vector, [0.0] * LANES)
+    # Two sums for each row, added to in turn, since an addition waits for the one before it.
+    sums = [[cgutils.alloca_once_value(builder, zeros) for _ in new] for _ in range(2)]
+
+    def add_columns(j, turn=0, keep=lambda x: x):
+        """The columns j..j+LANES-1, or those of them that `keep` does not set to zero."""
+        part = keep(load(v.data, j, double, 8))
+        for base, total in zip(new, sums[turn % 2], strict=True):
+            builder.store(plus_product(builder.load(total), load(base, j, entry, size), part), total)
+        if old:
+            part = load(target.data, j, double, 8)
+            for base, weight in zip(old, q, strict=True):
+                part = plus_product(part, keep(weight), load(base, j, entry, size))
+            builder.store(part, at(target.data, j, vector)).align = 8
+
+    strips, vectors = (builder.sub(d, builder.urem(d, int64(width))) for width in (STRIP, LANES))
+    with cgutils.for_range_slice(builder, int64(0), strips, int64(STRIP), int64) as (strip, _):
         for offset in range(0, STRIP, LINE // size):
             for base in far:
                 builder.call(fetch, [at(base, builder.add(strip, int64(offset)), byte), int32(0), int32(3), int32(1)])
-        for offset in range(0, STRIP, LANES):
-            j = builder.add(strip, int64(offset))
-            part = load(v.data, j, double, 8)
-            for base, total in zip(new, sums, strict=True):
-                builder.store(plus_product(builder.load(total), load(base, j, entry, size), part), total)
-            if old:
-                part = load(target.data, j, double, 8)
-                for base, weight in zip(old, q, strict=True):
-                    part = plus_product(part, weight, load(base, j, entry, size))
-                builder.store(part, at(target.data, j, vector)).align = 8
+        for turn in range(STRIP // LANES):
+            add_columns(builder.add(strip, int64(turn * LANES)), turn)
+    with cgutils.for_range_slice(builder, strips, vectors, int64(LANES), int64) as (j, _):
+        add_columns(j)
+    # The last few columns: the last LANES of them, without those that were added before.
+    left = builder.sub(d, vectors)
+    with builder.if_then(builder.icmp_signed(">", left, int64(0))):
+        undefined = ir.Constant(ir.VectorType(int64, LANES), ir.Undefined)
+        first = builder.insert_element(undefined, left, int32(0))
+        lefts = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(int32, LANES), [0] * LANES))
+        lasts = ir.Constant(ir.VectorType(int64, LANES), list(range(LANES, 0, -1)))
+        mine = builder.icmp_signed("<=", lasts, lefts)
+        add_columns(builder.sub(d, int64(LANES)), keep=lambda x: builder.select(mine, x, zeros))
 
     def sum_of_lanes(x):
         lanes = [builder.extract_element(x, int32(lane)) for lane in range(LANES)]
@@ -159,7 +243,8 @@ def _four_rows_code(context, builder, signature, args):
             lanes = [builder.fadd(one, other) for one, other in zip(lanes[::2], lanes[1::2], strict=True)]
         return lanes[0]
 
-    return cgutils.pack_array(builder, [sum_of_lanes(builder.load(total)) for total in sums])
+    totals = [builder.fadd(builder.load(one), builder.load(other)) for one, other in zip(*sums, strict=True)]
+    return cgutils.pack_array(builder, [sum_of_lanes(total) for total in totals])
 
 
 @compiled
@@ -176,13 +261,8 @@ def dense_scores(X, w, b, signs, lo, hi, scores):
     d = X.shape[1]
     ahead = _ahead(X)
     i = lo
-    while i + 4 <= hi:
+    while i + 4 <= hi and d >= LANES:
         s0, s1, s2, s3 = _four_rows(X, w, i, (), (), w, ahead)
-        for j in range(np.uint64(d - d % STRIP), np.uint64(d)):  # unsigned: no index counted from the end
-            s0 += X[i, j] * w[j]
-            s1 += X[i + 1, j] * w[j]
-            s2 += X[i + 2, j] * w[j]
-            s3 += X[i + 3, j] * w[j]
         scores[i] = signs[i] * (s0 + b)
         scores[i + 1] = signs[i + 1] * (s1 + b)
         scores[i + 2] = signs[i + 2] * (s2 + b)
@@ -238,16 +318,10 @@ def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, sco
     for g in range(acc.shape[0]):
         target = acc[g]
         m = ends[g]
-        while i + 4 <= stop and m + 4 <= ends[g + 1]:
+        while i + 4 <= stop and m + 4 <= ends[g + 1] and d >= LANES:
             k0, k1, k2, k3 = chosen[m], chosen[m + 1], chosen[m + 2], chosen[m + 3]
             q0, q1, q2, q3 = weight[k0 - before], weight[k1 - before], weight[k2 - before], weight[k3 - before]
             s0, s1, s2, s3 = _four_rows(X, v, i, (k0, k1, k2, k3), (q0, q1, q2, q3), target, ahead)
-            for j in range(np.uint64(d - d % STRIP), np.uint64(d)):  # unsigned: no index counted from the end
-                s0 += X[i, j] * v[j]
-                s1 += X[i + 1, j] * v[j]
-                s2 += X[i + 2, j] * v[j]
-                s3 += X[i + 3, j] * v[j]
-                target[j] += q0 * X[k0, j] + q1 * X[k1, j] + q2 * X[k2, j] + q3 * X[k3, j]
             scores[i] = signs[i] * (s0 + b)
             scores[i + 1] = signs[i + 1] * (s1 + b)
             scores[i + 2] = signs[i + 2] * (s2 + b)
@@ -258,15 +332,12 @@ def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, sco
     if start >= stop:
         return
     dense_scores(X, v, b, signs, i, stop, scores)
-    _weigh(scores, log_p0, groups, start, stop, tally, acc, weight)
+    _weigh(scores, signs, scale, log_p0, groups, start, stop, tally, acc, weight)
     m = 0
     for g in range(acc.shape[0]):
         for i in range(start, stop):
-            if groups[i] == g and weight[i - start] != 0.0:  # not > 0: NaN must reach the sum
-                weight[i - start] *= signs[i] * scale  # the scale first: it undoes the size of the rows
-                tally[SIGNED, g] += weight[i - start]
-                chosen[m] = i
-                m += 1
+            chosen[m] = i
+            m += groups[i] == g and weight[i - start] != 0.0  # not > 0: NaN must reach the sum
         ends[g + 1] = m
 
 
@@ -280,7 +351,7 @@ def dense_softmin(X, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, 
     count = v.shape[0]
     _begin(tally, acc)
     weight = np.empty((count, block))
-    chosen = np.empty((count, block), np.int64)  # the rows of the block before, by group; rows of weight zero are left out
+    chosen = np.empty((count, block + 1), np.int64)  # the rows of the block before, by group; rows of weight zero are left out
     ends = np.zeros((count, acc.shape[1] + 1), np.int64)
     before = lo
     for start in range(lo, hi + block, block):
@@ -350,14 +421,12 @@ def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo
         stop = min(start + 128, hi)
         for h in range(v.shape[0]):
             sparse_scores(data, indices, indptr, v[h], b[h], signs, start, stop, scores[h])
-            _weigh(scores[h], log_p0, groups, start, stop, tally[h], acc[h], weight)
+            _weigh(scores[h], signs, scale, log_p0, groups, start, stop, tally[h], acc[h], weight)
             for i in range(start, stop):
                 if weight[i - start] != 0.0:
                     g = groups[i]
-                    q = weight[i - start] * (signs[i] * scale)
-                    tally[h, SIGNED, g] += q
                     for k in range(indptr[i], indptr[i + 1]):
-                        acc[h, g, indices[k]] += q * data[k]
+                        acc[h, g, indices[k]] += weight[i - start] * data[k]
 
 
 @compiled_in_order
