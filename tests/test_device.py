@@ -590,6 +590,15 @@ def test_newton_closes_the_bracket(dtype, intercept, nu):
     assert all(moment.lower <= twin.margin[1] * (1 + 1e-4) and moment.upper >= twin.margin[0] * (1 - 1e-4) for moment in seen)
 
 
+def test_many_columns_are_not_for_newton():
+    """A matrix of d × d would not fit, and its factors would outlast any limit of time."""
+    X = torch.randn(20, proximal.MOST_COLUMNS + 1, generator=torch.Generator().manual_seed(0))
+    y = np.where(np.arange(20) % 2, 1, -1)
+    result = gordan.maximize_margin(X, y)
+    assert result.status == "solved"
+    assert result.trace.method == "double_oracle"
+
+
 def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     """With no steps to make Newton's method finds nothing; the answer is there all the same."""
     monkeypatch.setattr(proximal, "MOST_STEPS", 0)

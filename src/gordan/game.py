@@ -26,12 +26,16 @@ class Response(NamedTuple):
     `log_risk` is None under caps or halves, where the sum has no such meaning.
     """
 
-    p: Array
     log_p: Array
     combination: Array
     scores: Array
     lowest: float
     log_risk: float | None
+
+    @property
+    def p(self) -> Array:
+        """The answer itself, made when it is asked for: some want its logarithm only."""
+        return np.exp(self.log_p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +143,9 @@ class Game:
             log_p -= np.take(soft.peak, halves)
             log_p -= np.take([rest + math.log(2) for rest in soft.log_rest], halves)
             lowest, log_risk = 0.5 * sum(soft.lowest), None
-        return Response(np.exp(log_p), log_p, soft.combination, soft.scores, lowest, log_risk)
+        return Response(log_p, soft.combination, soft.scores, lowest, log_risk)
 
     def _capped(self, v: Array, anchor: Array) -> Response:
         scores = self.rows.scores(v)
         log_p = self.p_set.log_softmax(anchor - scores)
-        p = np.exp(log_p)
-        return Response(p, log_p, self.rows.combine(p), scores, self.p_set.lowest(scores), None)
+        return Response(log_p, self.rows.combine(np.exp(log_p)), scores, self.p_set.lowest(scores), None)

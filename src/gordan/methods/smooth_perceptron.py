@@ -104,8 +104,9 @@ class _Smooth:
             v = (1 - theta) * state.v + theta * w
             mu = (1 - theta) * state.mu
         response = self.game.respond(v / mu)
-        q = (1 - theta) * state.q + theta * response.p
+        p = response.p
+        q = (1 - theta) * state.q + theta * p
         combination = (1 - theta) * state.combination + theta * response.combination
         output = Output(v, mu * response.lowest, 1.0)
-        played = Round(float(t), w, response.p, response.combination, output=output, p_bar=q)
+        played = Round(float(t), w, p, response.combination, output=output, p_bar=q)
         return _State(v, mu, q, combination, response.combination), played

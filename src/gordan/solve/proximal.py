@@ -38,6 +38,8 @@ SHRINK = 0.15
 MOST_STALLED = 2
 # Rows for each column that the Hessian is made from; of more, a part stands for all.
 ENOUGH = 64
+# Columns up to which that matrix is made: its factors cost their cube, and with 20,000 of them a step outlasts any limit of time.
+MOST_COLUMNS = 4096
 
 
 def proximal_newton() -> Method:

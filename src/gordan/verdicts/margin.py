@@ -28,7 +28,7 @@ from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
 from gordan.rows import Rows, host, of
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
-from gordan.solve.proximal import ProximalNewton, proximal_newton
+from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
 from gordan.trace import Moment, Trace
 from gordan.verdicts.separate import Trial
 from gordan.verdicts.telling import Witness, outward
@@ -612,7 +612,8 @@ def _method(method: Any, norm: float, problem: Problem, tol: float, random_state
     """The method asked for, for this norm."""
     order, d = seed(random_state), problem.X.d
     storage = problem.storage
-    if isinstance(method, str) and method == "auto" and norm == 2 and hasattr(storage, "moments") and tol >= NEWTON[storage.sums]:
+    newton = norm == 2 and d <= MOST_COLUMNS and hasattr(storage, "moments") and tol >= NEWTON[storage.sums]
+    if isinstance(method, str) and method == "auto" and newton:
         return proximal_newton()
     if isinstance(method, str) and method in ("auto", "double_oracle"):
         return double_oracle(p=norm, seed=order)
