@@ -250,6 +250,16 @@ def test_extreme_and_meaningless_claims(claim, intercept):
     assert both(certificate, OPPOSITE, [1, 0]) == (False, False)
 
 
+def test_a_soft_lower_bound_on_the_border_of_narrow_is_checked_as_sharply_as_it_was_made():
+    """Enclosures that are just too wide for who claims are sharpened, and just narrow enough for who checks: both must do it."""
+    X = np.array([[-2, 2, -1, 1], [-3, 1, -2, 0], [3, -1, 3, 1], [1, -1, 1, 1]], dtype=np.float64)
+    X = np.vstack((X, np.where(np.arange(4) == 3, -1.0, X))) * [1, 1, 1, 2.0**-15]
+    y = [1] * 4 + [0] * 4
+    result = gordan.maximize_margin(X, y, nu=1.0, norm=math.inf, tol=1e-4)
+    assert result.status == "solved"
+    assert gordan.verify(result.certificate, X, y)
+
+
 def test_infeasible_nu():
     """Where nu leaves no p at all there is no margin to bound."""
     certificate = gordan.Certificate("bracket", "free", (0, 1), (3, 1), w=(1.0,), lower=0.5, nu=0.9)

@@ -323,7 +323,7 @@ def lower_bound(
         share = tuple(nu * part / len(groups) for part in total)
         mass = bounds.down(share[0]), bounds.up(share[1])
         lows = [_tail(lo[group], c[group], *mass) for group in groups]
-        if not np.max(hi - lo) <= NARROW * sum(lows):
+        if exactly or not np.max(hi - lo) <= NARROW * sum(lows):
             products.sharpen(np.arange(problem.X.n))
             lo, hi = products.scores(b, signs, slack)
             lows = [_tail(lo[group], c[group], *mass) for group in groups]
