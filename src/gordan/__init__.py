@@ -5,11 +5,12 @@ Inside, every accelerated Perceptron is two online learners playing the game max
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gordan import methods, rows
 from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
+from gordan.later import fetched
 from gordan.research import play
 from gordan.trace import Moment, Trace
 from gordan.verdicts import Diagnosis, MarginResult, Verdict, Witness, diagnose, maximize_margin, separate
@@ -47,25 +48,18 @@ __all__ = [
     "verify",
 ]
 
-# What takes scikit-learn (over a second to import) is fetched when it is first asked for.
-_LATER = {
-    "BoundaryDisplay": "gordan.plots",
-    "ConvergenceDisplay": "gordan.plots",
-    "InseparableWarning": "gordan.estimators",
-    "MarginDisplay": "gordan.plots",
-    "MaxMarginClassifier": "gordan.estimators",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'gordan' has no attribute {name!r}")
-    import importlib
-
-    found = getattr(importlib.import_module(_LATER[name]), name)
-    globals()[name] = found
-    return found
+# What takes scikit-learn, which is over a second to import.
+__getattr__ = fetched(
+    __name__,
+    {
+        "BoundaryDisplay": "gordan.plots",
+        "ConvergenceDisplay": "gordan.plots",
+        "InseparableWarning": "gordan.estimators",
+        "MarginDisplay": "gordan.plots",
+        "MaxMarginClassifier": "gordan.estimators",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations"})
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "annotations", "fetched"})

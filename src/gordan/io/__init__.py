@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gordan.later import fetched
 
 if TYPE_CHECKING:
     from gordan.io.converting import Converted as Converted
@@ -14,22 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Converted", "Model", "Table", "convert", "read", "write_atomic"]
 
-# Fetched when they are first asked for: `import gordan` needs none of them.
-_PLACES = {
-    "Converted": "converting",
-    "Model": "model",
-    "Table": "table",
-    "convert": "converting",
-    "read": "reading",
-    "write_atomic": "files",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'gordan.io' has no attribute {name!r}")
-    import importlib
-
-    found = getattr(importlib.import_module(f"gordan.io.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+# `import gordan` needs none of them.
+__getattr__ = fetched(
+    __name__,
+    {
+        "Converted": "gordan.io.converting",
+        "Model": "gordan.io.model",
+        "Table": "gordan.io.table",
+        "convert": "gordan.io.converting",
+        "read": "gordan.io.reading",
+        "write_atomic": "gordan.io.files",
+    },
+)

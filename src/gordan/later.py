@@ -1,0 +1,20 @@
+"""Names of a package that are fetched when they are first asked for, because what they need takes long to import."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+
+def fetched(package: str, places: dict[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of that package: `places` says in which module each name is."""
+
+    def fetch(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(places[name]), name)
+        setattr(importlib.import_module(package), name, found)
+        return found
+
+    return fetch
