@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -553,3 +554,32 @@ def test_not_complete_is_kept_where_the_rest_is_open(monkeypatch):
     assert found.certificate.kind == "witness"
     assert "the separation is not complete (proved)" in repr(found)
     assert gordan.diagnose(*COMPLETE).kind == "complete"
+
+
+def test_time_limit_leaves_what_is_open():
+    """The kind is asked first, and is proved; the coefficients that there was no time for are named."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 160)), rng.integers(0, 2, 200)
+    found = gordan.diagnose(X, y, time_limit=1e-3)
+    assert found.kind in ("complete", "undecided")
+    assert not found.columns or found.kind == "complete"
+    assert {*found.open, *found.columns} == {*(f"x{j}" for j in range(160)), "(intercept)"}
+    limited = gordan.diagnose(X, y, time_limit=2.0)
+    assert limited.kind == "complete"
+    assert gordan.verify(limited.certificate, X, y)
+    assert limited.seconds < 20
+    for wrong in (0, -1.0, "soon", math.nan):
+        with pytest.raises(gordan.InputError, match="time_limit"):
+            gordan.diagnose(X, y, time_limit=wrong)
+
+
+def test_a_separator_of_many_rows_is_shortened():
+    """The direction has few digits where few digits separate."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2000, 4))
+    y = X[:, 0] > 0
+    X[:, 0] += np.where(y, 1.0, -1.0)
+    found = gordan.diagnose(X, y)
+    assert found.kind == "complete"
+    assert max(map(abs, found.direction.values())) <= 2**8
+    assert (np.where(y, 1, -1) * (X @ [found.direction[f"x{j}"] for j in range(4)] + found.direction["(intercept)"]) > 0).all()

@@ -776,3 +776,11 @@ def test_results_hold_for_the_data_as_it_was_given():
     assert np.array_equal(X, kept)
     assert not gordan.verify(replace(result.certificate, upper=result.margin[1] * 0.999), X, y)
     assert not gordan.verify(result.certificate, X * 1.01, y)
+
+
+def test_rows_of_very_different_length_in_many_columns():
+    """Few rows are visited by way of a factor of their Gram matrix, in which short rows are longer than they were."""
+    X = np.zeros((2, 4))
+    X[0, 3], X[1, 2] = -(2.0**200), -12.0
+    result = gordan.maximize_margin(X, [1, 0], intercept="penalized", max_iter=1)
+    assert result.margin[0] <= math.sqrt(145) <= result.margin[1] * (1 + 1e-9)

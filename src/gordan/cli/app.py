@@ -535,6 +535,7 @@ def diagnose(
     label: Label = None,
     positive: Positive = None,
     intercept: InterceptOption = Intercept.free,
+    time_limit: TimeLimit = None,
     as_json: Json = False,
 ) -> int:
     """Do the estimates of a logistic regression exist? Complete or quasi-complete separation, or overlap, with proof.
@@ -548,7 +549,7 @@ def diagnose(
         data = read_data(file, label, positive)
         watch.about("diagnosing")
         X = Named(data.X, data.names) if data.names is not None else data.X
-        found = gordan.diagnose(X, data.y, intercept=str(intercept))
+        found = gordan.diagnose(X, data.y, intercept=str(intercept), time_limit=time_limit)
     if as_json:
         say_json(
             {

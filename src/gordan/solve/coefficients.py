@@ -44,7 +44,7 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
         elif (found.cone.signs(turned := (*found.w[:j], -sign, *found.w[j + 1 :])) >= 0).all():  # a step in one coordinate does
             seen.append(turned)
             yield j, None
-        else:
+        elif not found.cone.late:
             if decide is None:
                 small = len(strict) * null.ncols() ** 2 <= recession.SMALL
                 decide = _Exactly(found, strict) if small else _ByProgram(found, strict)
@@ -131,14 +131,12 @@ class _ByProgram:
 
     def _program(self, target: Array) -> Any:
         """max t, G c ≥ t, target·c ≥ t, |c| ≤ 1."""
-        from scipy.optimize import linprog
-
         block = np.vstack([self.G[self.rows], target])
         m, d = block.shape
         bounds = np.vstack([np.tile([-1.0, 1.0], (d, 1)), [[-np.inf, 1.0]]])
         cost = np.r_[np.zeros(d), -1.0]
-        answer = linprog(cost, A_ub=np.column_stack([-block, np.ones(m)]), b_ub=np.zeros(m), bounds=bounds, method="highs")
-        return None if answer.x is None else (answer.x[-1], answer.x[:-1], -answer.ineqlin.marginals)
+        answer = self.cone.program(cost, A_ub=np.column_stack([-block, np.ones(m)]), b_ub=np.zeros(m), bounds=bounds)
+        return None if answer is None else (answer.x[-1], answer.x[:-1], -answer.ineqlin.marginals)
 
     def _proved(self, j: int, sign: int, rows: Array) -> bool | None:
         """True if sign·e_j is a nonnegative combination of these rows, modulo the span."""

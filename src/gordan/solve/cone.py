@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,11 +25,31 @@ DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """C in the coordinates `columns` of A = [X, 1]; the others are left out (taken as 0) because they depend on these."""
+    """C in the coordinates `columns` of A = [X, 1]; the others are left out (taken as 0) because they depend on these.
+
+    After the `deadline` (of `time.perf_counter`) nothing long is begun.
+    """
 
     problem: Problem
     intercept: str
     columns: tuple[int, ...]
+    deadline: float = math.inf
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() > self.deadline
+
+    def program(self, costs: Array, **constraints: Any) -> Any:
+        """HiGHS's answer to a linear program about C; None where it has none, or the time is up."""
+        if self.late:
+            return None
+        from scipy.optimize import linprog
+
+        left = self.deadline - time.perf_counter()
+        options = {} if math.isinf(left) else {"time_limit": max(left, 1e-3)}
+        answer = linprog(costs, method="highs", options=options, **constraints)
+        return answer if answer.status == 0 else None
 
     @property
     def k(self) -> int:

@@ -174,6 +174,7 @@ class DoubleOracle:
             shifted.flat[:: n + 1] += 1e-12 * float(np.max(squares)) + np.finfo(float).tiny
             with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
+                squares = np.diag(shifted).copy()
         p, _ = ascended(rows, self.game.p_set, self.groups, squares, self.seed)
         return State(np.arange(n), p, gram)
 

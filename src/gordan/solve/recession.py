@@ -69,10 +69,15 @@ class Recession:
         return "complete" if self.signs.all() else "quasi-complete"
 
 
+def is_small(cone: Cone) -> bool:
+    """Whether rational arithmetic decides at once."""
+    return cone.problem.X.n * cone.k**2 <= SMALL
+
+
 def find(cone: Cone) -> Recession | None:
     """w and p; None where neither floats nor the time for exact arithmetic sufficed."""
     n, k = cone.problem.X.n, cone.k
-    if n * k * k <= SMALL:
+    if is_small(cone):
         return exactly(cone, np.arange(n), n)
     if k > MOST_PROGRAM_COLUMNS:
         return None
@@ -85,11 +90,14 @@ def find(cone: Cone) -> Recession | None:
 
 
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
-    """The same from any w with A w > 0, as floats."""
-    numerators, _ = integers([fmpq(*x.as_integer_ratio()) for x in w])
-    signs = cone.signs(numerators)
+    """The same from any w with A w > 0, as floats: of few digits if these do."""
     null = exact.null_space(fmpz_mat(0, cone.k), [])
-    return Recession(cone, primitive(numerators), {}, signs, null, []) if (signs > 0).all() else None
+    as_it_is, _ = integers([fmpq(*x.as_integer_ratio()) for x in w])
+    for near in (*rational(cone, np.array(w) / cone.floats[2], null, []), primitive(as_it_is)):
+        signs = cone.signs(near)
+        if (signs > 0).all():
+            return Recession(cone, near, {}, signs, null, [])
+    return None
 
 
 # ---- in rational arithmetic -----------------------------------------------------------------------------------------
@@ -99,7 +107,7 @@ def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
     """The repeated alternative on a growing set of rows; always decides if all rows are in it, else unless it outgrows `most`."""
     face = _Face(cone)
     chosen = [int(i) for i in start]
-    while len(chosen) <= max(most, len(start)):
+    while len(chosen) <= max(most, len(start)) and not cone.late:
         w: tuple[int, ...] = (0,) * cone.k
         modulo, origin, sizes = quotient(cone, chosen, face.null)
         if modulo:
@@ -189,7 +197,7 @@ def by_program(cone: Cone) -> Split | None:
     start = max(200, 3 * k)
     rows = np.arange(n) if n <= start else np.sort(rng.choice(n, start, replace=False))
     for _ in range(ROUNDS):
-        answer = _program(F[rows])
+        answer = _program(cone, F[rows])
         if answer is None:
             return None
         w, strict = answer
@@ -207,15 +215,13 @@ def by_program(cone: Cone) -> Split | None:
     return None
 
 
-def _program(F: Any) -> tuple[Array, Array] | None:
+def _program(cone: Cone, F: Any) -> tuple[Array, Array] | None:
     """max Σt, F w ≥ t, 0 ≤ t ≤ 1: w, and which t are 1."""
-    from scipy.optimize import linprog
-
     m, k = F.shape
     block = sp.hstack([sp.csr_array(-F), sp.eye_array(m)], format="csr")
     bounds = np.vstack([np.tile([-np.inf, np.inf], (k, 1)), np.tile([0.0, 1.0], (m, 1))])
-    answer = linprog(np.r_[np.zeros(k), -np.ones(m)], A_ub=block, b_ub=np.zeros(m), bounds=bounds, method="highs")
-    return None if answer.x is None else (answer.x[:k], answer.x[k:] > 0.5)
+    answer = cone.program(np.r_[np.zeros(k), -np.ones(m)], A_ub=block, b_ub=np.zeros(m), bounds=bounds)
+    return None if answer is None else (answer.x[:k], answer.x[k:] > 0.5)
 
 
 def _span(rows: Array) -> tuple[Array, Array]:
@@ -272,7 +278,7 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
         return {}
     F, e, _ = cone.floats
     plane = split.on_plane
-    weights = _few_weights(dense(F[plane]), len(exponents))
+    weights = _few_weights(cone, dense(F[plane]), len(exponents))
     if weights is None:
         return None
     others = [i for i in range(len(exponents), len(plane)) if weights[i] > SAME_SPAN]
@@ -295,15 +301,13 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
     return None
 
 
-def _few_weights(F: Array, independent: int) -> Array | None:
+def _few_weights(cone: Cone, F: Array, independent: int) -> Array | None:
     """p ≥ 0 with Fᵀp = 0, at least 1 on the independent rows, which come first, and not 0 on at most as many others: a vertex."""
-    from scipy.optimize import linprog
-
     m = len(F)
     lower = np.r_[np.ones(independent), np.zeros(m - independent)]
     # uneven costs, so that the vertex is unique; the equations are those of an orthonormal basis: none is redundant
     costs = np.random.default_rng(1).uniform(1, 2, m)
     span, _ = _span(F)
     bounds = np.c_[lower, np.full(m, np.inf)]
-    answer = linprog(costs, A_eq=(F @ span).T, b_eq=np.zeros(span.shape[1]), bounds=bounds, method="highs")
-    return None if answer.x is None else answer.x
+    answer = cone.program(costs, A_eq=(F @ span).T, b_eq=np.zeros(span.shape[1]), bounds=bounds)
+    return None if answer is None else answer.x

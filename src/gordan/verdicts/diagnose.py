@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gordan.arrays import positive
 from gordan.certificates import Certificate
 from gordan.certificates.exact import split
 from gordan.certificates.problem import Problem, check_intercept
@@ -19,6 +21,7 @@ from gordan.rows import column_names
 from gordan.verdicts.separate import separate
 
 if TYPE_CHECKING:
+    from gordan.solve.cone import Cone
     from gordan.solve.recession import Recession
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
@@ -87,14 +90,14 @@ class Diagnosis:
         return "".join(f"<p>{html.escape(line)}</p>" for line in _story(self))
 
 
-def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
+def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | None = None) -> Diagnosis:
     """Decide whether the maximum-likelihood estimates of a logistic regression of y on X exist, with proof.
 
     With rows A_i = y_i (x_i, 1) the likelihood increases for ever along w if A w ≥ 0 and A w ≠ 0. The separation is complete if
     A w > 0 for some w, else quasi-complete if there is such a w, and the data overlaps if there is none; just then the estimates
     exist (Albert and Anderson 1984). What is said is about the numbers as stored, without any tolerance: the kind and the rows
     are what the certificate proves; dependent columns and the signs of coefficients are decided in exact arithmetic, too, but
-    the certificate does not carry their proofs. Ctrl-C ends the search; what was proved by then is returned.
+    the certificate does not carry their proofs. Ctrl-C and the time limit end the search; what was proved by then is returned.
 
     Parameters
     ----------
@@ -103,6 +106,8 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
         the second of which in sorted order is the event.
     intercept
         "free" or "penalized" (the same here: a constant is in the model), or "none".
+    time_limit
+        seconds; then whatever is open stays so: some coefficients, or the kind. A step of exact arithmetic is not cut short.
 
     Examples
     --------
@@ -115,9 +120,10 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free") -> Diagnosis:
     """
     check_intercept(intercept)
     started = time.perf_counter()
+    deadline = math.inf if time_limit is None else started + positive(time_limit, "time_limit")
     problem = Problem.of(X, y)
     problem.require_finite()
-    inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept))
+    inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept), deadline)
     try:
         inquiry.examine_rank()
         inquiry.examine_kind(X, y)
@@ -150,6 +156,7 @@ class _Inquiry:
     problem: Problem
     intercept: Any
     names: list[str]
+    deadline: float
     independent: tuple[int, ...] | None = None
     proof: Certificate | None = None
     found: Recession | None = None
@@ -162,23 +169,33 @@ class _Inquiry:
         self.independent = independent_columns(self.problem, self.intercept)
 
     def examine_kind(self, X: Any, y: Any) -> None:
-        """Find the recession cone and prove what it is; where that fails, at least whether the separation is complete."""
+        """Find the recession cone and prove what it is. Of many rows it is asked first whether any w separates them."""
         from gordan.solve import cone, recession
 
         everything = tuple(range(len(self.names)))
-        inside = cone.Cone(self.problem, self.intercept, everything if self.independent is None else self.independent)
+        columns = everything if self.independent is None else self.independent
+        inside = cone.Cone(self.problem, self.intercept, columns, self.deadline)
+        many = not recession.is_small(inside)
+        if many and self._separated(X, y, inside) and self.found is not None:
+            return
         found = recession.find(inside)
         if found is not None and self._proves(found):
             if not found.null.ncols():  # the rows of the proof have full rank
                 self.independent = inside.columns
-            return
-        verdict = separate(X, y, intercept=self.intercept)
+        elif not many and self._separated(X, y, inside):
+            self.found = found or self.found
+
+    def _separated(self, X: Any, y: Any, inside: Cone) -> bool:
+        """Whether some w separates, which then is in the cone; the proof, also that none does, is kept."""
+        from gordan.solve import recession
+
+        left = None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter())
+        verdict = separate(X, y, intercept=self.intercept, time_limit=left)
         if verdict.separable is not None:
             self.proof = verdict._certificate
-        if verdict.separable and verdict.w is not None:
-            if found is None and self.independent == everything:
-                found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
-            self.found = found
+        if verdict.separable and verdict.w is not None and self.independent == tuple(range(len(self.names))):
+            self.found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
+        return verdict.separable is True
 
     def _proves(self, found: Recession) -> bool:
         whole = found.cone.whole(found.w)
@@ -293,7 +310,7 @@ def _advice(d: Diagnosis) -> str:
     if d.kind == "overlap":
         return "Next: fit as usual."
     if d.kind == "undecided":
-        return "Next: try fewer columns, or rows without duplicates."
+        return "Next: try more time if it was limited, fewer columns, or rows without duplicates."
     infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
