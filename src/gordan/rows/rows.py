@@ -441,7 +441,7 @@ class Rows:
             gradient = self.scores(self.combine(x))[i] + pull
         direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + self._storage.d)
         column = self._scale if self._constant else 0.0
-        state = (groups, 1.0 / share, caps, z, gradient, direction, residual, tally)
+        state = (groups, share, caps, z, gradient, direction, residual, tally)
         steps, last = 0, STEPS_A_LOOK
         while steps < most and last == STEPS_A_LOOK and go_on():
             last = self._storage.level(  # type: ignore[attr-defined]
