@@ -436,13 +436,14 @@ def test_ascent_ends_when_it_is_quiet(storage):
     assert turned[1][1] < turned[0][1]
 
 
+@pytest.mark.parametrize("empty", [0, 500])  # columns that no row uses: sparse rows are then visited without them
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("storage", STORAGES)
-def test_level_is_the_stationary_point(storage, dtype, halves, constant):
+def test_level_is_the_stationary_point(storage, dtype, halves, constant, empty):
     rng = np.random.default_rng(3)
-    X = matrix(30, 40, dtype)
+    X = np.column_stack((matrix(30, 40, dtype), np.zeros((30, empty), dtype)))
     signs = np.where(rng.random(30) < 0.5, -1, 1)
     made = rows.of(as_stored(X, storage), signs, constant=constant).scaled(0.25)
     A = 0.25 * signs[:, None] * np.column_stack((X.astype(np.float64), np.ones((30, int(constant)))))

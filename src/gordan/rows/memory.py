@@ -341,6 +341,15 @@ class Sparse(_Memory):
 
     part = take
 
+    def narrowed(self, i: Array) -> Sparse:
+        """The rows i without the columns that they do not use."""
+        taken = self.take(i)
+        data, indices, indptr = taken.arrays
+        used = np.zeros(self.d, dtype=bool)
+        used[indices] = True
+        places = np.cumsum(used) - 1
+        return Sparse(data, places[indices], indptr, int(places[-1]) + 1)
+
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of rows j spread out to dense columns."""
         left = self.take(i).csr() * scale

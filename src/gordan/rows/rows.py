@@ -23,6 +23,9 @@ SMALLEST_SQUARE = 1e-150
 FLAT = 1e-3
 # Steps of conjugate gradients between two questions whether to go on.
 STEPS_A_LOOK = 64
+# Where the rows have fewer entries than so many times d, columns that none of them uses are left out of these steps: a vector
+# over columns then stays in the cache (11,000 rows of 160 entries, d = 130,000: a quarter of the whole time).
+WIDE = 4
 
 
 class Ascent(NamedTuple):
@@ -435,20 +438,24 @@ class Rows:
         share = 1.0 / np.maximum(squares, FLAT * float(np.mean(squares)) + SMALLEST_SQUARE)
         missing = mass - np.bincount(groups, weights=z, minlength=len(mass))
         z += share * (missing / np.bincount(groups, weights=share, minlength=len(mass)))[groups]
+        rows, visited = self, i
+        if self.sparse and len(i) * self.entries < WIDE * self.d * self.n:
+            narrowed = self._storage.narrowed(i)  # type: ignore[attr-defined]
+            rows, visited = self._with(narrowed, self._signs[i], self._scale), np.arange(len(i))
         if gradient is None or float(np.max(np.abs(missing))) > 1e-13 * float(np.sum(mass)):
-            x = np.zeros(self.n)
-            x[i] = z
-            gradient = self.scores(self.combine(x))[i] + pull
-        direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + self._storage.d)
+            x = np.zeros(rows.n)
+            x[visited] = z
+            gradient = rows.scores(rows.combine(x))[visited] + pull
+        direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + rows._storage.d)
         column = self._scale if self._constant else 0.0
         state = (groups, share, caps, z, gradient, direction, residual, tally)
         steps, last = 0, STEPS_A_LOOK
         while steps < most and last == STEPS_A_LOOK and go_on():
-            last = self._storage.level(  # type: ignore[attr-defined]
-                self._signs, self._scale, column, i, *state, rough, target, min(STEPS_A_LOOK, most - steps)
+            last = rows._storage.level(  # type: ignore[attr-defined]
+                rows._signs, self._scale, column, visited, *state, rough, target, min(STEPS_A_LOOK, most - steps)
             )
             steps += last
-        self.passes += 2 * steps * len(i) / self.n
+        self.passes += 2 * steps * len(i) / self.n + (rows.passes * len(i) / self.n if rows is not self else 0.0)
         return steps, float(tally[1])
 
     def _split(self, w: Array) -> tuple[Array, float]:

@@ -100,11 +100,15 @@ class State(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The equilibrium of the rows in hand, their Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp."""
+    """The equilibrium of the rows in hand, their Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp.
+
+    `direct` scores are products with the rows themselves, as exact as another pass would make them.
+    """
 
     found: Equilibrium
     gram: Array | None = None
     w: Array | None = None
+    direct: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +243,7 @@ class DoubleOracle:
         p[state.inside] = answer.found.p
         v = rows.combine(p)
         w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
-        scores = self._scores(w, state.inside, answer.found)
+        scores = self._scores(w, state.inside, answer)
         lowest, square = self.game.p_set.lowest(scores), dot(v, w)
         if time.perf_counter() > self.deadline:  # there is no next round to prepare
             return state._replace(p=p), Round(1.0, None, p, v, output=Output(w, lowest, None))
@@ -248,10 +252,12 @@ class DoubleOracle:
             after = self._screened(after, scores, math.sqrt(square), lowest / math.sqrt(square))
         return after, Round(1.0, None, p, v, output=Output(w, lowest, None), finished=finished)
 
-    def _scores(self, w: Array, inside: Array, found: Equilibrium) -> Array:
+    def _scores(self, w: Array, inside: Array, answer: Answer) -> Array:
         """A w; where it is on other machines, the rows in hand and as many of the lowest as may come in, all others being put at
         the highest of these: they are not below it."""
-        rows, halves = self.game.rows, self.game.p_set.halves
+        rows, halves, found = self.game.rows, self.game.p_set.halves, answer.found
+        if answer.direct and found.settled and len(inside) == rows.n:
+            return found.scores[np.argsort(inside)]
         if not rows.reduces or self.game.p_set.caps is not None:
             return rows.scores(w)
         count = max(100, int(np.count_nonzero(found.p))) + len(inside)
@@ -307,7 +313,7 @@ class DoubleOracle:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
                 rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
-                return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol))
+                return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol), direct=True)
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
