@@ -148,7 +148,9 @@ class Matrix:
             data, indices, indptr = self.arrays
             begin, end = int(indptr[lo]), int(indptr[hi])
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            return _by_rows(np.add, data[begin:end] * w[indices[begin:end]], lengths), lengths
+            terms = w[indices[begin:end]]
+            terms *= data[begin:end]
+            return _by_rows(np.add, terms, lengths), lengths
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].products(w, lo, hi), np.array(self.d)
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
@@ -167,11 +169,8 @@ class Matrix:
             return np.concatenate(self.each(_absolute_there, (), (w,)))[rows]
         size = np.abs(w)
         if self.sparse:
-            data, indices, indptr = self.arrays
-            starts = indptr[rows].astype(np.int64)
-            lengths = indptr[rows + 1].astype(np.int64) - starts
-            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-            return _by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
+            values, columns, lengths = self._entries(rows)
+            return _by_rows(np.add, np.abs(values) * size[columns], lengths)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].absolute(size, rows)
         return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
@@ -183,19 +182,32 @@ class Matrix:
             if len(rows) <= MOST_BROUGHT:
                 return self.taken(rows).combination(q[rows])
             return np.asarray(np.sum(self.each(_combination_there, (q,)), axis=0))
-        if self.sparse:
-            data, indices, indptr = self.arrays
-            terms = data * np.repeat(q, np.diff(indptr.astype(np.int64)))
-            if np.count_nonzero(q) * 2 < self.n:
-                used = np.flatnonzero(terms)
-                terms, indices = terms[used], indices[used]
-            return np.bincount(indices.astype(np.int64), weights=terms, minlength=self.d)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].combination(q)
-        total = np.zeros(self.d)
-        for rows, block in self._dense(np.flatnonzero(q)):
-            total += q[rows] @ block
+        total, rows = np.zeros(self.d), np.flatnonzero(q)
+        if not self.sparse:
+            for part, block in self._dense(rows):
+                total += q[part] @ block
+            return total
+        for lo, hi in self.blocks():
+            part = rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
+            if 2 * len(part) > hi - lo:
+                part = np.arange(lo, hi)  # to read what is not needed costs less than to choose
+            values, columns, lengths = self._entries(part)
+            np.add.at(total, columns, values * np.repeat(q[part], lengths))
         return total
+
+    def _entries(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Values and columns of the stored entries of these rows (sparse, in order), and how many each row has."""
+        data, indices, indptr = self.arrays
+        starts = indptr[rows].astype(np.int64)
+        lengths = indptr[rows + 1].astype(np.int64) - starts
+        where: Any = slice(0, 0)
+        if len(rows) and rows[-1] - rows[0] < len(rows):
+            where = slice(int(starts[0]), int(starts[-1] + lengths[-1]))
+        elif len(rows):
+            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return data[where], indices[where], lengths
 
     def _dense(self, rows: Array) -> Iterator[tuple[Array, Array]]:
         """These rows (in order) and their entries in float64, block by block."""

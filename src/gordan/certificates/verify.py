@@ -88,7 +88,7 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return "its rows are not distinct rows of X"
     if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
-    w = None if c.w is None or c.exact else np.array(c.w, dtype=np.float64)  # integers may be beyond the floats
+    w = None if c.w is None or c.exact else np.fromiter(c.w, np.float64, len(c.w))  # integers may be beyond the floats
     reason = _out_of_range(c, w)
     if reason:
         return reason

@@ -31,6 +31,9 @@ HEADROOM = 24.0
 PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
 LEAST = -np.finfo(np.float64).max
 
+# Sums of squares outside of these may have lost something to underflow or overflow.
+LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
+
 # For `_exponentials`: 1/log 2, log 2 in two parts (the first with zeros for last bits, so that its multiples are exact), 1/k!.
 LOG2_E, LOG_2, LOG_2_REST = 1 / math.log(2), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 ROUNDER = 1.5 * 2.0**52
@@ -365,21 +368,38 @@ def dense_softmin(X, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, 
 
 
 @compiled
+def _scaled_norm(x, p):
+    """‖x‖_p, scaled by the largest entry so that neither squares nor powers overflow; NaN where an entry is not finite."""
+    top = 0.0
+    for j in range(x.shape[0]):
+        top = max(top, abs(x[j]))
+        if not math.isfinite(x[j]):
+            return math.nan
+    if top == 0.0 or p == math.inf:
+        return top
+    s = 0.0
+    for j in range(x.shape[0]):
+        s += (abs(x[j]) / top) ** 2 if p == 2.0 else (abs(x[j]) / top) ** p
+    return top * s ** (1.0 / p)
+
+
+@compiled
+def _norm(x, p):
+    """‖x‖_p: for p = 2 from the plain sum of squares where that loses nothing, which takes a tenth of the time."""
+    if p == 2.0:
+        s = 0.0
+        for j in range(x.shape[0]):
+            s += np.float64(x[j]) * x[j]
+        if LEAST_SQUARE <= s <= MOST_SQUARE:
+            return math.sqrt(s)
+    return _scaled_norm(x, p)
+
+
+@compiled
 def dense_norms(X, p, lo, hi, norms):
-    """‖x_i‖_p, scaled by the largest entry so that neither squares nor powers overflow; NaN where an entry is not finite."""
+    """‖x_i‖_p; NaN where an entry is not finite."""
     for i in range(lo, hi):
-        top = 0.0
-        for j in range(X.shape[1]):
-            top = max(top, abs(X[i, j]))
-            if not math.isfinite(X[i, j]):
-                top = math.nan
-                break
-        norms[i] = top
-        if top > 0.0 and p < math.inf:
-            s = 0.0
-            for j in range(X.shape[1]):
-                s += (abs(X[i, j]) / top) ** 2 if p == 2.0 else (abs(X[i, j]) / top) ** p
-            norms[i] = top * s ** (1.0 / p)
+        norms[i] = _norm(X[i], p)
 
 
 # ---- sparse rows (CSR) ----------------------------------------------------------------------------------------------
@@ -429,19 +449,8 @@ def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo
                         acc[h, g, indices[k]] += weight[i - start] * data[k]
 
 
-@compiled_in_order
+@compiled
 def sparse_norms(data, indices, indptr, p, lo, hi, norms):
     """As `dense_norms`."""
     for i in range(lo, hi):
-        top = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            top = max(top, abs(data[k]))
-            if not math.isfinite(data[k]):
-                top = math.nan
-                break
-        norms[i] = top
-        if top > 0.0 and p < math.inf:
-            s = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                s += (abs(data[k]) / top) ** 2 if p == 2.0 else (abs(data[k]) / top) ** p
-            norms[i] = top * s ** (1.0 / p)
+        norms[i] = _norm(data[indptr[i] : indptr[i + 1]], p)

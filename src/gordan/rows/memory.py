@@ -297,8 +297,9 @@ class Dense(_Memory):
         products = np.zeros((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
         for lo in range(0, self.d, step):
-            left = X[i, lo : lo + step].astype(np.float64) * scale  # first: it undoes the size of the rows
-            right = left if i is j else X[j, lo : lo + step].astype(np.float64) * scale
+            # times the scale first: it undoes the size of the rows
+            left = np.multiply(X[i, lo : lo + step], scale, dtype=np.float64)
+            right = left if i is j else np.multiply(X[j, lo : lo + step], scale, dtype=np.float64)
             products += (left if weights is None else left * weights[lo : lo + step]) @ right.T
         return products
 

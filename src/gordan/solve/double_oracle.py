@@ -33,7 +33,7 @@ MOST_IN_PROGRAM = 1000
 # their Gram matrix and its factors would: so many multiplications for an entry of the one and for the others.
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
 # Rows of each group that are left free, if they are many, when the others are held at their caps.
-ROOM = 1000
+ROOM = 300
 # So few rows, if dense, are all in hand from the start.
 FEW = 500
 # Sparse rows with at most so many entries are all in hand at once.

@@ -583,7 +583,7 @@ class _Run:
 
     def _certificate(self, w: Array | None, b: float | None, p: Array | None, lower: float, upper: float) -> Certificate:
         problem, task = self.problem, self.task
-        rows = () if p is None else tuple(int(i) for i in np.flatnonzero(p))
+        rows = np.empty(0, np.intp) if p is None else np.flatnonzero(p)
         weights = task.weights
         return Certificate(
             "bracket",
@@ -592,8 +592,8 @@ class _Run:
             (problem.X.n, problem.X.d),
             w=None if w is None else tuple(w.tolist()),
             b=b,
-            rows=rows,
-            weights=() if p is None else tuple(p[list(rows)].tolist()),
+            rows=tuple(rows.tolist()),
+            weights=() if p is None else tuple(p[rows].tolist()),
             lower=lower,
             upper=upper,
             norm=task.norm,
