@@ -14,6 +14,7 @@ from scipy.special import softmax, xlogy
 
 from gordan import InputError
 from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent, dual_vector, norm
+from gordan.geometry.sets import fill_order
 
 KINDS = ("plain", "caps", "halves", "caps+halves")
 EXPONENTS = (2.0, 3.0, 6.0, 12.0)
@@ -182,6 +183,22 @@ def test_diameter_of_the_simplex(n):
 def test_diameter_of_half_simplices(plus, minus):
     P = Simplex(plus + minus, halves=np.r_[np.zeros(plus), np.ones(minus)])
     assert P.diameter(P.centre) == pytest.approx((math.log(plus) + math.log(minus)) / 2, abs=1e-14)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_the_rows_that_a_mass_fills_come_first(equal, side):
+    rng = np.random.default_rng(4)
+    for n in (0, 1, 7, 40):
+        s, caps = rng.standard_normal(n), np.full(n, 0.125) if equal else rng.uniform(0.1, 0.2, n)
+        for mass in (0.0, 0.125, 0.5, 0.7, float(caps.sum()), 9.0):  # multiples of an eighth are filled exactly
+            order, count = fill_order(s, caps, mass, side)
+            by_score = np.argsort(s)
+            sums = np.cumsum(caps[by_score])
+            assert count == np.count_nonzero(sums < mass if side == "left" else sums <= mass)
+            assert sorted(order) == list(range(n))
+            assert {*order[:count]} == {*by_score[:count]}
+            assert count == n or order[count] == by_score[count]
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.25, 0.3, 0.7, 1.0])

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.geometry.sets import fill_order
 
 
 def idle(scores: Array, norms: Array, groups: Array, caps: Array, mass: float, upper: float, lower: float) -> Array:
@@ -38,6 +39,5 @@ def fill_level(scores: Array, caps: Array, mass: float) -> float:
     """The score at which the caps of the rows up to it add up to the mass: the lowest one where each cap alone does."""
     if float(np.min(caps)) >= mass:
         return float(np.min(scores))
-    order = np.argsort(scores, kind="stable")
-    filled = int(np.searchsorted(np.cumsum(caps[order]), mass))
-    return float(scores[order[min(filled, len(order) - 1)]])
+    order, filled = fill_order(scores, caps, mass)
+    return float(np.max(scores) if filled == len(order) else scores[order[filled]])
