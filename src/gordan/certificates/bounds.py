@@ -28,8 +28,8 @@ CLAIM = 4.0
 BLOCK_ENTRIES = 1 << 18
 # Rows up to which those of another machine are brought here, and not the work to them.
 MOST_BROUGHT = 4096
-# Stored entries from which a pass is worth more than one thread.
-WORTH_THREADS = 1 << 20
+# Stored entries from which a pass is worth more than one thread: two blocks, of some milliseconds each where rows are sparse.
+WORTH_THREADS = 1 << 19
 # Terms that are added up in one go before sums are exact again.
 GO = 64
 # Columns of a dense row whose products are added up in one go.
