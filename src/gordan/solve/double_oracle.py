@@ -50,7 +50,7 @@ PARTS = 10
 # the power doubles while the logarithm of that ratio stays above LAG of what it was, and the total changes by e^FURTHEST at most.
 # (4,600 rows of 57 entries, penalized intercept: six rounds instead of forty with squares alone.) They end where the ratio is 1
 # up to EVEN and rows are quiet.
-EVEN, LAG, MOST_POWER, FURTHEST = 2e-3, 0.7, 16.0, 5.5
+EVEN, LAG, MOST_POWER, FURTHEST = 5e-4, 0.7, 16.0, 5.5
 # ‖Aᵀp‖ below this is rounding: 0 is in the hull of the rows (whose norms are at most 1).
 ZERO = 1e-13
 # Rounds without gain, where the rows that come in all fail to help, before rounding is taken for the reason.
