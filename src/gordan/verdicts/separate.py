@@ -24,8 +24,6 @@ from gordan.solve import separation
 from gordan.solve.quick import quick_witness
 from gordan.verdicts.telling import Witness, outward
 
-# The bracket is narrowed after the verdict where that costs next to nothing: stored entries times the smaller side at most this.
-SMALL = 500_000
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
 
 
@@ -163,25 +161,11 @@ class Trial:
         for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter):
             self.proposed = proposal if proposal.p is not None else self.proposed
             if self.proves(proposal):
-                self._narrow()
                 return
             if proposal.p is not None:  # a later p may prove less
                 self.bound()
             if callback is not None and callback(self.verdict(0.0)):
                 return
-
-    def _narrow(self) -> None:
-        """For small data a narrow bracket costs nothing; a better separator replaces the first."""
-        proof, bracket = self.proof, (self.w, self.p, self.lower, self.upper)
-        cost = self.problem.storage.entries * min(self.problem.X.n, self.problem.X.d)
-        if proof is None or proof.kind != "separator" or cost > SMALL:
-            return
-        self.proposed = None
-        with contextlib.suppress(InputError):  # rows near the end of the floats: the first separator has to do
-            self.proposed = separation.polished(self.problem, self.intercept)
-        if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[2]:
-            self.proof = proof
-            self.w, self.p, self.lower, self.upper = bracket
 
     def bound(self) -> None:
         """The upper bound that the last p proves."""
