@@ -1,7 +1,8 @@
 """Rigorous bounds in floating point, and exact integers for what they cannot decide.
 
 Every function here states an inequality that holds for the stored values as real numbers, whatever the order of summation,
-with or without fused multiply-add, and with subnormals flushed or not. NumPy only: nothing compiled, nothing reassociated.
+with or without fused multiply-add, and with subnormals flushed or not. NumPy and SciPy's sparse products only: nothing compiled
+here, nothing reassociated.
 """
 
 from __future__ import annotations
@@ -124,10 +125,21 @@ class Matrix:
         if self.elsewhere:
             self.arrays[0].have(rows)
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of rows of about BLOCK_ENTRIES stored entries, so that a block stays in the cache."""
+    def csr(self, lo: int, hi: int) -> Any:
+        """Sparse rows lo..hi-1 as SciPy's CSR array, whose products are plain sums in float64."""
+        from scipy.sparse import csr_array
+
+        data, indices, indptr = self.arrays
+        begin, end = int(indptr[lo]), int(indptr[hi])
+        short = max(self.d, end - begin) < 2**31
+        columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
+        columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
+        return csr_array((data[begin:end], columns, ends), shape=(hi - lo, self.d))
+
+    def blocks(self, entries: int = BLOCK_ENTRIES) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about so many stored entries, so that a block stays in the cache."""
         per_row = max(1, (len(self.arrays[0]) // max(1, self.n)) if self.sparse else self.d)
-        step = max(1, getattr(self.arrays[0], "block_entries", BLOCK_ENTRIES) // per_row)
+        step = max(1, getattr(self.arrays[0], "block_entries", entries) // per_row)
         for lo in range(0, self.n, step):
             yield lo, min(lo + step, self.n)
 
@@ -145,10 +157,8 @@ class Matrix:
     def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
         """For rows lo..hi-1: X w in float64 and the additions that a term goes through at most (one number if dense)."""
         if self.sparse:
-            data, indices, indptr = self.arrays
-            begin, end = int(indptr[lo]), int(indptr[hi])
-            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            return _by_rows(np.add, data[begin:end] * w[indices[begin:end]], lengths), lengths
+            rows = self.csr(lo, hi)
+            return rows @ w, np.diff(rows.indptr)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].products(w, lo, hi), np.array(self.d)
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
@@ -184,12 +194,13 @@ class Matrix:
                 return self.taken(rows).combination(q[rows])
             return np.asarray(np.sum(self.each(_combination_there, (q,)), axis=0))
         if self.sparse:
-            data, indices, indptr = self.arrays
-            terms = data * np.repeat(q, np.diff(indptr.astype(np.int64)))
-            if np.count_nonzero(q) * 2 < self.n:
-                used = np.flatnonzero(terms)
-                terms, indices = terms[used], indices[used]
-            return np.bincount(indices.astype(np.int64), weights=terms, minlength=self.d)
+            total = np.zeros(self.d)
+            for lo, hi in self.blocks(max(BLOCK_ENTRIES, 16 * self.d)):
+                used = np.flatnonzero(q[lo:hi])
+                rows = self.csr(lo, hi)
+                rows = rows[used] if 2 * len(used) < hi - lo else rows
+                total += rows.T @ (q[lo:hi] if rows.shape[0] == hi - lo else q[lo + used])
+            return total
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].combination(q)
         total = np.zeros(self.d)

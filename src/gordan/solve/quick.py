@@ -133,7 +133,7 @@ def _keys(X: Matrix, rows: Array) -> Array:
 
 def _factors(d: int) -> Array:
     """The r_j."""
-    return np.random.default_rng(0).uniform(1.0, 2.0, d)
+    return 1.0 + np.random.default_rng(0).random(d)
 
 
 def _bits(values: Array, factors: Array) -> Array:

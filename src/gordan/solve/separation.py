@@ -31,8 +31,8 @@ from gordan.solve.restricted import ZERO, Gram, Restricted
 
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
-# Epochs of coordinate ascent in all, and between two looks at all rows.
-EPOCHS, EPOCHS_A_LOOK = 96, 8
+# Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
+EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
 TALL, EPOCHS_WHEN_TALL = 10, 4
 MOST_IN_HAND, FEW = 6000, 400
@@ -96,7 +96,10 @@ def by_interior_point(problem: Problem, intercept: str, R: float) -> Iterator[Pr
 
 
 def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
-    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side."""
+    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side.
+
+    The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
+    """
     if not A.in_memory:
         return
     with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
@@ -105,6 +108,7 @@ def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Arra
 
 def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
     bare = Rows(problem.storage, problem.signs, scale=A.scale)
+    squares = np.maximum(squares - (intercept != "none") * A.scale**2, 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
     w = np.zeros(problem.X.d + 1)
@@ -113,7 +117,14 @@ def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array,
         if done and time.perf_counter() > deadline:
             return
         met = bare.ascend(
-            x, w, squares=squares, epochs=min(epochs, EPOCHS_A_LOOK), column=column, until_separated=True, seed=1 + done
+            x,
+            w,
+            squares=squares,
+            epochs=min(epochs, EPOCHS_A_LOOK),
+            column=column,
+            until_separated=True,
+            reflect=done < REFLECTED,
+            seed=1 + done,
         )
         p = x / max(float(x.sum()), 1e-300)
         if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
