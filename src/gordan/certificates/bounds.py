@@ -169,6 +169,22 @@ class Matrix:
         sums = sum((block[:, j : j + LONGEST_SUM] @ w[j : j + LONGEST_SUM] for j in cuts), np.zeros(hi - lo))
         return sums, np.array(LONGEST_SUM + len(cuts))
 
+    def all_products(self, w: Array) -> tuple[Array, Array]:
+        """`products` of all rows, on all cores. The norms come with them if nobody has asked for them yet: one pass for both."""
+        sums, norms = np.empty(self.n), np.empty(0 if "norms" in self.__dict__ else self.n)
+        terms = np.empty(self.n if self.sparse else ())
+
+        def part(lo: int, hi: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums[lo:hi], terms[slice(lo, hi) if self.sparse else ...] = self.products(w, lo, hi)
+                if len(norms):  # while the block is in the cache
+                    norms[lo:hi] = self._norms(lo, hi)
+
+        self.by_blocks(part)
+        if len(norms):
+            self.__dict__["norms"] = norms  # where `cached_property` keeps it
+        return sums, terms
+
     def absolute(self, w: Array, rows: Array) -> Array:
         """|X||w| for these rows (in order), as computed."""
         if self.elsewhere:
@@ -263,19 +279,7 @@ class Products:
             found = X.each(_products_there, (), (w,))
             sums, terms = np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
             return Products._with(X, w, sums, terms)
-        sums, norms = np.empty(X.n), np.empty(0 if "norms" in X.__dict__ else X.n)
-        terms = np.empty(X.n if X.sparse else ())
-
-        def part(begin: int, end: int) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                sums[begin:end], terms[slice(begin, end) if X.sparse else ...] = X.products(w, begin, end)
-                if len(norms):  # while the block is in the cache
-                    norms[begin:end] = X._norms(begin, end)
-
-        X.by_blocks(part)
-        if len(norms):
-            X.__dict__["norms"] = norms  # where `cached_property` keeps it
-        return Products._with(X, w, sums, terms)
+        return Products._with(X, w, *X.all_products(w))
 
     @staticmethod
     def _with(X: Matrix, w: Array, sums: Array, terms: Array) -> Products:
