@@ -370,14 +370,24 @@ def test_ascent_rises_to_the_optimum(storage, dtype, variant):
     assert np.abs(gradient[inside]).max() <= 1e-8
 
 
+@pytest.mark.parametrize("reflect", [False, True])
 @pytest.mark.parametrize("storage", STORAGES)
-def test_ascent_until_separated(storage):
+def test_ascent_until_separated(storage, reflect):
     made, B, _, options = ascent(storage)
     x, w = np.zeros(made.n), np.zeros(made.d + 1)
-    done = made.ascend(x, w, epochs=500, until_separated=True, **options)
+    done = made.ascend(x, w, epochs=500, until_separated=True, reflect=reflect, **options)
     assert done.epochs < 500
     assert done.lowest > 0
     close(w, B.T @ x, np.abs(B).T @ x)
+
+
+def test_a_step_that_reflects_mirrors_w():
+    """At the plane A_1·w = 1, on whose wrong side it is; the other row is beyond its plane and does not give back."""
+    A = np.array([[2.0, 1.0], [0.0, 3.0]])
+    made, x, w = rows.of(A), np.array([0.0, 1.0]), np.array([0.0, 0.5, 0.0])
+    made.ascend(x, w, squares=np.sum(A**2, axis=1), epochs=1, reflect=True)
+    assert x == pytest.approx([2 * (1 - 0.5) / 5, 1.0])
+    assert A[0] @ w[:2] == pytest.approx(2 - 0.5)
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -86,6 +86,16 @@ def test_equal_points_are_found_whatever_their_storage(storage):
     assert gordan.separate(stored, y).witness == gordan.Witness((7, 250), (1, 1))
 
 
+def test_the_certificate_is_that_of_the_proof_whatever_happens_to_w():
+    X, y = blobs()
+    v = gordan.separate(X, y)
+    w, lower = v.w.copy(), v.margin[0]
+    v.w[:] = -1.0
+    assert v.certificate.w == tuple(w)
+    assert v.certificate.lower == lower
+    assert gordan.verify(v.certificate, X, y)
+
+
 def test_xor_has_a_four_row_witness():
     v = gordan.separate(XOR, XOR_Y)
     assert v.witness == gordan.Witness((0, 1, 2, 3), (1, 1, 1, 1))

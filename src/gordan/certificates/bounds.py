@@ -1,7 +1,8 @@
 """Rigorous bounds in floating point, and exact integers for what they cannot decide.
 
 Every function here states an inequality that holds for the stored values as real numbers, whatever the order of summation,
-with or without fused multiply-add, and with subnormals flushed or not. NumPy only: nothing compiled, nothing reassociated.
+with or without fused multiply-add, and with subnormals flushed or not. NumPy and SciPy's sparse products only: nothing compiled
+here, nothing reassociated.
 """
 
 from __future__ import annotations
@@ -124,10 +125,21 @@ class Matrix:
         if self.elsewhere:
             self.arrays[0].have(rows)
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of rows of about BLOCK_ENTRIES stored entries, so that a block stays in the cache."""
+    def csr(self, lo: int, hi: int) -> Any:
+        """Sparse rows lo..hi-1 as SciPy's CSR array, whose products are plain sums in float64."""
+        from scipy.sparse import csr_array
+
+        data, indices, indptr = self.arrays
+        begin, end = int(indptr[lo]), int(indptr[hi])
+        short = max(self.d, end - begin) < 2**31
+        columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
+        columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
+        return csr_array((data[begin:end], columns, ends), shape=(hi - lo, self.d))
+
+    def blocks(self, entries: int = BLOCK_ENTRIES) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about so many stored entries, so that a block stays in the cache."""
         per_row = max(1, (len(self.arrays[0]) // max(1, self.n)) if self.sparse else self.d)
-        step = max(1, getattr(self.arrays[0], "block_entries", BLOCK_ENTRIES) // per_row)
+        step = max(1, getattr(self.arrays[0], "block_entries", entries) // per_row)
         for lo in range(0, self.n, step):
             yield lo, min(lo + step, self.n)
 
@@ -145,12 +157,8 @@ class Matrix:
     def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
         """For rows lo..hi-1: X w in float64 and the additions that a term goes through at most (one number if dense)."""
         if self.sparse:
-            data, indices, indptr = self.arrays
-            begin, end = int(indptr[lo]), int(indptr[hi])
-            lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            terms = w[indices[begin:end]]
-            terms *= data[begin:end]
-            return _by_rows(np.add, terms, lengths), lengths
+            rows = self.csr(lo, hi)
+            return rows @ w, np.diff(rows.indptr)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].products(w, lo, hi), np.array(self.d)
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
@@ -161,6 +169,22 @@ class Matrix:
         sums = sum((block[:, j : j + LONGEST_SUM] @ w[j : j + LONGEST_SUM] for j in cuts), np.zeros(hi - lo))
         return sums, np.array(LONGEST_SUM + len(cuts))
 
+    def all_products(self, w: Array) -> tuple[Array, Array]:
+        """`products` of all rows, on all cores. The norms come with them if nobody has asked for them yet: one pass for both."""
+        sums, norms = np.empty(self.n), np.empty(0 if "norms" in self.__dict__ else self.n)
+        terms = np.empty(self.n if self.sparse else ())
+
+        def part(lo: int, hi: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums[lo:hi], terms[slice(lo, hi) if self.sparse else ...] = self.products(w, lo, hi)
+                if len(norms):  # while the block is in the cache
+                    norms[lo:hi] = self._norms(lo, hi)
+
+        self.by_blocks(part)
+        if len(norms):
+            self.__dict__["norms"] = norms  # where `cached_property` keeps it
+        return sums, terms
+
     def absolute(self, w: Array, rows: Array) -> Array:
         """|X||w| for these rows (in order), as computed."""
         if self.elsewhere:
@@ -169,8 +193,11 @@ class Matrix:
             return np.concatenate(self.each(_absolute_there, (), (w,)))[rows]
         size = np.abs(w)
         if self.sparse:
-            values, columns, lengths = self._entries(rows)
-            return _by_rows(np.add, np.abs(values) * size[columns], lengths)
+            data, indices, indptr = self.arrays
+            starts = indptr[rows].astype(np.int64)
+            lengths = indptr[rows + 1].astype(np.int64) - starts
+            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+            return _by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].absolute(size, rows)
         return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
@@ -182,32 +209,20 @@ class Matrix:
             if len(rows) <= MOST_BROUGHT:
                 return self.taken(rows).combination(q[rows])
             return np.asarray(np.sum(self.each(_combination_there, (q,)), axis=0))
+        if self.sparse:
+            total = np.zeros(self.d)
+            for lo, hi in self.blocks(max(BLOCK_ENTRIES, 16 * self.d)):
+                used = np.flatnonzero(q[lo:hi])
+                rows = self.csr(lo, hi)
+                rows = rows[used] if 2 * len(used) < hi - lo else rows
+                total += rows.T @ (q[lo:hi] if rows.shape[0] == hi - lo else q[lo + used])
+            return total
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].combination(q)
-        total, rows = np.zeros(self.d), np.flatnonzero(q)
-        if not self.sparse:
-            for part, block in self._dense(rows):
-                total += q[part] @ block
-            return total
-        for lo, hi in self.blocks():
-            part = rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
-            if 2 * len(part) > hi - lo:
-                part = np.arange(lo, hi)  # to read what is not needed costs less than to choose
-            values, columns, lengths = self._entries(part)
-            np.add.at(total, columns, values * np.repeat(q[part], lengths))
+        total = np.zeros(self.d)
+        for rows, block in self._dense(np.flatnonzero(q)):
+            total += q[rows] @ block
         return total
-
-    def _entries(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Values and columns of the stored entries of these rows (sparse, in order), and how many each row has."""
-        data, indices, indptr = self.arrays
-        starts = indptr[rows].astype(np.int64)
-        lengths = indptr[rows + 1].astype(np.int64) - starts
-        where: Any = slice(0, 0)
-        if len(rows) and rows[-1] - rows[0] < len(rows):
-            where = slice(int(starts[0]), int(starts[-1] + lengths[-1]))
-        elif len(rows):
-            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        return data[where], indices[where], lengths
 
     def _dense(self, rows: Array) -> Iterator[tuple[Array, Array]]:
         """These rows (in order) and their entries in float64, block by block."""
@@ -264,19 +279,7 @@ class Products:
             found = X.each(_products_there, (), (w,))
             sums, terms = np.concatenate([part for part, _ in found]), np.concatenate([part for _, part in found])
             return Products._with(X, w, sums, terms)
-        sums, norms = np.empty(X.n), np.empty(0 if "norms" in X.__dict__ else X.n)
-        terms = np.empty(X.n if X.sparse else ())
-
-        def part(begin: int, end: int) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                sums[begin:end], terms[slice(begin, end) if X.sparse else ...] = X.products(w, begin, end)
-                if len(norms):  # while the block is in the cache
-                    norms[begin:end] = X._norms(begin, end)
-
-        X.by_blocks(part)
-        if len(norms):
-            X.__dict__["norms"] = norms  # where `cached_property` keeps it
-        return Products._with(X, w, sums, terms)
+        return Products._with(X, w, *X.all_products(w))
 
     @staticmethod
     def _with(X: Matrix, w: Array, sums: Array, terms: Array) -> Products:

@@ -37,9 +37,9 @@ def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
     if not len(values):
         return [], [], 0
     if len(values) <= FEW_ENTRIES:
-        pairs = [bounds.dyadic(x) for x in values.tolist()]
-        low = min(e for _, e in pairs)
-        return columns.tolist(), [m << (e - low) for m, e in pairs], low
+        ratios = [x.as_integer_ratio() for x in values.tolist()]
+        common = max(q for _, q in ratios)  # denominators are powers of two
+        return columns.tolist(), [m * (common // q) for m, q in ratios], 1 - common.bit_length()
     low = _last_digit(values)
     if int(np.frexp(values)[1].max()) - low <= 62:  # then all are whole numbers of 64 bits, and exact
         return columns.tolist(), np.ldexp(values, -low).astype(np.int64).tolist(), low

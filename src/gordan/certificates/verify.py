@@ -74,8 +74,21 @@ def _claim(c: Certificate) -> str:
     return f"the data overlaps, no direction separates even weakly: {len(c.rows)} rows suffice to show it"
 
 
-def _refusal(c: Certificate, problem: Problem) -> str:
-    """Why the certificate is not accepted; empty if it is."""
+def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:
+    """Whether `check` accepts the separator or bracket `head` with this w and the weights p over all rows.
+
+    Before it has them: to make tuples of many numbers, and arrays of these again, takes longer than to check them.
+    """
+    signs = problem.signs if head.classes == problem.classes else -problem.signs
+    reason = _other_data(head, problem) or _out_of_range(head, w)
+    if not reason:
+        p = np.zeros(problem.X.n) if p is None else p
+        reason = (_separator if head.kind == "separator" else _bracket)(head, problem, signs, w, p)
+    return not reason
+
+
+def _other_data(c: Certificate, problem: Problem) -> str:
+    """Why nothing can be said of this data."""
     if c.shape != (problem.X.n, problem.X.d):
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes}:
@@ -83,6 +96,14 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     entries = problem.X.arrays[0]
     if not bounds.floats_are_ieee() or (isinstance(entries, Entries) and not entries.ieee()):
         return "this process flushes subnormals or rounds differently; nothing can be proved in it"
+    return ""
+
+
+def _refusal(c: Certificate, problem: Problem) -> str:
+    """Why the certificate is not accepted; empty if it is."""
+    reason = _other_data(c, problem)
+    if reason:
+        return reason
     signs = problem.signs if c.classes == problem.classes else -problem.signs
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
         return "its rows are not distinct rows of X"
@@ -93,7 +114,9 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     if reason:
         return reason
     if not c.exact:
-        return _separator(c, problem, signs, w) if c.kind == "separator" else _bracket(c, problem, signs, w)
+        p = np.zeros(problem.X.n)
+        p[list(c.rows)] = c.weights
+        return (_separator if c.kind == "separator" else _bracket)(c, problem, signs, w, p)
     if c.kind == "witness":
         return _witness(c, problem, signs)
     return _quasi_separation(c, problem, signs) if c.kind == "quasi-separation" else _overlap(c, problem, signs)
@@ -102,7 +125,9 @@ def _refusal(c: Certificate, problem: Problem) -> str:
 def _out_of_range(c: Certificate, w: Array | None) -> str:
     """What no file can hold."""
     n, d = c.shape
-    if (c.w is not None and len(c.w) != d) or (c.sample_weight is not None and len(c.sample_weight) != n):
+    if any(given is not None and len(given) != d for given in (c.w, w)) or (
+        c.sample_weight is not None and len(c.sample_weight) != n
+    ):
         return "its w or its sample weights are of the wrong length"
     numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
     plain = () if c.exact else (*c.weights, c.b or 0.0)
@@ -112,7 +137,7 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
     return ""
 
 
-def _separator(c: Certificate, problem: Problem, signs: Array, w: Array | None) -> str:
+def _separator(c: Certificate, problem: Problem, signs: Array, w: Array | None, p: Array) -> str:
     if w is None:
         return "it has no w"
     b = float(c.b or 0.0)
@@ -122,7 +147,7 @@ def _separator(c: Certificate, problem: Problem, signs: Array, w: Array | None) 
     row = first_not_positive(problem, products, w, b, signs)
     if row is not None:
         return f"row {row} is not on the right side"
-    return _bracket(c, problem, signs, w) if c.lower is not None or c.upper is not None else ""
+    return _bracket(c, problem, signs, w, p) if c.lower is not None or c.upper is not None else ""
 
 
 def first_not_positive(problem: Problem, products: bounds.Products, w: Array, b: float, signs: Array) -> int | None:
@@ -186,7 +211,7 @@ def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
     return "" if exact.spans(problem, c.rows, everything, c.intercept) else "its rows do not span all rows"
 
 
-def _bracket(c: Certificate, problem: Problem, signs: Array, w: Array | None) -> str:
+def _bracket(c: Certificate, problem: Problem, signs: Array, w: Array | None, p: Array) -> str:
     weights = None if c.sample_weight is None else np.array(c.sample_weight)
     if (c.norm < 2) or math.isnan(c.norm):
         return f"its norm is {c.norm}, below 2"
@@ -207,8 +232,6 @@ def _bracket(c: Certificate, problem: Problem, signs: Array, w: Array | None) ->
         if not (c.lower <= best or _lower_exactly(c, problem, products, signs, w, b, weights)):
             return f"its lower bound {c.lower!r} is above {best!r}, which is what w proves"
     if c.upper is not None and c.upper < math.inf:
-        p = np.zeros(problem.X.n)
-        p[list(c.rows)] = c.weights
         proved = upper_bound(problem, signs, p, c.norm, c.nu, weights, c.intercept)
         if not (c.upper >= proved or _upper_exactly(c, problem, signs, p, weights)):
             return f"its upper bound {c.upper!r} is below {proved!r}, which is what p proves"
@@ -243,13 +266,14 @@ def _lower_exactly(
 
 def _upper_exactly(c: Certificate, problem: Problem, signs: Array, p: Array, weights: Array | None) -> bool:
     """Whether p proves the upper bound, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
-    if c.upper is None or c.upper < 0 or len(c.rows) > MOST_EXACT_ROWS or not _allowed(p, signs, c.nu, weights, c.intercept):
+    used = np.flatnonzero(p).tolist()
+    if c.upper is None or c.upper < 0 or len(used) > MOST_EXACT_ROWS or not _allowed(p, signs, c.nu, weights, c.intercept):
         return False
-    problem.X.have(c.rows)
+    problem.X.have(used)
     sides = [1, -1] if c.intercept == "free" else [0]
     total: dict[int, Fraction] = {}
     for side in sides:
-        rows = [row for row in c.rows if side in (0, int(signs[row]))]
+        rows = [row for row in used if side in (0, int(signs[row]))]
         mass = sum((Fraction(float(p[row])) for row in rows), Fraction(0)) * len(sides)
         if mass == 0:
             return False

@@ -26,9 +26,11 @@ def _shuffle(rows, count, state):
 
 
 @compiled_in_order
-def _step(g, x, cap, square, floor, ceiling):
+def _step(g, x, cap, square, floor, ceiling, reflect):
     """The new x of one coordinate, its violation, and whether it may rest: at a bound, and clear of it by more than the
-    largest violations of the epoch before."""
+    largest violations of the epoch before. To `reflect` is to go twice as far, but never back."""
+    if reflect:
+        return (min(x - 2.0 * g / square, cap), g, False) if g < 0.0 else (x, 0.0, False)
     if x <= 0.0:
         if g > ceiling:
             return x, 0.0, True
@@ -102,7 +104,24 @@ def _row_add(arrays, i, q, w):
 
 @compiled_in_order
 def ascend(
-    arrays, signs, scale, sides, column, offset, rows, resting, caps, square, x, w, epochs, until_separated, quiet, seed, tally
+    arrays,
+    signs,
+    scale,
+    sides,
+    column,
+    offset,
+    rows,
+    resting,
+    caps,
+    square,
+    x,
+    w,
+    epochs,
+    until_separated,
+    reflect,
+    quiet,
+    seed,
+    tally,
 ):
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
@@ -121,7 +140,7 @@ def ascend(
             score = signs[i] * scale * row_product(arrays, i, w) + sides[i] * (column * w[d] + offset)
             lowest = min(lowest, score)
             cap = caps[i] if caps.shape[0] > 1 else caps[0]
-            new, violation, rest = _step(score - 1.0, x[i], cap, square[i], floor, ceiling)
+            new, violation, rest = _step(score - 1.0, x[i], cap, square[i], floor, ceiling, reflect)
             if rest:
                 active -= 1
                 rows[k], rows[active] = rows[active], rows[k]

@@ -70,15 +70,15 @@ def sample_keys(problem: Problem) -> Array | None:
 
     Of sparse rows, whose columns are in order and come once, the entries are chosen by rank: so no stored one may be zero.
     """
-    X, r = problem.X, _factors(problem.X.d)
+    X = problem.X
     if not X.sparse:
         if X.d < 2 * SAMPLE or not isinstance(X.arrays[0], np.ndarray):
             return None
         columns = np.linspace(0, X.d - 1, SAMPLE).astype(np.int64)
-        sampled: Array = np.add.reduce(_bits(X.arrays[0][:, columns], r[columns]), axis=1)
+        sampled: Array = np.add.reduce(_bits(X.arrays[0][:, columns], _factors(columns)), axis=1)
         return sampled
     data, indices, indptr = X.arrays
-    if len(data) < 2 * SAMPLE * X.n or np.count_nonzero(data) < len(data):
+    if len(data) < 2 * SAMPLE * X.n or not data.all():
         return None
     starts = indptr[:-1].astype(np.int64)
     lengths = indptr[1:].astype(np.int64) - starts
@@ -86,15 +86,15 @@ def sample_keys(problem: Problem) -> Array | None:
     filled = np.flatnonzero(lengths)
     for k in range(SAMPLE):
         where = (starts + (lengths - 1) * k // (SAMPLE - 1))[filled]
-        keys[filled] += _bits(data[where], r[indices[where]])
+        keys[filled] += _bits(data[where], _factors(indices[where]))
     return keys
 
 
 def row_keys(problem: Problem, rows: Array | None = None) -> Array:
     """A 64-bit key for each of these rows (in order; or all), equal for equal points whatever their storage; 0 for a zero row.
 
-    It is Σ_j bits(x_ij r_j) mod 2⁶⁴ with random r_j between 1 and 2: the product is rounded the same way for the same x_ij, its
-    bits are as random as r_j even where x_ij is a round number, and sums of integers do not depend on their order.
+    It is Σ_j bits(x_ij r_j) mod 2⁶⁴ with r_j between 1 and 2 as good as random: the product is rounded the same way for the same
+    x_ij, its bits are as random as r_j even where x_ij is a round number, and sums of integers do not depend on their order.
     """
     X = problem.X
     rows = np.arange(X.n) if rows is None else rows
@@ -107,7 +107,7 @@ def _keys_there(held: Any) -> Array:
 
 
 def _keys(X: Matrix, rows: Array) -> Array:
-    r = _factors(X.d)
+    r = _factors(np.arange(X.d))
     keys = np.zeros(len(rows), dtype=np.uint64)
     for lo, hi in X.blocks():
         first, last = (int(k) for k in np.searchsorted(rows, (lo, hi)))
@@ -131,9 +131,12 @@ def _keys(X: Matrix, rows: Array) -> Array:
     return keys
 
 
-def _factors(d: int) -> Array:
-    """The r_j."""
-    return np.random.default_rng(0).uniform(1.0, 2.0, d)
+def _factors(columns: Array) -> Array:
+    """The r_j of these columns: the digits are those of j scrambled (the finalizer of D. Lea's SplitMix)."""
+    z = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (((z ^ (z >> np.uint64(31))) >> np.uint64(12)) | np.uint64(0x3FF << 52)).view(np.float64)
 
 
 def _bits(values: Array, factors: Array) -> Array:

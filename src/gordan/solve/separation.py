@@ -1,9 +1,10 @@
 """Proposals for a verdict: a w that may separate, or rows that may cancel. Nothing here is believed; the checker decides.
 
-Two routes. *Coordinate ascent* visits rows one by one and finds a separator where there is one with some room. The *working set*
-solves the game exactly on few rows, scaled (separators do not see the scale of rows, nor, up to a change of w, that of columns):
-if its value is 0, the rows that carry weight are affinely independent and an exact solve gives the witness; else its w is tried
-on all rows and the lowest come in. For few rows Gordan's alternative is decided in rational arithmetic.
+Small data is decided by an *interior-point method*, which finds the largest margin as well. Otherwise there are two routes.
+*Coordinate ascent* visits rows one by one and finds a separator where there is one with some room. The *working set* solves the
+game exactly on few rows, scaled (separators do not see the scale of rows, nor, up to a change of w, that of columns): if its
+value is 0, the rows that carry weight are affinely independent and an exact solve gives the witness; else its w is tried on all
+rows and the lowest come in. For few rows Gordan's alternative is decided in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -23,17 +24,15 @@ from gordan.certificates import exact
 from gordan.certificates.bounds import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.game import Game
-from gordan.geometry import Simplex
 from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Rows
-from gordan.solve.double_oracle import DoubleOracle
+from gordan.solve.interior import answers
 from gordan.solve.restricted import ZERO, Gram, Restricted
 
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
-# Epochs of coordinate ascent in all, and between two looks at all rows.
-EPOCHS, EPOCHS_A_LOOK = 96, 8
+# Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
+EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
 TALL, EPOCHS_WHEN_TALL = 10, 4
 MOST_IN_HAND, FEW = 6000, 400
@@ -44,8 +43,9 @@ MOST_COLUMNS, DEPENDENT = 1500, 1e-13
 # Problems with at most this many entries (d squared) are decided exactly if ascent does not separate them; other ones start
 # from what floats suggest, and are given up beyond so many rows.
 SMALL, MOST_EXACT = 20_000, 2000
-# Rounds of the double oracle that narrow the bracket of a small problem.
-POLISHING = 20
+# The interior-point method is for so many rows and multiplications a step (n d times the smaller of the two) at most: with more
+# rows the few that the working set begins with decide sooner.
+MOST_ROWS, MOST_INTERIOR = 2000, 600_000
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int |
     squares = _squares(problem, A, intercept)
     R = math.sqrt(float(np.max(squares)))
     if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+        if n <= MOST_ROWS and n * problem.X.d * min(n, problem.X.d) <= MOST_INTERIOR:
+            yield from by_interior_point(problem, intercept, R)
         A, squares = A.scaled(1 / R), squares / R**2
         x = np.zeros(problem.X.n)
         yield from by_ascent(problem, intercept, A, squares, x, deadline)
@@ -83,8 +85,21 @@ def _squares(problem: Problem, A: Rows, intercept: str) -> Array:
         return np.asarray(problem.X.norms**2 + (intercept != "none"))
 
 
+def by_interior_point(problem: Problem, intercept: str, R: float) -> Iterator[Proposal]:
+    """What `interior` has to say about the rows, which are brought here and spread out."""
+    n = problem.X.n
+    X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / R).take(np.arange(n)).dense()
+    constant = {"free": 1.0, "penalized": 1 / R, "none": 0.0}[intercept]
+    for w, b, p in answers(X, problem.signs, constant, intercept == "free"):
+        witness = balance(problem, np.flatnonzero(p), intercept) if w is None else None
+        yield Proposal(w, b * R, p, witness)
+
+
 def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
-    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side."""
+    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side.
+
+    The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
+    """
     if not A.in_memory:
         return
     with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
@@ -93,6 +108,7 @@ def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Arra
 
 def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
     bare = Rows(problem.storage, problem.signs, scale=A.scale)
+    squares = np.maximum(squares - (intercept != "none") * A.scale**2, 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
     w = np.zeros(problem.X.d + 1)
@@ -101,28 +117,18 @@ def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array,
         if done and time.perf_counter() > deadline:
             return
         met = bare.ascend(
-            x, w, squares=squares, epochs=min(epochs, EPOCHS_A_LOOK), column=column, until_separated=True, seed=1 + done
+            x,
+            w,
+            squares=squares,
+            epochs=min(epochs, EPOCHS_A_LOOK),
+            column=column,
+            until_separated=True,
+            reflect=done < REFLECTED,
+            seed=1 + done,
         )
         p = x / max(float(x.sum()), 1e-300)
         if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
             yield Proposal(w[:-1] * A.scale, column * float(w[-1]), p)
-
-
-def polished(problem: Problem, intercept: str) -> Proposal | None:
-    """The maximum-margin separator itself, for a narrow bracket: worth its time where the data is small."""
-    A = Rows(problem.storage, problem.signs, constant=intercept == "penalized")
-    R = A.radius()
-    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-        return None
-    p_set = Simplex(problem.X.n, halves=(problem.signs < 0) if intercept == "free" else None)
-    form = DoubleOracle(Game(A.scaled(1 / R), p_set, p_set.centre))
-    state = form.start()
-    for t in range(1, POLISHING + 1):
-        state, played = form.round(state, t)
-        if played.finished:
-            break
-    w = played.combination
-    return Proposal(*(_split(w, intercept) if intercept == "penalized" else (w, 0.0)), p=played.p)
 
 
 def by_working_set(

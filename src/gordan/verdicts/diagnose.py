@@ -191,8 +191,8 @@ class _Inquiry:
 
         left = None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter())
         verdict = separate(X, y, intercept=self.intercept, time_limit=left)
-        if verdict.separable is not None:
-            self.proof = verdict._certificate
+        if verdict.separable is not None and verdict._proof is not None:
+            self.proof = verdict._proof.certificate
         if verdict.separable and verdict.w is not None and self.independent == tuple(range(len(self.names))):
             self.found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
         return verdict.separable is True

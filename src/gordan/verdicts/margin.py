@@ -450,10 +450,10 @@ class _Run:
         if trial.proof is None:
             return False
         if trial.proof.w is not None:
-            self.separator = np.array(trial.proof.w), float(trial.proof.b or 0.0)
+            self.separator = trial.proof.w, float(trial.proof.head.b or 0.0)
             return False
-        rows = tuple(int(self.kept[i]) for i in trial.proof.rows)
-        self.proof = replace(trial.proof, rows=rows, shape=(self.problem.X.n, self.problem.X.d))
+        rows = tuple(int(self.kept[i]) for i in trial.proof.head.rows)
+        self.proof = replace(trial.proof.head, rows=rows, shape=(self.problem.X.n, self.problem.X.d))
         self.witness = Witness.of(self.proof, self.problem.signs)
         return True
 

@@ -17,16 +17,36 @@ from gordan.arrays import Array, blas_threads, positive, seed, whole_number
 from gordan.certificates import Certificate
 from gordan.certificates.bounds import CLAIM, Products
 from gordan.certificates.problem import Problem, check_intercept
-from gordan.certificates.verify import check, first_not_positive, lower_bound, upper_bound
+from gordan.certificates.verify import accepts, check, first_not_positive, lower_bound, upper_bound
 from gordan.errors import InputError
 from gordan.geometry import norm
 from gordan.solve import separation
 from gordan.solve.quick import quick_witness
 from gordan.verdicts.telling import Witness, outward
 
-# The bracket is narrowed after the verdict where that costs next to nothing: stored entries times the smaller side at most this.
-SMALL = 500_000
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows."""
+
+    head: Certificate
+    w: Array | None = None
+    p: Array | None = None
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """All of it, in tuples: made on first access, since few ask for it, and w may be long."""
+        if self.w is None and self.p is None:
+            return self.head
+        support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
+        return replace(
+            self.head,
+            w=None if self.w is None else tuple(self.w.tolist()),
+            rows=tuple(support.tolist()),
+            weights=() if self.p is None else tuple(self.p[support].tolist()),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +63,7 @@ class Verdict:
     margin: tuple[float, float]
     witness: Witness | None
     seconds: float
-    _certificate: Certificate | None = field(repr=False)
+    _proof: Proof | None = field(repr=False)
     _problem: Problem = field(repr=False)
 
     @property
@@ -59,11 +79,9 @@ class Verdict:
     @cached_property
     def certificate(self) -> Certificate | None:
         """The certificate, bound to the data by its hash (computed on first access)."""
-        return (
-            None
-            if self._certificate is None
-            else replace(self._certificate, data_hash=self._problem.hash(self._certificate.intercept))
-        )
+        if self._proof is None:
+            return None
+        return replace(self._proof.certificate, data_hash=self._problem.hash(self._proof.head.intercept))
 
     def __repr__(self) -> str:
         if self.status == "separable":
@@ -146,9 +164,8 @@ class Trial:
     problem: Problem
     intercept: Any
     started: float
-    proof: Certificate | None = None
+    proof: Proof | None = None
     proposed: separation.Proposal | None = None
-    w: Array | None = None
     p: Array | None = None
     lower: float = 0.0
     upper: float = math.inf
@@ -163,25 +180,11 @@ class Trial:
         for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter):
             self.proposed = proposal if proposal.p is not None else self.proposed
             if self.proves(proposal):
-                self._narrow()
                 return
             if proposal.p is not None:  # a later p may prove less
                 self.bound()
             if callback is not None and callback(self.verdict(0.0)):
                 return
-
-    def _narrow(self) -> None:
-        """For small data a narrow bracket costs nothing; a better separator replaces the first."""
-        proof, bracket = self.proof, (self.w, self.p, self.lower, self.upper)
-        cost = self.problem.storage.entries * min(self.problem.X.n, self.problem.X.d)
-        if proof is None or proof.kind != "separator" or cost > SMALL:
-            return
-        self.proposed = None
-        with contextlib.suppress(InputError):  # rows near the end of the floats: the first separator has to do
-            self.proposed = separation.polished(self.problem, self.intercept)
-        if self.proposed is None or not self.proves(self.proposed) or self.lower < bracket[2]:
-            self.proof = proof
-            self.w, self.p, self.lower, self.upper = bracket
 
     def bound(self) -> None:
         """The upper bound that the last p proves."""
@@ -209,8 +212,7 @@ class Trial:
                     self.lower = lower_bound(
                         self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept, slack=CLAIM
                     )
-                    self.w = w
-                    return self._accepted(self._certificate("separator", w, b))
+                    return self._accepted(Proof(self._bracketed("separator", b), w, self.p))
         return False
 
     def _intercepts(self, products: Products, b: float) -> tuple[float, ...]:
@@ -225,26 +227,17 @@ class Trial:
         """Whether the checker accepts these rows and weights."""
         rows = tuple(sorted(witness))
         weights = tuple(witness[i] for i in rows)
-        return self._accepted(replace(self._plain("witness"), rows=rows, weights=weights))
+        return self._accepted(Proof(replace(self._plain("witness"), rows=rows, weights=weights)))
 
     def _plain(self, kind: Any) -> Certificate:
         return Certificate(kind, self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
 
-    def _certificate(self, kind: Any, w: Array | None, b: float | None) -> Certificate:
-        support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
-        return replace(
-            self._plain(kind),
-            w=None if w is None else tuple(w.tolist()),
-            b=b,
-            rows=tuple(support.tolist()),
-            weights=() if self.p is None else tuple(self.p[support].tolist()),
-            lower=self.lower,
-            upper=self.upper,
-        )
+    def _bracketed(self, kind: Any, b: float | None = None) -> Certificate:
+        return replace(self._plain(kind), b=b, lower=self.lower, upper=self.upper)
 
-    def _accepted(self, certificate: Certificate) -> bool:
-        if check(certificate, self.problem):
-            self.proof = certificate
+    def _accepted(self, proof: Proof) -> bool:
+        if check(proof.head, self.problem) if proof.head.exact else accepts(proof.head, self.problem, proof.w, proof.p):
+            self.proof = proof
             return True
         return False
 
@@ -252,15 +245,14 @@ class Trial:
         """The verdict that follows from what was proved."""
         seconds = time.perf_counter() - self.started
         proof = self.proof
-        if proof is not None and proof.kind == "witness":
-            witness = Witness.of(proof, self.problem.signs)
+        if proof is not None and proof.head.kind == "witness":
+            witness = Witness.of(proof.head, self.problem.signs)
             return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, proof, self.problem)
         if proof is not None and proof.w is not None:
-            w = np.array(proof.w) if self.w is None else self.w
-            proved = (proof.lower or 0.0, math.inf if proof.upper is None else proof.upper)
-            return Verdict("separable", w, float(proof.b or 0.0), proved, None, seconds, proof, self.problem)
+            proved = (proof.head.lower or 0.0, math.inf if proof.head.upper is None else proof.head.upper)
+            return Verdict("separable", proof.w.copy(), float(proof.head.b or 0.0), proved, None, seconds, proof, self.problem)
         self.bound()
-        bracket = self._certificate("bracket", None, None)
+        bracket = Proof(self._bracketed("bracket"), p=self.p)
         R = min(float(np.max(self.problem.storage.norms(2.0, 1))), math.nextafter(math.inf, 0.0))
         small = self.upper <= tol * R and self._accepted(bracket)
         status: Status = "margin-below-tol" if small else "undecided"

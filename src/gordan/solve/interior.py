@@ -1,0 +1,148 @@
+"""Gordan's alternative and the largest margin by an interior-point method, in NumPy alone: for small data.
+
+Two programs, in vectors p over rows and z over columns, for the rows B_i = A_i/‖A_i‖:
+
+    which?    min c·p over Bᵀp = 0, Σp = 1, p ≥ 0, for a random c. Its solution is a vertex, hence a witness on independent rows;
+              where there is none, the multipliers z run off along a w with A w > 0.
+    how far?  min ½‖w‖² over A w ≥ 1, from such a w. It has the largest margin, and its multipliers are the p that proves it.
+
+Both ask for s = Bz + c ≥ 0 and p ≥ 0 with Bᵀp = rz + q, r diagonal, and p_i s_i = 0, and one loop gets there: the predictor and
+corrector of S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optim. 2, 1992. A step solves two
+systems of the size of z, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array
+
+# Steps at most. About ten are needed, twice that for columns that nearly depend on each other.
+MOST_STEPS = 40
+# Share of the way to the border that a step goes.
+NEARLY = 0.999
+# What Bᵀp and p·s are at most when p is taken for a vertex, where rows have length 1; and p·s for its share of ‖w‖² at the end.
+VERTEX, OPTIMAL = 1e-9, 1e-12
+# Weights p_i below this share of the largest would be 0 but for the method, which comes near bounds and does not get there.
+LIGHT = 1e-7
+# Weights p_i/s_i below this share of the largest add nothing to the system.
+NOTHING = 1e-10
+
+
+class Answer(NamedTuple):
+    """w and b that may separate, with weights p that bound the margin; or, without w, weights of rows that may cancel."""
+
+    w: Array | None
+    b: float
+    p: Array
+
+
+@np.errstate(all="ignore")
+def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]:
+    """For rows y_i(x_i, constant) of length about 1 at most, the best first; none where floats do not get there.
+
+    The constant is 0 for no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w.
+    """
+    centre = X.mean(axis=0) if free else np.zeros(X.shape[1])
+    A, turn = X - centre, None
+    if A.shape[0] < A.shape[1]:  # as many columns as rows are enough: x = Qt, and so w = Qu
+        turn, T = np.linalg.qr(A.T)
+        A = T.T
+    if constant:
+        A = np.column_stack((A, np.full(len(A), constant)))
+    # coordinates of a turned space are not to be scaled: some may be rounding
+    column_scale = 1 / _or_one(np.max(np.abs(A), axis=0)) if turn is None else np.ones(A.shape[1])
+    A = A * column_scale * signs[:, None]
+    norms = _or_one(np.sqrt(np.sum(A * A, axis=1)))
+    B, ridge = A / norms[:, None], np.square(column_scale)
+    ridge[-1] *= not free
+
+    def answer(z: Array, p: Array) -> Answer:
+        w, b = z * column_scale, 0.0
+        if constant:
+            w, b = w[:-1], constant * float(w[-1])
+        w = w if turn is None else turn @ w
+        return Answer(w, b - float(centre @ w), p / norms)
+
+    z, p = _alternative(B)
+    if z is not None:
+        return [answer(*_widest(B, 1 / norms, ridge, z)), answer(z, np.zeros(len(A)))]
+    return [] if p is None else [Answer(None, 0.0, p / norms)]
+
+
+def _or_one(sizes: Array) -> Array:
+    return np.where(sizes > 0, sizes, 1.0)
+
+
+def _alternative(B: Array) -> tuple[Array | None, Array | None]:
+    """A z with Bz > 0, or the weights of a vertex of Bᵀp = 0, Σp = 1, p ≥ 0."""
+    n, k = B.shape
+    q = np.append(np.zeros(k), -1.0)
+    cost = np.random.default_rng(1).random(len(B))
+    for z, p, s in _steps(np.column_stack((B, -np.ones(n))), np.zeros(k + 1), q, cost, q, np.full(n, 1 / n)):
+        if np.min(s - cost) > -z[-1]:
+            return z[:-1], None
+        if float(p @ s) <= VERTEX and np.max(np.abs(p @ B)) <= VERTEX:
+            return None, np.where(p > LIGHT * p.max(), p, 0.0)
+    return None, None
+
+
+def _widest(B: Array, least: Array, ridge: Array, start: Array) -> tuple[Array, Array]:
+    """The z of least Σ ridge z² with Bz ≥ least, from one with Bz > 0, and its multipliers p."""
+    z = start * (1.2 / np.min(B @ start / least))
+    p = float(ridge @ z**2) / (10 * len(B)) / (B @ z - least)
+    before = math.inf
+    for step in _steps(B, ridge, np.zeros(len(z)), -least, z, p):
+        z, p, s = step
+        gap = float(p @ s) / float(p @ least)
+        if gap <= OPTIMAL or before < gap < 1e-6:  # the rest is rounding
+            break
+        before = gap
+    return z, np.where(p > LIGHT * p.max(), p, 0.0)
+
+
+def _steps(B: Array, ridge: Array, q: Array, c: Array, z: Array, p: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """z, p > 0 and s = Bz + c > 0 after each step, from such z and p, while they are finite.
+
+    With weights p_i/s_i, H = Bᵀ diag(p/s) B + diag(r), the step that takes every p_i s_i to t_i is H dz = Bᵀ(t/s) - rz - q,
+    ds = B dz, dp = t/s - p - (p/s) ds. The first has t = 0; from how far it gets, and from dp ds, which it neglects, comes the t
+    of the second.
+    """
+    n, k = B.shape
+    s = B @ z + c
+    together = bool(ridge.any())  # p and z need not go equally far where nothing ties one to the other
+    for _ in range(MOST_STEPS):
+        weights = p / s
+        heavy = np.flatnonzero(weights > NOTHING * weights.max())
+        rows = B if 2 * len(heavy) > n else B[heavy]  # near the end few rows matter
+        rows = rows * np.sqrt(weights if rows is B else weights[heavy])[:, None]
+        H = rows.T @ rows
+        H.flat[:: k + 1] += ridge if together else 1e-15 * H.diagonal().max()
+        here = ridge * z + q
+        try:
+            dz = np.linalg.solve(H, -here)
+            ds = B @ dz
+            dp = -p - weights * ds
+            mean, after = float(p @ s) / n, float((p + _room(p, dp) * dp) @ (s + _room(s, ds) * ds)) / n
+            share = ((after / mean) ** 3 * mean - dp * ds) / s
+            dz = np.linalg.solve(H, share @ B - here)
+        except (np.linalg.LinAlgError, ZeroDivisionError):  # as far as floats go
+            return
+        ds = B @ dz
+        dp = share - p - weights * ds
+        far, near = NEARLY * _room(s, ds), NEARLY * _room(p, dp)
+        if together:
+            far = near = min(far, near)
+        z, s, p = z + far * dz, s + far * ds, p + near * dp
+        if not math.isfinite(p @ s):
+            return
+        yield z, p, s
+
+
+def _room(x: Array, dx: Array) -> float:
+    """The largest step, up to 1, that leaves x + step·dx ≥ 0."""
+    return 1.0 / max(1.0, -float((dx / x).min()))
