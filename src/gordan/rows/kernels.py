@@ -76,19 +76,23 @@ def _to_the_exponent(power, shifted):
 
 @compiled_in_order
 def _exponentials(x):
-    """x_k = e^{x_k} for x_k ≤ 0, to the last digit or two, in vector registers; 0 below e^-700, and NaN stays NaN.
+    """x_k = e^{x_k} for x_k ≤ 0, to the last digit or two, in vector registers; NaN stays NaN.
 
     e^x = 2^m e^r with r within ±½ log 2: adding 1.5·2^52 rounds x/log 2 to the integer m and leaves m in the last bits of the
     sum, from where a shift brings it to the exponent. e^r is its Taylor polynomial of degree 13, whose remainder is below 1e-17.
+    Below e^-700, where 2^m may be too small for a float, it is the square of e^{x/2}.
     """
     for k in range(x.shape[0]):
-        shifted = x[k] * LOG2_E + ROUNDER
+        near = x[k] > -700.0
+        y = x[k] if near else 0.5 * x[k]
+        shifted = y * LOG2_E + ROUNDER
         m = shifted - ROUNDER
-        r = (x[k] - m * LOG_2) - m * LOG_2_REST
+        r = (y - m * LOG_2) - m * LOG_2_REST
         power = TAYLOR[0]
         for c in range(1, len(TAYLOR)):
             power = power * r + TAYLOR[c]
-        x[k] = _to_the_exponent(power, shifted) if x[k] > -700.0 else (0.0 if x[k] <= -700.0 else math.nan)
+        power = _to_the_exponent(power, shifted) if y > -700.0 else (0.0 if y <= -700.0 else math.nan)
+        x[k] = power if near else power * power
 
 
 @compiled_without_nan
