@@ -94,7 +94,7 @@ class Cone:
         side = abs(A).max(axis=0).toarray().ravel() if X.sparse else np.abs(A).max(axis=0)
         s = np.ldexp(
             1.0, np.minimum(1000, -np.where(side > 0, np.frexp(side)[1], 0))
-        )  # of subnormal columns as large as floats go
+        )  # subnormal columns: as far as floats go
         return sp.csr_array(A @ sp.diags_array(s)) if X.sparse else A * s, e, s
 
 
