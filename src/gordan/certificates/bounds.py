@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, blas_has_room
 from gordan.rows.device import Entries
 from gordan.rows.mapped import in_order
 from gordan.rows.threads import available
@@ -161,6 +161,7 @@ class Matrix:
             return rows @ w, np.diff(rows.indptr)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].products(w, lo, hi), np.array(self.d)
+        blas_has_room()
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
         if self.d <= 2 * LONGEST_SUM:
             return block @ w, np.array(self.d)
@@ -226,6 +227,7 @@ class Matrix:
 
     def _dense(self, rows: Array) -> Iterator[tuple[Array, Array]]:
         """These rows (in order) and their entries in float64, block by block."""
+        blas_has_room()
         for lo, hi in self.blocks():
             part = rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
             if len(part):

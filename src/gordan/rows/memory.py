@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array, blas_has_room, vector, zeros_and_ones
 from gordan.rows.mapped import CHUNK, in_order, is_large_file
 from gordan.rows.threads import available, chunks, run
 
@@ -293,6 +293,7 @@ class Dense(_Memory):
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
+        blas_has_room()
         X = self.arrays[0]
         products = np.zeros((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
