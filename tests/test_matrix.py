@@ -6,6 +6,7 @@ rows in float64.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 
 import numpy as np
@@ -24,6 +25,7 @@ from gordan.rows import mapped
 METHODS = every_method()
 PROBLEM = separable(24, 6, 0.05, seed=21, halves=True)
 N = PROBLEM.n
+NO_DASK = "dask is missing: pip install 'gordan[dask]'"
 SETS = {
     "simplex": {},
     "caps": {"caps": np.linspace(2, 9, N) / N},
@@ -52,9 +54,28 @@ def csr_files(A):
     return Csr(file_of(csr.data), file_of(csr.indices.astype(np.int32)), file_of(csr.indptr.astype(np.int64)), csr.shape)
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """A worker on a thread of this process."""
+    distributed = pytest.importorskip("distributed", reason=NO_DASK)
+    options = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **options) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+def dask_array(A):
+    """A in two blocks, which the worker of `cluster` holds."""
+    return pytest.importorskip("dask.array", reason=NO_DASK).from_array(A, chunks=(N // 2 + 1, 6))
+
+
 BACKENDS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_matrix, "torch": tensor}
-BACKENDS |= {"blocks": lambda A: cut(A, 7), "file": file_of, "csr-files": csr_files}
+BACKENDS |= {"blocks": lambda A: cut(A, 7), "file": file_of, "csr-files": csr_files, "dask": dask_array}
 ON_DISK = ("file", "csr-files")
+# A round is some tasks for a scheduler, a millisecond each.
+ROUNDS = {"dask": 3}
 
 
 def cells():
@@ -68,7 +89,9 @@ def cells():
 
 
 @pytest.mark.parametrize(("method", "sets", "backend", "dtype"), list(cells()))
-def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype, monkeypatch):
+def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype, monkeypatch, request):
+    if backend == "dask":
+        request.getfixturevalue("cluster")
     if backend in ON_DISK:
         monkeypatch.setattr(mapped, "LARGE", 1)  # visited in the order of the file, and read ahead
     dense = np.where(np.abs(PROBLEM.A) > 0.02, PROBLEM.A, 0.0).astype(dtype) * 7.5
@@ -96,7 +119,8 @@ def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype, 
         assert abs(moment.upper - best_upper) <= tol * 10
         assert moment.lower <= moment.upper + tol
 
-    trace = gordan.play(BACKENDS[backend](dense), method, 40, record=range(1, 41), callback=look, **sets)
+    rounds = ROUNDS.get(backend, 40)
+    trace = gordan.play(BACKENDS[backend](dense), method, rounds, record=range(1, rounds + 1), callback=look, **sets)
     assert abs(lowest(A @ trace.w_best, **sets) / max(p_norm(trace.w_best, q), 1e-300) - trace.lower[-1]) <= tol * 10
     assert abs(p_norm(A.T @ trace.p_best, method.norm) - trace.upper[-1]) <= tol * 10
     assert p_set.contains(trace.p_best)
