@@ -235,6 +235,15 @@ def test_parquet_in_row_groups(tmp_path):
     np.testing.assert_array_equal(np.asarray(two.X), X[:, [3, 1]].astype(np.float32))
 
 
+def test_opening_parquet_takes_no_longer_for_each_column_than_for_all(tmp_path, monkeypatch):
+    pq = pytest.importorskip("pyarrow.parquet")
+    write_parquet(tmp_path / "tables", X, Y, files=2)
+    asked, schema = [], pq.ParquetFile.schema_arrow
+    monkeypatch.setattr(pq.ParquetFile, "schema_arrow", property(lambda file: asked.append(file) or schema.fget(file)))
+    read(tmp_path / "tables", label="y", memory_limit=1)
+    assert len(asked) == len(set(map(id, asked)))  # pyarrow makes a schema of all columns whenever it is asked
+
+
 def test_errors_name_file_and_row_group(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     bad = X.copy()

@@ -107,7 +107,8 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     labels = np.concatenate(y) if y else None
     if labels is not None:
         require_labels(labels, n, path)
-    kinds = {kind for name, kind in first or () if name in picked}
+    features = set(picked)
+    kinds = {kind for name, kind in first or () if name in features}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(part, k, rows, picked, dtype) for part, k, rows in groups)
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path)
@@ -138,7 +139,8 @@ class _Parquet:
             if not self._raw.seek(0, 2):
                 raise InputError(f"{path} is empty")
             self._file = self._guarded(lambda: pyarrow.parquet.ParquetFile(self._raw))
-            self.names: list[str] = list(self._guarded(lambda: self._file.schema_arrow.names))
+            self._schema = self._guarded(lambda: self._file.schema_arrow)  # once: pyarrow makes it anew whenever it is asked
+            self.names: list[str] = list(self._schema.names)
         except BaseException:
             self._raw.close()
             raise
@@ -163,7 +165,7 @@ class _Parquet:
     @property
     def schema(self) -> list[tuple[str, str]]:
         """Names and types of all columns."""
-        return [(field.name, str(field.type)) for field in self._file.schema_arrow]
+        return [(field.name, str(field.type)) for field in self._schema]
 
     def require_numbers(self, names: tuple[str, ...]) -> None:
         """Refuse columns that are no numbers."""
@@ -171,7 +173,7 @@ class _Parquet:
         if len(set(self.names)) < len(self.names):
             raise InputError(f"{self._path} has two columns of the same name; rename one")
         for name in names:
-            kind = self._file.schema_arrow.field(name).type
+            kind = self._schema.field(name).type
             if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
                 raise InputError(
                     f"{self._path}, column {name!r} is of type {kind}; features must be numbers (leave it out with features=)"
@@ -233,7 +235,7 @@ class _Parquet:
             raise InputError(f"{where}: {error}; float64 cannot hold it exactly, rescale the column") from None
 
     def _require_plain(self, name: str) -> None:
-        kind = self._file.schema_arrow.field(name).type
+        kind = self._schema.field(name).type
         if self._arrow.types.is_nested(kind):
             raise InputError(
                 f"column {name!r} of {self._path} is of type {kind}; numbers are needed (leave it out with features=)"
@@ -243,7 +245,9 @@ class _Parquet:
         arrow = self._arrow
         try:
             return step()
-        except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError, MemoryError) as error:
+        except MemoryError as error:  # sizes in a damaged file may be anything
+            raise InputError(f"{self._path} is damaged, or there is not enough memory to read it: {_line(error)}") from None
+        except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError) as error:
             raise InputError(f"{self._path} is damaged or no Parquet file: {_line(error)}") from None
         except OSError as error:
             if error.errno is not None:
