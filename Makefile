@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 EXTRAS ?=
 DATA   ?=
 comma  := ,
+TORCH  := $(shell sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 WORKERS ?= 2
 MINUTES ?= 5
 SEED ?= 0
@@ -64,6 +65,15 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.test $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
+# The rows of a GPU are tested on torch's CPU build and Triton's interpreter, unless pip would bring CUDA's libraries with it, which
+# are gigabytes, or finds no such torch: these tests are skipped then. EXTRAS=test leaves torch out, EXTRAS=test-gpu insists on it.
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	extras='$(EXTRAS)'; if [ -z "$$extras" ]; then \
+		found=$$($(BIN)/python -m pip install --disable-pip-version-check --dry-run --ignore-installed '$(TORCH)' 2>/dev/null | grep '^Would install'); \
+		case "$$found" in *nvidia*|*cuda*|'') extras=test; echo 'torch is left out: no build of it for the CPU alone was found';; *) extras=test-gpu;; esac; fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,$$extras]"
+	touch $@
+
+$(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	touch $@

@@ -176,6 +176,23 @@ def test_verdicts_and_brackets_agree_on_every_storage(tmp_path, intercept):
 
 
 @pytest.mark.usefixtures("small_files_count_as_large")
+def test_games_of_a_verdict_on_wide_rows_in_a_file_are_small_and_have_a_deadline(tmp_path, monkeypatch):
+    from gordan.solve.restricted import Restricted
+
+    played, solve = [], Restricted.solve
+    monkeypatch.setattr(Restricted, "solve", lambda game, *rest: played.append(game) or solve(game, *rest))
+    wide = np.random.default_rng(5).normal(size=(700, 300)) * (np.random.default_rng(6).random((700, 300)) < 0.05)
+    y = np.where(wide.sum(axis=1) > 0, 1, -1)
+    started = time.perf_counter()
+    verdict = gordan.separate(csr_on_disk(tmp_path / "c", wide, y), y, time_limit=20)
+    assert verdict.status == "separable"
+    assert played
+    for game in played:
+        assert started < game.deadline < started + 60
+        assert len(game.caps) <= 2 * 301  # twice as many as columns, with that of the intercept
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
 def test_norms_are_computed_once(tmp_path):
     np.save(tmp_path / "X.npy", X)
     A = rows.of(np.load(tmp_path / "X.npy", mmap_mode="r"))

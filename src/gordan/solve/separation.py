@@ -144,7 +144,8 @@ def by_working_set(
         p = x[inside] * norms[inside]
     else:
         rng = np.random.default_rng(1)
-        inside = np.sort(rng.choice(n, min(n, max(400, 4 * k)), replace=False))
+        count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
+        inside = np.sort(rng.choice(n, min(n, count), replace=False))
         p = np.zeros(len(inside))
     for _ in range(10_000 if max_iter is None else max_iter):
         if time.perf_counter() > deadline:
@@ -158,6 +159,7 @@ def by_working_set(
             pull=np.zeros(len(inside)),
             rest=0.0,
             rank=hand.d,
+            deadline=deadline,
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
         weights = np.zeros(n)
