@@ -93,6 +93,17 @@ def test_every_operation_agrees(client, kind, constant):
     assert ours.passes == theirs.passes
 
 
+def test_labels_in_a_list_of_strings_are_no_files(client):
+    X, y = problem()
+    names = np.where(y > 0, "yes", "no").tolist()
+    for stored in (X, KINDS["array"](X)):
+        verdict = gordan.separate(stored, names)
+        assert verdict.status == "separable"
+        assert gordan.verify(verdict.certificate, X, names)
+    with pytest.raises(gordan.InputError, match="signs must"):
+        rows.of(X, names)
+
+
 def test_vectors_over_rows_stay_on_the_workers(client, monkeypatch):
     X, y = problem()
     monkeypatch.setattr(cluster.Cluster, "fetch", None)  # nobody asks for one

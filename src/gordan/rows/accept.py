@@ -19,7 +19,7 @@ from gordan.arrays import Array, is_sparse
 from gordan.errors import InputError
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
-from gordan.rows.cluster import Cluster, computed, is_lazy, on_cluster
+from gordan.rows.cluster import Cluster, are_files, computed, is_lazy, on_cluster
 from gordan.rows.device import Device, is_elsewhere, is_tensor, on_device
 from gordan.rows.device import host as from_device
 from gordan.rows.mapped import LARGE, is_mapped
@@ -42,7 +42,7 @@ def stored(
     `first` is the number that messages give to the first row, where X is a part of something."""
     if isinstance(X, (Dense, Sparse, Blocks, Cluster)) and device in (None, "cpu"):
         return X
-    if device is None and is_lazy(X):
+    if device is None and (is_lazy(X) or are_files(X)):
         return on_cluster(X)
     if isinstance(X, (Parts, Csr)):
         if device in (None, "cpu"):

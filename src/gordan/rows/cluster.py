@@ -474,18 +474,20 @@ def _measured(held: Held | None) -> tuple[int, int, int, str] | None:
 # ---- what may be passed ----------------------------------------------------------------------------------------------
 
 
-def is_lazy(X: Any) -> bool:
-    """Whether X is a Dask collection, a list of delayed blocks, or, if there is a client, a list of files. Imports nothing."""
+def is_lazy(values: Any) -> bool:
+    """Whether this is a Dask collection, or a list of delayed parts. Imports nothing."""
     dask = sys.modules.get("dask.base")
     if dask is None:
         return False
-    if not isinstance(X, (list, tuple)):
-        return bool(dask.is_dask_collection(X))
-    if not X:
-        return False
-    return all(dask.is_dask_collection(piece) for piece in X) or (
-        all(isinstance(piece, (str, os.PathLike)) for piece in X) and current_client() is not None
-    )
+    if not isinstance(values, (list, tuple)):
+        return bool(dask.is_dask_collection(values))
+    return bool(values) and all(dask.is_dask_collection(piece) for piece in values)
+
+
+def are_files(X: Any) -> bool:
+    """Whether X is a list of files for the workers of the current client; labels may be strings, too. Imports nothing."""
+    named = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(piece, (str, os.PathLike)) for piece in X)
+    return named and current_client() is not None
 
 
 def computed(values: Any) -> Any:
