@@ -116,7 +116,7 @@ def cluster(wanted):
         return
     from distributed import Client, LocalCluster
 
-    options = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, **options) as local, Client(local):
         yield
 

@@ -58,7 +58,7 @@ def csr_files(A):
 def cluster():
     """A worker on a thread of this process."""
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
-    options = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **options) as local,
         distributed.Client(local) as client,
