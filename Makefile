@@ -65,13 +65,13 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-# The rows of a GPU are tested on torch's CPU build and Triton's interpreter, unless pip would bring CUDA's libraries with it, which
-# are gigabytes, or finds no such torch: these tests are skipped then. EXTRAS=test leaves torch out, EXTRAS=test-gpu insists on it.
+# EXTRAS=test-gpu adds torch's CPU build and Triton's interpreter, on which the rows of a GPU are tested. EXTRAS=auto does so unless pip
+# would bring CUDA's libraries with them, which are gigabytes, or finds no such torch.
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	extras='$(EXTRAS)'; if [ -z "$$extras" ]; then \
+	extras='$(EXTRAS)'; if [ "$$extras" = auto ]; then \
 		found=$$($(BIN)/python -m pip install --disable-pip-version-check --dry-run --ignore-installed '$(TORCH)' 2>/dev/null | grep '^Would install'); \
-		case "$$found" in *nvidia*|*cuda*|'') extras=test; echo 'torch is left out: no build of it for the CPU alone was found';; *) extras=test-gpu;; esac; fi; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,$$extras]"
+		case "$$found" in *nvidia*|*cuda*|'') extras=; echo 'torch is left out: no build of it for the CPU alone was found';; *) extras=test-gpu;; esac; fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test$${extras:+,$$extras}]"
 	touch $@
 
 $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
