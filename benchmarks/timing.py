@@ -91,10 +91,13 @@ def serve(pipe: Connection) -> None:
 
 
 def warm_up(peers: Any, sets: Any, data: Any, peer: str, settings: dict[str, Any]) -> None:
-    """The same call on small problems of the same storage; for us, who compile, also on one that has no separator."""
+    """The same call on small problems of the same storage; for us, who compile, also on some that have no separator, and on
+    some that are not so small as to be solved without compiled code."""
     import scipy.sparse as sp
 
-    problems = [("separable", 200, 20), ("separable", 60, 200)] + [("overlap", 200, 20)] * peer.startswith("gordan")
+    problems = [("separable", 200, 20), ("separable", 60, 200)]
+    if peer.startswith("gordan"):
+        problems += [(kind, n, d) for kind in ("separable", "overlap") for n, d in ((200, 20), (300, 100), (3000, 20))]
     for kind, n, d in problems:
         small = sets.planted(kind, n, d)
         X = sp.csr_array(small.X) if data.sparse else small.X
