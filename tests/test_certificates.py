@@ -705,3 +705,20 @@ def test_scores_of_long_rows_are_enclosed_narrowly(d):
         exact = int(problem.signs[i]) * (sum(terms) + Fraction(1, 4))
         assert Fraction(float(lo[i])) <= exact <= Fraction(float(hi[i]))
         assert hi[i] - lo[i] <= 2.0**-53 * 40_000 * float(np.abs(X[i]) @ np.abs(w))
+
+
+def test_weights_that_vanish_beside_the_largest_count_under_caps():
+    """A row of 1e308 with a weight of 1e-30 beside ones of 1e300: scaled to them it is 0, but the caps need it."""
+    X, y, c = [[1e-200], [1e-200], [1e308]], [1, 0, 1], (1e300, 1e300, 1e-30)
+    about = {"rows": (0, 1, 2), "weights": c, "nu": 1.0, "sample_weight": c}
+    certificate = gordan.Certificate("bracket", "none", (0, 1), (3, 1), upper=1e-199, **about)
+    assert both(certificate, X, y) == (False, False)
+
+
+def test_sample_weights_that_add_up_beyond_the_floats():
+    """No warning, whatever the answer."""
+    about = {"w": (1.0,), "lower": 0.5, "nu": 0.5, "sample_weight": (1e308, 1e308, 1.0, 1.5e308)}
+    first, second = both(
+        gordan.Certificate("bracket", "none", (0, 1), (4, 1), **about), [[1.0], [2.0], [-1.0], [3.0]], [1, 1, 0, 1]
+    )
+    assert second or not first

@@ -338,3 +338,29 @@ def test_a_larger_problem_is_decided_both_ways():
 )
 def test_brackets_are_shown_rounded_outward(bracket, shown):
     assert outward(*bracket) == shown
+
+
+def test_floats_that_end_in_the_interior_point_method():
+    """Entries from 1e-82 to 1e79: a step overflows there, and others decide."""
+    X = [
+        [7.183572847808854e52, -6.784692728748996e74, 2251799813685248.0],
+        [-9.284550294640352e26, 9.027796614315168e-36, 4.820814132776971e60],
+        [2.9642774844752946e79, -1.3177747429038154e-82, 6291456.0],
+        [1.349401336733507e-79, -3.637978807091713e-12, -1.9446922743316068e-62],
+    ]
+    y = [1, 0, 1, 1]
+    verdict = gordan.separate(X, y, intercept="penalized")
+    assert verdict.separable
+    assert gordan.verify(verdict.certificate, X, y)
+    assert gordan.maximize_margin(X, y, intercept="penalized").margin[0] >= 0
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csc_array, sp.csr_array])
+def test_rows_whose_squares_leave_the_floats(storage):
+    """Data of size 1e-155: its scale squared is beyond the floats."""
+    X = np.array([[-1e-300, -(2.0**-1021)], [7e-155, -0.0], [-(2.0**-1022), 1e-200], [2.0**-1021, 1e-200]])
+    y = [1, 0, 1, 1]
+    verdict = gordan.separate(storage(X), y, intercept="none")
+    assert verdict.separable
+    assert gordan.verify(verdict.certificate, X, y)
+    assert gordan.maximize_margin(storage(X), y, intercept="none").margin[0] >= 0

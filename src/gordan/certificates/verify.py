@@ -81,6 +81,8 @@ def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | Non
     """
     signs = problem.signs if head.classes == problem.classes else -problem.signs
     reason = _other_data(head, problem) or _out_of_range(head, w)
+    if p is not None and not (np.min(p) >= 0 and np.max(p) < math.inf):
+        reason = "its weights are not positive"
     if not reason:
         p = np.zeros(problem.X.n) if p is None else p
         reason = (_separator if head.kind == "separator" else _bracket)(head, problem, signs, w, p)
@@ -393,7 +395,8 @@ def _tail(lo: Array, c: Array, low_mass: float, high_mass: float) -> float:
         tau = float(np.partition(lo, reached)[reached])
     else:
         order = np.argsort(lo, kind="stable")
-        reached = int(np.searchsorted(np.cumsum(c[order]), low_mass))
+        with np.errstate(over="ignore"):
+            reached = int(np.searchsorted(np.cumsum(c[order]), low_mass))
         tau = float(lo[order[min(reached, len(order) - 1)]])
     if not math.isfinite(tau) or low_mass <= 0:
         return -math.inf
@@ -432,8 +435,8 @@ def upper_bound(
         if top == 0:
             return math.inf
         # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
-        part = np.ldexp(part, -math.frexp(top)[1])
-        tiny = (part > 0) & (part < bounds.TINY)
+        positive, part = part > 0, np.ldexp(part, -math.frexp(top)[1])
+        tiny = positive & (part < bounds.TINY)  # or 0 by now
         if nu is not None and tiny.any():
             return math.inf  # without them the others may be above their caps
         part[tiny] = 0.0

@@ -142,7 +142,7 @@ class Rows:
         where the answers stay; `solve` takes them. Costs the share of the rows."""
         self.passes += len(i) / self.n
         products, sums, total = self._storage.moments(i, q, self._placed_signs, self._constant)  # type: ignore[attr-defined]
-        return products * self._scale**2, sums * self._scale, total
+        return products * self._scale * self._scale, sums * self._scale, total
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""

@@ -98,8 +98,8 @@ def _widest(B: Array, least: Array, ridge: Array, start: Array) -> tuple[Array, 
     before = math.inf
     for step in _steps(B, ridge, np.zeros(len(z)), -least, z, p):
         z, p, s = step
-        gap = float(p @ s) / float(p @ least)
-        if gap <= OPTIMAL or before < gap < 1e-6:  # the rest is rounding
+        gap = float((p @ s) / (p @ least))  # NumPy's: NaN where floats end, and no error
+        if not gap > OPTIMAL or before < gap < 1e-6:  # the rest is rounding
             break
         before = gap
     return z, np.where(p > LIGHT * p.max(), p, 0.0)
@@ -130,7 +130,7 @@ def _steps(B: Array, ridge: Array, q: Array, c: Array, z: Array, p: Array) -> It
             mean, after = float(p @ s) / n, float((p + _room(p, dp) * dp) @ (s + _room(s, ds) * ds)) / n
             share = ((after / mean) ** 3 * mean - dp * ds) / s
             dz = np.linalg.solve(H, share @ B - here)
-        except (np.linalg.LinAlgError, ZeroDivisionError):  # as far as floats go
+        except (np.linalg.LinAlgError, ArithmeticError):  # as far as floats go
             return
         ds = B @ dz
         dp = share - p - weights * ds

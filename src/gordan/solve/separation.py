@@ -108,7 +108,7 @@ def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Arra
 
 def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
     bare = Rows(problem.storage, problem.signs, scale=A.scale)
-    squares = np.maximum(squares - (intercept != "none") * A.scale**2, 0.0)
+    squares = np.maximum(squares - (A.scale * A.scale if intercept != "none" else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
     w = np.zeros(problem.X.d + 1)
