@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import gordan
 from gordan.certificates import bounds, standalone
 from gordan.certificates.bounds import Products
+from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
-from gordan.certificates.verify import lower_bound, upper_bound
 
 INTERCEPTS = ("free", "none", "penalized")
 SEPARABLE = [[1.0, 0.5], [2.0, 3.0], [0.75, -0.25], [-1.0, -2.0], [-2.0, 0.125], [-0.5, -1.0]]
@@ -214,8 +214,8 @@ def test_what_verify_computes_is_exact_to_rounding(intercept, norm, nu, weighted
             c[:2] = 0.0, 3.0
         problem, weights = Problem.of(X, y), c if weighted else None
         w, b, p = r.uniform(0.5, 1, 3) / 3, float(r.normal() / 8), c * (1.0 if nu else r.uniform(0.0, 1.0, 10))
-        lower = lower_bound(problem, Products.of(problem.X, w), signs, w, b, norm, nu, weights, intercept)
-        upper = upper_bound(problem, signs, p, norm, nu, weights, intercept)
+        margin = Margin(problem.X, signs, intercept, norm, nu, weights)
+        lower, upper = margin.lower(w, b), margin.upper(p)
         rows = tuple(np.flatnonzero(p).tolist())
         certificate = gordan.Certificate(
             "bracket", intercept, (0, 1), (10, 3), tuple(w.tolist()), b, rows, tuple(p[list(rows)].tolist())
@@ -459,7 +459,7 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
     part = replace(problem.X, n=20, arrays=Problem.of(storage(X[:20]), y[:20]).storage.arrays)
     assert len(Products.of(part, np.ones(6)).sums) == 20
     for p in (np.ones(40), np.where(np.arange(40) < 9, 1.0, 0.0)):
-        upper = [upper_bound(problem, problem.signs, p, 2.0, None, None, "free") for _ in range(2)]
+        upper = [Margin(problem.X, problem.signs).upper(p) for _ in range(2)]
         halves = [X[problem.signs == side].T @ p[problem.signs == side] / p[problem.signs == side].sum() for side in (1, -1)]
         length = np.linalg.norm((halves[0] - halves[1]) / 2)
         assert upper[0] == upper[1]

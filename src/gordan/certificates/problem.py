@@ -47,6 +47,10 @@ class Problem:
         classes = (found[0], found[1])
         return Problem(Matrix(storage.n, storage.d, storage.arrays), signs, classes, storage)
 
+    def signs_for(self, classes: tuple[Label, Label]) -> Array:
+        """The signs where the classes are named in this order."""
+        return self.signs if classes == self.classes else -self.signs
+
     def nearby(self) -> Problem:
         """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
         storage = nearby(self.storage)

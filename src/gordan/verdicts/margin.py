@@ -17,9 +17,10 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array, blas_threads, is_number, positive, seed, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import CLAIM, Products, exact_sum
+from gordan.certificates.bounds import CLAIM, exact_sum
+from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem, check_intercept
-from gordan.certificates.verify import check, lower_bound, upper_bound
+from gordan.certificates.verify import check
 from gordan.checkpoint import Checkpoint, fingerprint
 from gordan.errors import InputError
 from gordan.geometry import Simplex, dual_exponent
@@ -208,7 +209,7 @@ def maximize_margin(
     nu = _allowed_nu(nu, problem, weights, intercept)
     run = _Run(
         problem=problem,
-        task=Task(norm, nu, intercept, weights),
+        task=Margin(problem.X, problem.signs, intercept, norm, nu, weights),
         # what Newton's method keeps is on a device, and not in a file
         method=_method("double_oracle" if keeper is not None and method == "auto" else method, norm, problem, tol, random_state),
         auto=isinstance(method, str) and method == "auto",
@@ -231,26 +232,6 @@ def maximize_margin(
         return replace(better, passes=found.passes + again.passes, n_iter=found.n_iter + again.n_iter)
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Which margin is meant. `weights` are c_i, or None where they are all equal."""
-
-    norm: float
-    nu: float | None
-    intercept: str
-    weights: Array | None
-
-    def lower(self, problem: Problem, w: Array, b: float) -> float:
-        """What w proves the margin to be at least."""
-        products = Products.of(problem.X, w)
-        task = (self.norm, self.nu, self.weights, self.intercept)
-        return lower_bound(problem, products, problem.signs, w, b, *task, slack=CLAIM)
-
-    def upper(self, problem: Problem, p: Array) -> float:
-        """What p proves it to be at most."""
-        return upper_bound(problem, problem.signs, p, self.norm, self.nu, self.weights, self.intercept, slack=CLAIM)
-
-
 class Notes(NamedTuple):
     """What a run has to know of itself when it is resumed: whether the points were `moved`, the R that they were divided by
     (`scale`) and that of the points as they are (`radius`), the passes before the first round, whether a verdict was asked for,
@@ -271,7 +252,7 @@ class _Run:
     """One call of `maximize_margin`: play until the float bracket is narrow enough, then prove it."""
 
     problem: Problem
-    task: Task
+    task: Margin
     method: Method
     tol: float
     max_iter: int | None
@@ -480,12 +461,12 @@ class _Run:
         if self.witness is None:
             if trace is not None:
                 w, b = self._plane(trace.w_best, signs, p_set)
-            lower = 0.0 if w is None else task.lower(problem, w, b or 0.0)
+            lower = 0.0 if w is None else task.lower(w, b or 0.0, slack=CLAIM)
             if lower == 0 and self.separator is not None:
                 w, b = self.separator
-                lower = task.lower(problem, w, b)
+                lower = task.lower(w, b, slack=CLAIM)
             p = self._weights_behind(trace, p_set)
-            upper = 0.0 if self.R == 0 else task.upper(problem, p)
+            upper = 0.0 if self.R == 0 else task.upper(p, slack=CLAIM)
             self.proof = self._certificate(w, b, p, lower, upper)
         else:
             upper = 0.0

@@ -16,8 +16,9 @@ import numpy as np
 from gordan.arrays import Array, blas_threads, positive, seed, whole_number
 from gordan.certificates import Certificate
 from gordan.certificates.bounds import CLAIM, Products
+from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.problem import Problem, check_intercept
-from gordan.certificates.verify import accepts, check, first_not_positive, lower_bound, upper_bound
+from gordan.certificates.verify import accepts, check
 from gordan.errors import InputError
 from gordan.geometry import norm
 from gordan.solve import separation
@@ -170,6 +171,11 @@ class Trial:
     lower: float = 0.0
     upper: float = math.inf
 
+    @cached_property
+    def margin(self) -> Margin:
+        """What is bracketed."""
+        return Margin(self.problem.X, self.problem.signs, self.intercept)
+
     def decide(
         self, deadline: float = math.inf, max_iter: int | None = None, callback: Callable[[Verdict], object] | None = None
     ) -> None:
@@ -189,7 +195,7 @@ class Trial:
     def bound(self) -> None:
         """The upper bound that the last p proves."""
         if self.proposed is not None and self.proposed.p is not None:
-            upper = upper_bound(self.problem, self.problem.signs, self.proposed.p, 2.0, None, None, self.intercept, slack=CLAIM)
+            upper = self.margin.upper(self.proposed.p, slack=CLAIM)
             if upper < self.upper:
                 self.p, self.upper = self.proposed.p, upper
 
@@ -207,11 +213,9 @@ class Trial:
             w = proposal.w / scale
             products = Products.of(self.problem.X, w)
             for b in self._intercepts(products, proposal.b / scale):
-                if math.isfinite(b) and first_not_positive(self.problem, products, w, b, self.problem.signs) is None:
+                if math.isfinite(b) and first_not_positive(products, b, self.problem.signs) is None:
                     self.bound()
-                    self.lower = lower_bound(
-                        self.problem, products, self.problem.signs, w, b, 2.0, None, None, self.intercept, slack=CLAIM
-                    )
+                    self.lower = self.margin.lower(w, b, slack=CLAIM)
                     return self._accepted(Proof(self._bracketed("separator", b), w, self.p))
         return False
 

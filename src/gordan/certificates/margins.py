@@ -1,0 +1,306 @@
+"""Which margin is meant, and what a plane w and weights p prove about it.
+
+Bounds are enclosures in floats; exact numbers decide what these leave open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import bounds
+from gordan.certificates.bounds import Matrix, Products
+from gordan.certificates.data import Certificate
+from gordan.certificates.problem import Problem
+
+# Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
+MOST_EXACT_ROWS = 4096
+# Relative width of an enclosure of the margin that is left as it is.
+NARROW = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """γ* = max_w min_{p∈P} p·Aw/‖w‖_q of this data.
+
+    P is the simplex, with half of the mass in each class where the intercept is free; without the rows of weight c_i = 0
+    (`weights`, all 1 if None); and with p_i ≤ c_i/(νΣc) where there is a `nu`. Without intercept the rows of A are y_i x_i;
+    with a penalized one they are y_i (x_i, 1), and ‖(w, b)‖ is what counts.
+    """
+
+    X: Matrix
+    signs: Array
+    intercept: str = "free"
+    norm: float = 2.0
+    nu: float | None = None
+    weights: Array | None = None
+
+    @staticmethod
+    def of(problem: Problem, certificate: Certificate) -> Margin:
+        """The one that a certificate is about."""
+        c = certificate
+        weights = None if c.sample_weight is None else np.array(c.sample_weight)
+        return Margin(problem.X, problem.signs_for(c.classes), c.intercept, c.norm, c.nu, weights)
+
+    @cached_property
+    def c(self) -> Array:
+        """The weights of the rows."""
+        return np.ones(self.X.n) if self.weights is None else self.weights
+
+    @cached_property
+    def groups(self) -> list[Array]:
+        """The rows that share a mass: all of them, or those of each class."""
+        if self.intercept != "free":
+            return [np.arange(self.X.n)]
+        return [np.flatnonzero(self.signs > 0), np.flatnonzero(self.signs < 0)]
+
+    def trouble(self) -> str:
+        """Why there is no such margin; empty if there is one."""
+        if not self.norm >= 2:
+            return f"its norm is {self.norm}, below 2"
+        if not ((self.c >= 0) & np.isfinite(self.c)).all():
+            return "a sample weight is negative or not finite"
+        if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
+            return f"nu is {self.nu}, which leaves no p"
+        return ""
+
+    def allows(self, p: Array) -> bool:
+        """Whether p ≥ 0, scaled to the mass it must have, is in P: decided exactly."""
+        if not ((p >= 0) & np.isfinite(p)).all() or (self.weights is not None and (p[self.weights == 0] > 0).any()):
+            return False
+        return self.nu is None or (bool((p <= self.c).all()) and self._reached(p))
+
+    def _reached(self, p: Array) -> bool:
+        """Whether p has its share of νΣc in each group."""
+        assert self.nu is not None
+        return all(bounds.reaches(p[group], self.c, self.nu, len(self.groups)) for group in self.groups)
+
+    # ---- from w -----------------------------------------------------------------------------------------------------
+
+    def lower(self, w: Array, b: float, *, exactly: bool = False, slack: float = 1.0) -> float:
+        """A float that γ* is at least: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
+
+        A free b does not matter: what counts is half the sum of the two classes' lowest x·w. The lowest scores are refined in
+        exact arithmetic where their enclosures are wide, or if asked to. `slack` is that of the enclosures (see `bounds.CLAIM`).
+        """
+        products, b = Products.of(self.X, w), self._counted(b)
+        length = self._length(products, b)
+        if not 0 < length < math.inf:
+            return 0.0
+        lows = (self._lowest if self.nu is None else self._lowest_tails)(products, b, exactly, slack)
+        margin = bounds.down(math.fsum(bounds.down(low / len(lows)) for low in lows))
+        return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
+
+    def _counted(self, b: float) -> float:
+        """b where it is part of the game, else 0."""
+        return b if self.intercept == "penalized" else 0.0
+
+    def _length(self, products: Products, b: float) -> float:
+        """‖w‖_q, or ‖(w, b)‖_q, at most."""
+        if self.norm == 2 and self.intercept != "penalized":
+            return products.length
+        size = np.abs(np.append(products.w, b) if self.intercept == "penalized" else products.w)
+        return bounds.norm_bounds(size, size, self.norm, dual=True)[1]
+
+    def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
+        """What the scores of each group are at least."""
+        lo, hi = products.scores(b, self.signs, slack)
+        groups = self._counting
+        if any(not len(group) for group in groups):
+            return [0.0]
+        lows, narrow = _lows(lo, hi, groups)
+        if not narrow:
+            products.sharpen(np.sort(np.concatenate([group[lo[group] <= np.min(hi[group])] for group in groups])))
+            lo, hi = products.scores(b, self.signs, slack)
+            lows, narrow = _lows(lo, hi, groups)
+        if exactly or not narrow:
+            lows = [self._refined(products, lo, hi, group, b) for group in groups]
+        return lows
+
+    @property
+    def _counting(self) -> list[Array]:
+        """The groups without rows of weight 0."""
+        return self.groups if self.weights is None else [group[self.weights[group] > 0] for group in self.groups]
+
+    def _refined(self, products: Products, lo: Array, hi: Array, group: Array, b: float) -> float:
+        """What the scores of a group are at least, by exact scores of those that may be the lowest."""
+        ceiling = float(np.min(hi[group]))
+        close = group[lo[group] < ceiling]
+        if len(close) > MOST_EXACT_ROWS:
+            return float(np.min(lo[group]))
+        self.X.have(close)
+        exact = [_rounded_score(products, int(i), b, self.signs)[0] for i in close]
+        return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
+
+    def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
+        """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""
+        assert self.nu is not None
+        mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
+        lo, hi = products.scores(b, self.signs, slack)
+        lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
+        if exactly or not np.max(hi - lo) <= NARROW * sum(lows):
+            products.sharpen(np.arange(self.X.n))
+            lo, hi = products.scores(b, self.signs, slack)
+            lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
+        return lows
+
+    def proves_lower(self, lower: float, w: Array, b: float) -> bool:
+        """Whether w proves γ* ≥ lower, in exact arithmetic, where that is a question of few rows and of squares at most."""
+        if self.nu is not None or self.norm not in (2, math.inf):
+            return False
+        products, b = Products.of(self.X, w), self._counted(b)
+        lo, hi = products.scores(b, self.signs)
+        margin = Fraction(0)
+        for group in self._counting:
+            close = group[lo[group] <= np.min(hi[group], initial=math.inf)]
+            if not 0 < len(close) <= MOST_EXACT_ROWS:
+                return False
+            self.X.have(close)
+            scores = [bounds.exact_score(self.X, int(i), w, b, int(self.signs[i])) for i in close]
+            margin += min(Fraction(m) * Fraction(2) ** e for m, e in scores) / len(self.groups)
+        entries = [abs(Fraction(float(x))) for x in (*w, b)]  # b is 0 where it does not count
+        if margin <= 0 or not any(entries):
+            return False
+        if math.isinf(self.norm):
+            return Fraction(lower) * sum(entries) <= margin
+        return Fraction(lower) ** 2 * sum(x * x for x in entries) <= margin**2
+
+    # ---- from p -----------------------------------------------------------------------------------------------------
+
+    def upper(self, p: Array, *, slack: float = 1.0) -> float:
+        """A float that γ* is at most, from p ≥ 0 (not normalized): ‖Aᵀp‖_p over its mass; infinite if p is not allowed.
+
+        With a free intercept each class is normalized to ½. With nu, p_i ≤ c_i and a mass of at least νΣc (½ of it in each class)
+        are needed; scaling down to just that mass then keeps p under its caps. `slack` as for `lower`.
+        """
+        q = self._normalized(p) if self.allows(p) else None
+        if q is None:
+            return math.inf
+        centre, error = self._combination(q)
+        if not np.isfinite(centre).all():
+            return math.inf
+        size = np.abs(centre)
+        length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bounds(size, size, self.norm, dual=False)[1])
+        return bounds.up(length + bounds.up(slack * error))
+
+    def _normalized(self, p: Array) -> Array | None:
+        """p with a mass of 1 in all, up to a share of (GO + 4)u; None where a group has none."""
+        q = np.zeros(self.X.n)
+        for group in self.groups:
+            part = p[group]
+            top = float(np.max(part, initial=0.0))
+            if top == 0:
+                return None
+            # only ratios within a group matter; without this a mass may overflow, and its reciprocal be taken for 0
+            positive, part = part > 0, np.ldexp(part, -math.frexp(top)[1])
+            tiny = positive & (part < bounds.TINY)  # or 0 by now
+            if self.nu is not None and tiny.any():
+                return None  # without them the others may be above their caps
+            part[tiny] = 0.0
+            q[group] = part * (1 / (bounds.near_sum(part) * len(self.groups)))
+        return q
+
+    def _combination(self, q: Array) -> tuple[Array, float]:
+        """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
+
+        Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
+        with γ_k as in `bounds.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
+        p ≥ 2, is no larger.
+        """
+        X, used = self.X, np.flatnonzero(q)
+        with np.errstate(over="ignore", invalid="ignore"):
+            signed = q * self.signs
+            centre = X.remembered("combination", signed, lambda: X.combination(signed))
+            sizes = X.norms[used]
+            if self.intercept == "penalized":
+                centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
+            total = bounds.near_sum(q[used] * sizes) * (1 + 4 * bounds.GO * bounds.U)
+            relative = 2 * bounds.U * (len(used) + 2 * bounds.GO + 16.0)
+            # what underflow does to a weight, and to a product
+            lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
+        return centre, relative * total * (1 + 4 * bounds.U) + lost
+
+    def proves_upper(self, upper: float, p: Array) -> bool:
+        """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
+        used = np.flatnonzero(p)
+        if upper < 0 or len(used) > MOST_EXACT_ROWS or not self.allows(p):
+            return False
+        self.X.have(used)
+        total: dict[int, Fraction] = {}
+        for group in self.groups:
+            rows = group[p[group] > 0].tolist()
+            mass = sum((Fraction(float(p[row])) for row in rows), Fraction(0)) * len(self.groups)
+            if mass == 0:
+                return False
+            for row in rows:
+                share = Fraction(float(p[row])) * int(self.signs[row]) / mass
+                columns, values = self.X.row(row)
+                entries = dict(zip(columns.tolist(), values.tolist(), strict=True))
+                if self.intercept == "penalized":
+                    entries[-1] = 1.0
+                for column, value in entries.items():
+                    total[column] = total.get(column, Fraction(0)) + share * Fraction(value)
+        if math.isinf(self.norm) or not any(total.values()):
+            return Fraction(upper) >= max(map(abs, total.values()), default=Fraction(0))
+        return self.norm == 2 and Fraction(upper) ** 2 >= sum(value**2 for value in total.values())
+
+
+def first_not_positive(products: Products, b: float, signs: Array) -> int | None:
+    """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
+    lo, hi = products.scores(b, signs)
+    if (lo <= 0).any():
+        if (hi < 0).any():
+            return int(np.argmax(hi < 0))
+        products.sharpen(np.flatnonzero(lo <= 0))
+        lo, hi = products.scores(b, signs)
+        products.X.have(np.flatnonzero(lo <= 0)[:MOST_EXACT_ROWS])
+    for i in np.flatnonzero(lo <= 0):
+        if hi[i] < 0 or _rounded_score(products, int(i), b, signs)[1] <= 0:
+            return int(i)
+    return None
+
+
+def _rounded_score(products: Products, i: int, b: float, signs: Array) -> tuple[float, float]:
+    """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
+    row = products.X, i, products.w, b, int(signs[i])
+    score = bounds.near_score(*row)
+    if not math.isnan(score):
+        return bounds.down(score), score
+    m, e = bounds.exact_score(*row)
+    return bounds.round_down(m, e), float((m > 0) - (m < 0))
+
+
+def _lows(lo: Array, hi: Array, groups: list[Array]) -> tuple[list[float], bool]:
+    """The lowest end in each group, and whether the enclosures of the lowest scores are narrow for their size."""
+    lows = [float(np.min(lo[group])) for group in groups]
+    width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
+    return lows, width <= NARROW * sum(lows)
+
+
+def _tail(lo: Array, c: Array, mass: float) -> float:
+    """A lower bound on min Σt_i s_i / K over 0 ≤ t_i ≤ c_i, Σt = K, for s ≥ lo and every K ≥ mass.
+
+    By duality (τK - Σc_i(τ - s_i)₊)/K for any τ is one; the best is the score at which the smallest ones reach mass K.
+    """
+    if c.min() == c.max() > 0:  # equal weights: no need to sort
+        reached = int(min(mass / float(c[0]), len(lo) - 1))
+        tau = float(np.partition(lo, reached)[reached])
+    else:
+        order = np.argsort(lo, kind="stable")
+        with np.errstate(over="ignore"):
+            reached = int(np.searchsorted(np.cumsum(c[order]), mass))
+        tau = float(lo[order[min(reached, len(order) - 1)]])
+    if not math.isfinite(tau) or mass <= 0:
+        return -math.inf
+    below = lo < tau
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = c[below] * (tau - lo[below]) * (1 + 8 * bounds.U)
+    if not np.isfinite(terms).all():
+        return -math.inf
+    excess = bounds.sum_bounds(terms)[1] + len(terms) * bounds.TINY
+    return bounds.down(tau - bounds.up(excess / mass))
