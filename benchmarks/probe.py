@@ -120,7 +120,7 @@ class Logistic:
 
 def proof_speed(held, w: np.ndarray, device: str) -> dict:
     """Enclosures of all scores, made on the device, and from entries that are copied to the host: seconds each."""
-    from gordan.certificates.bounds import Matrix, Products
+    from gordan.certificates.matrix import Matrix, Products
 
     there = Matrix(held.n, held.d, held.arrays)
     rows = max(1, min(held.n, (1 << 26) // held.d))

@@ -19,7 +19,7 @@ from scipy.special import logsumexp, softmax
 
 import gordan
 from gordan import InputError, rows
-from gordan.certificates import bounds
+from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import MissingExtra
 from gordan.geometry import Simplex
@@ -507,7 +507,7 @@ def test_enclosures_hold_exactly(dtype):
     before = X.clone()
     w = np.concatenate((w := rng.standard_normal(3), w))
     problem = Problem.of(X, np.arange(40) % 2)
-    products = bounds.Products.of(problem.X, w)
+    products = Products.of(problem.X, w)
     exact = [[Fraction(float(x)) for x in row] for row in X.double()]
     scores = [sum(x * Fraction(float(v)) for x, v in zip(row, w, strict=True)) for row in exact]
     for sharpened in (False, True):

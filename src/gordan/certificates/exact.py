@@ -14,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import bounds
-from gordan.certificates.bounds import Matrix
+from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
@@ -167,7 +167,7 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
-        products = bounds.Products.of(X, rounded[:-1])
+        products = Products.of(X, rounded[:-1])
         lo, hi = products.scores(float(rounded[-1]), signs)
         products.sharpen(asked[(lo[asked] <= 0) & (hi[asked] >= 0)])
         lo, hi = products.scores(float(rounded[-1]), signs)

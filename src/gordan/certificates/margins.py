@@ -14,8 +14,8 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import bounds
-from gordan.certificates.bounds import Matrix, Products
 from gordan.certificates.data import Certificate
+from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 
 # Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
@@ -86,7 +86,7 @@ class Margin:
         """A float that γ* is at least: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
 
         A free b does not matter: what counts is half the sum of the two classes' lowest x·w. The lowest scores are refined in
-        exact arithmetic where their enclosures are wide, or if asked to. `slack` is that of the enclosures (see `bounds.CLAIM`).
+        exact arithmetic where their enclosures are wide, or if asked to. `slack` is that of the enclosures (see `matrix.CLAIM`).
         """
         products, b = Products.of(self.X, w), self._counted(b)
         length = self._length(products, b)
@@ -105,7 +105,7 @@ class Margin:
         if self.norm == 2 and self.intercept != "penalized":
             return products.length
         size = np.abs(np.append(products.w, b) if self.intercept == "penalized" else products.w)
-        return bounds.norm_bounds(size, size, self.norm, dual=True)[1]
+        return bounds.norm_bound(size, self.norm, dual=True)
 
     def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the scores of each group are at least."""
@@ -161,7 +161,7 @@ class Margin:
             if not 0 < len(close) <= MOST_EXACT_ROWS:
                 return False
             self.X.have(close)
-            scores = [bounds.exact_score(self.X, int(i), w, b, int(self.signs[i])) for i in close]
+            scores = [exact_score(self.X, int(i), w, b, int(self.signs[i])) for i in close]
             margin += min(Fraction(m) * Fraction(2) ** e for m, e in scores) / len(self.groups)
         entries = [abs(Fraction(float(x))) for x in (*w, b)]  # b is 0 where it does not count
         if margin <= 0 or not any(entries):
@@ -185,7 +185,7 @@ class Margin:
         if not np.isfinite(centre).all():
             return math.inf
         size = np.abs(centre)
-        length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bounds(size, size, self.norm, dual=False)[1])
+        length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bound(size, self.norm, dual=False))
         return bounds.up(length + bounds.up(slack * error))
 
     def _normalized(self, p: Array) -> Array | None:
@@ -209,7 +209,7 @@ class Margin:
         """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
         Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
-        with γ_k as in `bounds.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
+        with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
         p ≥ 2, is no larger.
         """
         X, used = self.X, np.flatnonzero(q)
@@ -268,10 +268,10 @@ def first_not_positive(products: Products, b: float, signs: Array) -> int | None
 def _rounded_score(products: Products, i: int, b: float, signs: Array) -> tuple[float, float]:
     """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
     row = products.X, i, products.w, b, int(signs[i])
-    score = bounds.near_score(*row)
+    score = near_score(*row)
     if not math.isnan(score):
         return bounds.down(score), score
-    m, e = bounds.exact_score(*row)
+    m, e = exact_score(*row)
     return bounds.round_down(m, e), float((m > 0) - (m < 0))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates.bounds import Matrix
 from gordan.certificates.data import INTERCEPTS, Label
+from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.rows import host, nearby, stored
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import bounds, exact
-from gordan.certificates.bounds import Products
 from gordan.certificates.data import Certificate
 from gordan.certificates.margins import Margin, first_not_positive
+from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.rows.device import Entries

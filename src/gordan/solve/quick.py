@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates.bounds import Matrix
+from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 
 # Entries of a row that are looked at first: rows that differ in these differ.

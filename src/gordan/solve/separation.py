@@ -21,7 +21,7 @@ import numpy as np
 from gordan import rows as rows_
 from gordan.arrays import Array, is_sparse, scipy_linalg
 from gordan.certificates import exact
-from gordan.certificates.bounds import Products
+from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.research import SMALLEST_RADIUS

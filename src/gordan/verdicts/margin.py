@@ -17,8 +17,9 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array, blas_threads, is_number, positive, seed, vector, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import CLAIM, exact_sum
+from gordan.certificates.bounds import exact_sum
 from gordan.certificates.margins import Margin
+from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check
 from gordan.checkpoint import Checkpoint, fingerprint

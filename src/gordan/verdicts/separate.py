@@ -15,8 +15,8 @@ import numpy as np
 
 from gordan.arrays import Array, blas_threads, positive, seed, whole_number
 from gordan.certificates import Certificate
-from gordan.certificates.bounds import CLAIM, Products
 from gordan.certificates.margins import Margin, first_not_positive
+from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import accepts, check
 from gordan.errors import InputError
