@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -215,6 +215,109 @@ class Snapshot(NamedTuple):
     tol: float
 
 
+class After(NamedTuple):
+    """Where a run is after round t: one object, so that an interrupt finds either all of a round or nothing of it."""
+
+    t: int
+    state: Any
+    sums: Sums
+    played: Round | None
+
+
+@dataclass(eq=False)
+class _Run:
+    """A run under way: how far it is, what was measured, and what of the passes and seconds is charged to the method."""
+
+    form: Form
+    scale: float
+    bound: Callable[[int, float], float] | None
+    callback: Callable[[Moment], object] | None
+    checkpoint: Checkpoint | None
+    notes: Callable[[], Any]
+    now: After = field(init=False)
+    best: Best = field(init=False)
+    moments: tuple[Moment, ...] = ()
+    kept: tuple[Snapshot, Any] | None = None
+    looked: float = 0.0
+    looking: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rows = self.form.game.rows
+        self.begun = self.started = time.perf_counter()
+        self.passes_before = self.rows.passes
+        self.now, self.best = After(0, None, Sums(), None), Best(0.0, np.inf, np.zeros(self.rows.d))
+        self.tol = float(getattr(self.form, "tol", 0.0))
+
+    def begin(self) -> str:
+        """Round 0, or where the checkpoint was written; "rounds", unless the run was over then."""
+        found = None if self.checkpoint is None else self.checkpoint.restored("run", Snapshot)
+        status = "rounds"
+        if found is None:
+            self.now = self.now._replace(state=self.form.start())
+        else:
+            compute(self.form, found.computed)
+            self.now, self.best, self.moments = After(*found[:4]), found.best, found.moments
+            self.rows.passes = self.passes_before + found.passes
+            self.looked, self.started, self.looking = found.looked, self.begun - found.seconds, found.looking
+            if found.played is not None and found.played.finished and self.tol >= found.tol:
+                status = "finished"
+            elif found.played is not None and found.stopped and self.callback is not None and self.callback(self._shown()):
+                status = "callback"
+        self.keep(status == "callback")
+        return status
+
+    def round(self, t: int) -> Round:
+        """Play round t, and add what was played to the sums."""
+        state, played = self.form.round(self.now.state, t)
+        self.now = After(t, state, self.now.sums.after(self.form.game, played), played)
+        return played
+
+    def look(self) -> bool:
+        """Measure, show it to the callback, and keep the numbers; True if the callback wants to stop. Once a round at most.
+
+        What this costs is not charged to the method, and the vectors are not kept: memory stays O(n + d).
+        """
+        if self.moments and self.moments[-1].t == self.now.t:
+            return False
+        begin, passes = time.perf_counter(), self.rows.passes - self.looked
+        moment, self.best = _measure(self.form.game, self.now, self.best, self.scale)
+        self.looked = self.rows.passes - passes
+        moment = replace(
+            moment,
+            bound=None if self.bound is None else self.bound(moment.t, self.form.game.D),
+            passes=passes - self.passes_before,
+            seconds=begin - self.started - self.looking,
+        )
+        self.moments = (*self.moments, replace(moment, w=None, p=None, w_out=None, p_bar=None))
+        stop = self.callback is not None and bool(self.callback(moment))
+        self.looking += time.perf_counter() - begin
+        return stop
+
+    def keep(self, stopped: bool = False) -> None:
+        """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its
+        own deadline had passed."""
+        if self.checkpoint is not None and time.perf_counter() <= getattr(self.form, "deadline", math.inf):
+            spent = self.rows.passes - self.passes_before, self.looked, time.perf_counter() - self.started, self.looking
+            self.kept = (
+                Snapshot(*self.now, self.best, self.moments, stopped, *spent, computed(self.form), self.tol),
+                self.notes(),
+            )
+
+    def save(self) -> None:
+        """Write it; this is not charged to the method either."""
+        if self.checkpoint is not None and self.kept is not None:
+            begin = time.perf_counter()
+            self.checkpoint.write(run=self.kept[0], notes=self.kept[1])
+            self.looking += time.perf_counter() - begin
+
+    def _shown(self) -> Moment:
+        """The last moment, with its vectors, as it was first shown to the callback."""
+        played, sums = self.now.played, self.now.sums
+        assert played is not None
+        w = sums.w / sums.weight if played.output is None else played.output.w
+        return replace(self.moments[-1], w=played.w, p=played.p, w_out=np.asarray(w), p_bar=_p_bar(played, sums))
+
+
 def run(
     form: Form,
     rounds: int,
@@ -245,126 +348,62 @@ def run(
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; play at least one")
-    game, rows = form.game, form.game.rows
-    begun = started = time.perf_counter()
-    looking, looked, passes_before = 0.0, 0.0, rows.passes
-    deadline = getattr(form, "deadline", math.inf)  # of a form that leaves a round unfinished when it has passed
-    tol = float(getattr(form, "tol", 0.0))
-    moments: tuple[Moment, ...] = ()
-    best = Best(0.0, np.inf, np.zeros(rows.d))
-    status = "rounds"
-    t, sums, played = 0, Sums(), None
-    kept: tuple[Snapshot, Any] | None = None
-
-    def look(t: int, played: Round, sums: Sums) -> bool:
-        """Measure after round t, show it to the callback, and keep the numbers; True if the callback wants to stop.
-
-        What this costs is not charged to the method, and the vectors are not kept: memory stays O(n + d).
-        """
-        nonlocal best, looking, looked, moments
-        begin, passes = time.perf_counter(), rows.passes - looked
-        moment, best = _measure(game, played, sums, best, scale, t)
-        looked = rows.passes - passes
-        moment = replace(
-            moment,
-            bound=None if bound is None else bound(t, game.D),
-            passes=passes - passes_before,
-            seconds=begin - started - looking,
-        )
-        moments = (*moments, replace(moment, w=None, p=None, w_out=None, p_bar=None))
-        stop = callback is not None and bool(callback(moment))
-        looking += time.perf_counter() - begin
-        return stop
-
-    def keep(stopped: bool = False) -> None:
-        """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished."""
-        nonlocal kept
-        if checkpoint is not None and time.perf_counter() <= deadline:
-            spent = (rows.passes - passes_before, looked, time.perf_counter() - started, looking)
-            kept = Snapshot(t, state, sums, played, best, moments, stopped, *spent, computed(form), tol), notes()
-
-    def save() -> None:
-        """Write it; this is not charged to the method either."""
-        nonlocal looking
-        if checkpoint is not None and kept is not None:
-            begin = time.perf_counter()
-            checkpoint.write(run=kept[0], notes=kept[1])
-            looking += time.perf_counter() - begin
-
+    under_way = _Run(form, scale, bound, callback, checkpoint, notes)
     try:
-        found = None if checkpoint is None else checkpoint.restored("run", Snapshot)
-        if found is not None:
-            compute(form, found.computed)
-            t, state, sums, played, best, moments = found[:6]
-            rows.passes = passes_before + found.passes
-            looked, started, looking = found.looked, begun - found.seconds, found.looking
-            if played is not None and played.finished and tol >= found.tol:
-                status = "finished"
-            elif played is not None and found.stopped and callback is not None and callback(_shown(moments[-1], played, sums)):
-                status = "callback"
-        else:
-            state = form.start()
-        keep(status == "callback")
-        for t_next in range(t + 1, rounds + 1 if status == "rounds" else 0):
-            state, played_next = form.round(state, t_next)
-            t, sums, played = t_next, sums.after(game, played_next), played_next
-            over_time = time_limit is not None and time.perf_counter() - begun >= time_limit
+        status = under_way.begin()
+        for t in range(under_way.now.t + 1, rounds + 1 if status == "rounds" else 0):
+            played = under_way.round(t)
+            over_time = time_limit is not None and time.perf_counter() - under_way.begun >= time_limit
             planned = t in record or t == rounds or played.finished
-            if not planned:  # a look that only the clock asks for is none of the run's
-                keep()
-            if planned or over_time:
-                stop = look(t, played, sums)
-                if planned:
-                    keep(stop)
-                if played.finished or over_time or stop:
-                    status = "finished" if played.finished else "time-limit" if over_time else "callback"
-                    break
+            stop = planned and under_way.look()
+            under_way.keep(stop)
+            if played.finished or over_time or stop:
+                status = "finished" if played.finished else "time-limit" if over_time else "callback"
+                break
             if checkpoint is not None and checkpoint.due:
-                save()
-        save()
-        if played is not None and (not moments or moments[-1].t != t):  # all rounds asked for had been played before
-            look(t, played, sums)
+                under_way.save()
+        under_way.save()
+        under_way.look()  # at a round that was not planned to be the last: this is none of the run's, were it to go on
     except KeyboardInterrupt:
-        save()
-        if played is None:  # not one round was played: there is nothing to keep
+        under_way.save()
+        if under_way.now.played is None:  # not one round was played: there is nothing to keep
             raise
         status = "interrupted"
-        callback = None
-        if not moments or moments[-1].t != t:
-            look(t, played, sums)
+        under_way.callback = None
+        under_way.look()
+    return _trace(under_way, status, name, form_name)
 
+
+def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
+    """What was measured."""
+    game, (_, _, sums, played) = done.form.game, done.now
     assert played is not None
-    output = played.output
     return Trace.of(
-        moments,
+        done.moments,
         method=name,
         form=form_name,
         norm=float(game.norm),
-        n=rows.n,
-        d=rows.d,
-        scale=scale,
+        n=game.rows.n,
+        d=game.rows.d,
+        scale=done.scale,
         status=status,
-        w=sums.w / sums.weight if output is None else output.w,
+        w=sums.w / sums.weight if played.output is None else played.output.w,
         p=played.p,
         w_bar=None if played.w is None else sums.w / sums.weight,
         p_bar=_p_bar(played, sums),
-        w_best=best.w,
-        p_best=best.p,
+        w_best=done.best.w,
+        p_best=done.best.p,
     )
-
-
-def _shown(moment: Moment, played: Round, sums: Sums) -> Moment:
-    """A moment that was kept, with its vectors, as it was first shown to the callback."""
-    w = sums.w / sums.weight if played.output is None else played.output.w
-    return replace(moment, w=played.w, p=played.p, w_out=np.asarray(w), p_bar=_p_bar(played, sums))
 
 
 def _p_bar(played: Round, sums: Sums) -> Array:
     return np.asarray(sums.p / sums.weight) if played.p_bar is None else played.p_bar
 
 
-def _measure(game: Game, played: Round, sums: Sums, best: Best, scale: float, t: int) -> tuple[Moment, Best]:
+def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, Best]:
     """Everything a moment holds but bound, passes and seconds; and the bracket with this round in it."""
+    t, _, sums, played = now
+    assert played is not None
     combination = np.asarray(sums.combination / sums.weight)
     p_bar = _p_bar(played, sums)
     w_bar = None if played.w is None else np.asarray(sums.w / sums.weight)
