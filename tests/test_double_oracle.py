@@ -23,7 +23,7 @@ from gordan import rows
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import Gram, Restricted, cheapest, filled
+from gordan.solve.restricted import Allowed, Gram, Restricted, filled
 
 NORMS = (2.0, 3.0, 6.0, 12.0, math.inf)
 
@@ -251,6 +251,11 @@ def test_norms_that_are_refused():
 # ---- what went wrong once -------------------------------------------------------------------------------------------
 
 
+def allowed(groups, mass, caps):
+    """The set, from one indicator column for each group."""
+    return Allowed(np.argmax(groups, axis=1), mass, caps)
+
+
 def test_a_group_with_all_rows_at_bounds():
     """One row at its cap carries a half: none of it is free, and the row that should take over comes in together with it."""
     A = np.array([[1.0], [1.0], [1.0], [-1.0], [-1.5], [-0.5]]) / 1.5
@@ -258,7 +263,7 @@ def test_a_group_with_all_rows_at_bounds():
     mass, caps = np.full(2, 0.5), np.array([0.5, 0.5, 0.5, 0.25, 0.25, 0.5])
     for start in np.eye(6)[:3, None] + np.eye(6)[3:]:
         for guess in start:
-            answer = Restricted(Gram(A @ A.T), groups, mass, caps, np.zeros(6), 0.0, 1).descend(guess, 1e-12)
+            answer = Restricted(Gram(A @ A.T), allowed(groups, mass, caps), np.zeros(6), 0.0, 1).descend(guess, 1e-12)
             assert answer.settled
             is_optimal(A, np.zeros(1), groups, mass, caps, answer.p)
 
@@ -330,7 +335,7 @@ def is_optimal(A, r, groups, mass, caps, p, tol=1e-9):
 @given(restricted_games(), st.randoms(use_true_random=False))
 def test_restricted_games_are_solved(game, random):
     A, r, groups, mass, caps = game
-    restricted = Restricted(Gram(A @ A.T), groups, mass, caps, A @ r, float(r @ r), A.shape[1])
+    restricted = Restricted(Gram(A @ A.T), allowed(groups, mass, caps), A @ r, float(r @ r), A.shape[1])
     guess = np.array([random.choice([0.0, 0.3, 1.0]) for _ in A])
     for answer in (restricted.solve(guess, 1e-12), restricted.descend(guess, 1e-12)):
         assert answer.settled
@@ -345,7 +350,7 @@ def test_restricted_games_are_solved(game, random):
 @given(restricted_games(), st.sampled_from([2.5, 4.0, 20.0]))
 def test_p_norm_games_are_solved(game, p):
     A, r, groups, mass, caps = game
-    power = PNormGame(rows.of(A), groups, mass, caps, r)
+    power = PNormGame(rows.of(A), allowed(groups, mass, caps), r)
     answer = power.solve(p, np.ones(len(A)), 1e-10, near=False)
     v = A.T @ answer.p + r
     length = norm(v, p)
@@ -353,14 +358,14 @@ def test_p_norm_games_are_solved(game, p):
     assert (answer.p <= caps * (1 + 1e-12)).all()
     if length > 1e-9:
         w = np.sign(v) * (np.abs(v) / length) ** (p - 1) * length
-        assert answer.p @ A @ w - cheapest(A @ w, groups, mass, caps)[0] <= 1e-8 * length**2
+        assert answer.p @ A @ w - power.allowed.cheapest(A @ w)[0] <= 1e-8 * length**2
 
 
 def test_p_norm_gradient():
     """g = A w is the gradient of ½‖Aᵀz + r‖_p², and A diag((p-1)ω) Aᵀ its Hessian along directions d with g·d = 0."""
     rng = np.random.default_rng(15)
     A, r, z, p, h = rng.standard_normal((5, 7)), rng.standard_normal(7), rng.random(5), 5.0, 1e-4
-    game = PNormGame(rows.of(A), np.ones((5, 1)), np.ones(1), np.full(5, np.inf), r)
+    game = PNormGame(rows.of(A), allowed(np.ones((5, 1)), np.ones(1), np.full(5, np.inf)), r)
     point = game.at(p, z)
     d = rng.standard_normal(5)
     d -= point.gradient * (point.gradient @ d) / (point.gradient @ point.gradient)
@@ -386,7 +391,7 @@ def test_filled_and_cheapest(data):
     assert (full <= caps).all()
     assert full.sum() == pytest.approx(mass, rel=1e-11)
     scores = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)), dtype=np.float64)
-    least, levels = cheapest(scores, np.ones((n, 1)), np.array([mass]), caps)
+    least, levels = allowed(np.ones((n, 1)), np.array([mass]), caps).cheapest(scores)
     answer = linprog(scores, A_eq=np.ones((1, n)), b_eq=[mass], bounds=list(zip(np.zeros(n), caps, strict=True)))
     assert least == pytest.approx(answer.fun, abs=1e-9)
     assert caps[scores < levels[0]].sum() <= mass * (1 + 1e-12) <= caps[scores <= levels[0]].sum() * (1 + 1e-9)

@@ -38,8 +38,6 @@ def test_idle_rows_do_not_matter(kind, seed):
     A = problem.A
     n = len(A)
     p_set = the_set(kind, n, problem.halves, rng)
-    groups = np.ones((n, 1)) if p_set.halves is None else np.column_stack((p_set.halves == 0, p_set.halves == 1)).astype(float)
-    caps = np.full(n, np.inf) if p_set.caps is None else p_set.caps
     gamma, best = value(A, p_set)
     found = 0
     for k in range(40):
@@ -47,7 +45,7 @@ def test_idle_rows_do_not_matter(kind, seed):
         p = (1 - near) * best + near * random_point(p_set, rng, 3)
         w = A.T @ p
         lower = gamma * rng.choice([0.0, 0.9, 0.999, 1 - 1e-6])
-        rows = idle(A @ w, np.linalg.norm(A, axis=1), groups, caps, p_set.mass, float(np.linalg.norm(w)), lower)
+        rows = idle(A @ w, np.linalg.norm(A, axis=1), p_set, float(np.linalg.norm(w)), lower)
         assert best[rows].max(initial=0.0) < 1e-9
         found += int(rows.sum())
         if k % 10 == 9 and rows.any():
@@ -66,5 +64,5 @@ def test_nothing_is_idle_without_a_bracket():
     A = separable(20, 3, 0.1, seed=1).A
     n = len(A)
     w = A.T @ np.full(n, 1 / n)
-    rows = idle(A @ w, np.linalg.norm(A, axis=1), np.ones((n, 1)), np.full(n, np.inf), 1.0, float(np.linalg.norm(w)), 0.0)
+    rows = idle(A @ w, np.linalg.norm(A, axis=1), Simplex(n), float(np.linalg.norm(w)), 0.0)
     assert not rows.any()

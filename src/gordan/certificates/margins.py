@@ -50,7 +50,7 @@ class Margin:
     @cached_property
     def c(self) -> Array:
         """The weights of the rows."""
-        return np.ones(self.X.n) if self.weights is None else self.weights
+        return np.broadcast_to(1.0, self.X.n) if self.weights is None else self.weights
 
     @cached_property
     def groups(self) -> list[Array]:

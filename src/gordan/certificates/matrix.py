@@ -298,7 +298,9 @@ class Products:
             radius *= slack
             centre = self.sums + b
             centre *= signs
-            lo, hi = centre - radius, centre + radius
+            hi = centre + radius
+            lo = np.subtract(centre, radius, out=radius)
+            del centre  # as long as X has rows, like the others
             np.nextafter(lo, -np.inf, out=lo)
             np.nextafter(hi, np.inf, out=hi)
             finite = bool(np.isfinite(np.min(lo) + np.max(hi)))  # NaN goes through both

@@ -56,6 +56,11 @@ class Problem:
         storage = nearby(self.storage)
         return self if storage is self.storage else replace(self, X=Matrix(storage.n, storage.d, storage.arrays), storage=storage)
 
+    def part(self, rows: Array) -> Problem:
+        """These rows alone."""
+        storage = self.storage.part(rows)
+        return replace(self, X=Matrix(storage.n, storage.d, storage.arrays), signs=self.signs[rows], storage=storage)
+
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
         with np.errstate(over="ignore", invalid="ignore"):

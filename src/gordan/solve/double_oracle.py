@@ -20,8 +20,8 @@ from gordan.methods.registry import Guarantee, Method, check_norm, choose, regis
 from gordan.rows import Rows, Visits
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import Equilibrium, Gram, Products, Restricted, Stalled
-from gordan.solve.screening import fill_level, idle
+from gordan.solve.restricted import Allowed, Equilibrium, Gram, Products, Restricted, Stalled
+from gordan.solve.screening import idle, level
 from gordan.solve.sup_norm import SupNormGame
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
@@ -130,19 +130,22 @@ class DoubleOracle:
     seed: int = 1
     deadline: float = math.inf
 
+    @property
+    def groups(self) -> int:
+        """How many groups of rows have a mass of their own."""
+        return len(self.game.p_set.members)
+
     @cached_property
-    def groups(self) -> Array:
-        """One indicator column per group of rows with a mass of its own."""
+    def which(self) -> Array:
+        """The group of each row."""
         halves = self.game.p_set.halves
-        return (
-            np.ones((self.game.rows.n, 1)) if halves is None else np.column_stack((halves == 0, halves == 1)).astype(np.float64)
-        )
+        return np.zeros(self.game.rows.n, np.int8) if halves is None else halves
 
     @cached_property
     def caps(self) -> Array:
         """The caps, infinite where there are none."""
         caps = self.game.p_set.caps
-        return np.full(self.game.rows.n, np.inf) if caps is None else caps
+        return np.broadcast_to(np.inf, self.game.rows.n) if caps is None else caps
 
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
@@ -150,7 +153,7 @@ class DoubleOracle:
         if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
             return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
-            p, near = ascended(rows, self.game.p_set, self.groups, self.norms**2, self.seed)
+            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
@@ -164,14 +167,14 @@ class DoubleOracle:
             inside, p = self._from_sample()
             scores = p
         elif rows.reduces and not capped:
-            share = -(-max(100, rows.d if norm < math.inf else 0) // self.groups.shape[1])
+            share = -(-max(100, rows.d if norm < math.inf else 0) // self.groups)
             inside = np.sort(rows.lowest(rows.combine(self.game.p0), share, self.game.p_set.halves)[0])
             scores = p = np.zeros(rows.n)
         else:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
             count = min(max(100, rows.d if norm < math.inf else 0), self.most)
-            inside = self._lowest(scores - self.groups @ self._levels(scores), count)
+            inside = self._lowest(scores, count)
         return State(self._able(inside, p, scores), p, None)
 
     def _all_in_hand(self) -> State:
@@ -185,7 +188,7 @@ class DoubleOracle:
             with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
                 squares = np.diag(shifted).copy()
-        p, _ = ascended(rows, self.game.p_set, self.groups, squares, self.seed)
+        p, _ = ascended(rows, self.game.p_set, squares, self.seed)
         return State(np.arange(n), p, gram)
 
     @property
@@ -204,8 +207,8 @@ class DoubleOracle:
     def _from_sample(self) -> tuple[Array, Array]:
         """The working set and p of the game on a random sample of rows (Clarkson's idea); costs its share of a pass."""
         rows, rng = self.game.rows, np.random.default_rng(self.seed)
-        share = self._sample_size // self.groups.shape[1]
-        members = [np.flatnonzero(column) for column in self.groups.T]
+        share = self._sample_size // self.groups
+        members = (np.flatnonzero(self.which == g) for g in range(self.groups))
         sample = np.sort(np.concatenate([rng.choice(own, min(len(own), share), replace=False) for own in members]))
         game = Game(rows.take(sample), *_part(self.game.p_set, sample), norm=self.game.norm)
         part = DoubleOracle(game, self.tol, self.seed, self.deadline)
@@ -224,8 +227,8 @@ class DoubleOracle:
             return inside
         chosen = np.zeros(len(p), dtype=bool)
         chosen[inside] = True
-        for g in range(self.groups.shape[1]):
-            members = self.groups[:, g] > 0
+        for g in range(self.groups):
+            members = self.which == g
             held = np.flatnonzero(members & ~chosen & (p > 0))
             # a tenth of the mass is left to rows in hand, or less where that would take too many
             share = min(0.1, ROOM * float(np.mean(self.caps[members])) / self.game.p_set.mass)
@@ -268,8 +271,8 @@ class DoubleOracle:
         count = max(100, int(np.count_nonzero(found.p))) + len(inside)
         lowest, values = rows.lowest(w, count, halves)
         scores = np.empty(rows.n)
-        for members in self.groups.T > 0:
-            scores[members] = np.max(values[members[lowest]])
+        for g in range(self.groups):
+            scores[self.which == g] = np.max(values[self.which[lowest] == g])
         scores[lowest] = values
         scores[inside] = rows.take(inside).scores(w)
         return scores
@@ -281,7 +284,7 @@ class DoubleOracle:
 
     def _screened(self, state: State, scores: Array, upper: float, lower: float) -> State:
         """All rows that may still matter, where they are few enough to be in hand together: the next round is then the last."""
-        alive = ~idle(scores, self.norms, self.groups, self.caps, self.game.p_set.mass, upper, lower)
+        alive = ~idle(scores, self.norms, self.game.p_set, upper, lower)
         alive[state.inside] = False
         more = np.flatnonzero(alive)
         if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), self.most - len(state.inside)):
@@ -294,39 +297,39 @@ class DoubleOracle:
         rows, inside, norm = self.game.rows, state.inside, self.game.norm
         held = state.p.copy()
         held[inside] = 0.0
-        mass = np.full(self.groups.shape[1], self.game.p_set.mass) - self.groups.T @ held
+        mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
+        allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
         by_products = rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside)
         if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
-            return self._by_gram(state, gram, guess, mass, np.zeros(len(inside)), 0.0)
+            return self._by_gram(gram, allowed, guess, np.zeros(len(inside)), 0.0)
         taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], self.groups[inside], squares, self.seed)
+            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed)
         if norm == math.inf:
-            found, w = SupNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline).solve(guess, self.tol)
+            found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)
         if norm > 2:
-            game = PNormGame(taken, self.groups[inside], mass, self.caps[inside], r, self.deadline)
-            return Answer(game.solve(norm, guess, self.tol, near=state.square < math.inf))
+            power = PNormGame(taken, allowed, r, self.deadline)
+            return Answer(power.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
         if by_products:
             m = float(len(inside))
             try:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
-                rest_of_game = (self.groups[inside], mass, self.caps[inside], pull, rest, rows.d, self.deadline)
-                return Answer(Restricted(products, *rest_of_game).solve(guess, self.tol), direct=True)
+                game = Restricted(products, allowed, pull, rest, rows.d, self.deadline)
+                return Answer(game.solve(guess, self.tol), direct=True)
             except Stalled:
                 pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return self._by_gram(state, gram, guess, mass, pull, rest)
+        return self._by_gram(gram, allowed, guess, pull, rest)
 
-    def _by_gram(self, state: State, gram: Array, guess: Array, mass: Array, pull: Array, rest: float) -> Answer:
-        own = (self.groups[state.inside], mass, self.caps[state.inside])
-        game = Restricted(Gram(gram), *own, pull, rest, self.game.rows.d, self.deadline)
+    def _by_gram(self, gram: Array, allowed: Allowed, guess: Array, pull: Array, rest: float) -> Answer:
+        game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
 
     def _taken(self, inside: Array) -> Rows:
@@ -339,7 +342,7 @@ class DoubleOracle:
     def _next(self, state: State, answer: Answer, p: Array, scores: Array, square: float) -> tuple[State, bool]:
         """The working set for the next round; finished if nothing outside breaks the answer, or gains have ceased."""
         rows, inside, found, gram = self.game.rows, state.inside, answer.found, answer.gram
-        slack = scores - self.groups @ found.levels
+        slack = scores - found.levels[self.which]
         outside = np.ones(len(p), dtype=bool)
         outside[inside] = False
         noise = self.tol * square + 1e-15 * float(np.max(np.abs(scores)))
@@ -371,19 +374,14 @@ class DoubleOracle:
         cross = self.game.rows.gram(new, kept) if len(kept) else np.empty((len(new), 0))
         return np.block([[gram, cross.T], [cross, self.game.rows.gram(new)]])
 
-    def _levels(self, scores: Array) -> Array:
-        """For each group the score up to which p fills it: the minimum without caps, a quantile with them."""
-        members = [column > 0 for column in self.groups.T]
-        return np.array([fill_level(scores[own], self.caps[own], self.game.p_set.mass) for own in members])
-
-    def _lowest(self, slack: Array, count: int) -> Array:
-        """The rows of each group nearest to its level (without caps: the lowest)."""
+    def _lowest(self, scores: Array, count: int) -> Array:
+        """The rows of each group nearest to the level up to which p fills it (without caps: the lowest)."""
         chosen = []
-        for g in range(self.groups.shape[1]):
-            members = np.flatnonzero(self.groups[:, g])
-            share = min(len(members), -(-count // self.groups.shape[1]))
-            near = np.argpartition(np.abs(slack[members]), share - 1)[:share]
-            chosen.append(members[near])
+        for g in range(self.groups):
+            own = np.flatnonzero(self.which == g)
+            slack = np.abs(scores[own] - level(scores[own], self.caps[own], self.game.p_set.mass))
+            share = min(len(own), -(-count // self.groups))
+            chosen.append(own[np.argpartition(slack, share - 1)[:share]])
         return np.sort(np.concatenate(chosen))
 
 
@@ -393,20 +391,20 @@ def _part(p_set: Simplex, inside: Array) -> tuple[Simplex, Array]:
     return part, part.centre
 
 
-def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: int, epochs: int = EPOCHS) -> tuple[Array, Array]:
+def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Array, Array]:
     """A guess of the optimal p by epochs of dual coordinate ascent, and which other rows are near the margin.
 
     The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
     method of multipliers: the intercept is the multiplier. Caps are taken relative to the total of x so far.
     """
     x, w = np.zeros(rows.n), np.zeros(rows.d + 1)
-    free = groups.shape[1] == 2
+    free = p_set.halves is not None
     column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0
     offset = 0.0
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
     caps: Array | None = None
     capped = p_set.caps is not None
-    epochs = min(epochs, FEWER_EPOCHS) if rows.n > MANY_TIMES * rows.d else epochs
+    epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
     parts = PARTS if capped else -(-epochs // PART) if free else 1
     going = Visits.all(rows.n)
     power, excess = 2.0, 0.0
@@ -447,13 +445,12 @@ def ascended(rows: Rows, p_set: Simplex, groups: Array, squares: Array, seed: in
         scores = scores + offset * sides
     near = (x == 0) & (scores < 1.0)
     p = np.zeros(rows.n)
-    for g in range(groups.shape[1]):
-        members = groups[:, g] > 0
-        mass = float(x[members].sum())
+    for own in p_set.members:
+        mass = float(x[own].sum())
         if mass > 0:
-            p[members] = x[members] * (p_set.mass / mass)
+            p[own] = x[own] * (p_set.mass / mass)
         else:
-            near |= members & (scores <= np.min(scores[members]))
+            near[own] |= scores[own] <= np.min(scores[own])
     if caps is not None and p_set.caps is not None:
         p = np.where(x >= caps, p_set.caps, np.minimum(p, 0.999 * p_set.caps))
     return p, near

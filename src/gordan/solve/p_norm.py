@@ -22,7 +22,7 @@ import numpy as np
 from gordan.arrays import Array, dot
 from gordan.geometry import dual_vector, norm
 from gordan.rows import Rows
-from gordan.solve.restricted import Equilibrium, Gram, Restricted, cheapest
+from gordan.solve.restricted import Allowed, Equilibrium, Gram, Restricted
 
 # The exponents on the way, and how far the gap is closed at each of them.
 FIRST, FACTOR, ROUGH = 3.0, 1.6, 1e-3
@@ -44,12 +44,10 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PNormGame:
-    """The game on the rows in hand: one indicator column for each group, r what rows outside add; caps may be infinite."""
+    """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
 
     rows: Rows
-    groups: Array
-    mass: Array
-    caps: Array
+    allowed: Allowed
     r: Array
     deadline: float = math.inf
 
@@ -78,7 +76,7 @@ class PNormGame:
         v = self.rows.combine(z) + self.r
         length = norm(v, p)
         gradient = self.rows.scores(dual_vector(v, p))
-        lowest, levels = cheapest(gradient, self.groups, self.mass, self.caps)
+        lowest, levels = self.allowed.cheapest(gradient)
         gap = (dot(z, gradient) - lowest) / length**2 if length > ZERO else 0.0
         return Point(z, v, length, gradient, levels, gap)
 
@@ -105,7 +103,7 @@ class PNormGame:
         return best
 
     def _quadratic(self, K: Array, pull: Array, rest: float) -> Restricted:
-        return Restricted(Gram(K), self.groups, self.mass, self.caps, pull, rest, self.rows.d, self.deadline)
+        return Restricted(Gram(K), self.allowed, pull, rest, self.rows.d, self.deadline)
 
     @property
     def _late(self) -> bool:

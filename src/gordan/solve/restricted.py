@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,49 @@ ROUGH, FINAL = (1e-2, 1e-3, 1e-4), 1e-11
 STEPS_A_LOOK = 100
 # Scores that are all below this mean that w = 0: the hulls meet (rows have norm at most 1).
 ZERO = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """Where the p of the rows in hand may be: 0 ≤ p ≤ caps, which may be infinite, and Σp = mass_g in each group g; `which` is
+    the group of each row."""
+
+    which: Array
+    mass: Array
+    caps: Array
+
+    @cached_property
+    def members(self) -> list[Array]:
+        """The rows of each group."""
+        return [np.flatnonzero(self.which == g) for g in range(len(self.mass))]
+
+    @cached_property
+    def indicators(self) -> Array:
+        """One column for each group, 1 for its rows."""
+        return np.equal.outer(self.which, np.arange(len(self.mass))).astype(np.float64)
+
+    def masses(self, p: Array) -> Array:
+        """Σp of each group."""
+        return np.array([float(p[own].sum()) for own in self.members])
+
+    def cheapest(self, scores: Array) -> tuple[float, Array]:
+        """The lowest p·scores over these p, and the score up to which such a p fills each group."""
+        lowest, levels = 0.0, np.empty(len(self.mass))
+        for g, own in enumerate(self.members):
+            s = scores[own]
+            order = np.argsort(s, kind="stable")
+            filled = np.minimum(np.cumsum(self.caps[own][order]), self.mass[g])
+            k = min(int(np.searchsorted(filled, self.mass[g])), len(s) - 1)
+            levels[g] = s[order[k]]
+            lowest += float(np.diff(filled[: k + 1], prepend=0.0) @ s[order[: k + 1]])
+        return lowest, levels
+
+    def filled(self, p: Array) -> Array:
+        """p ≥ 0 made feasible: each group is scaled to its mass below the caps."""
+        p = p.copy()
+        for g, own in enumerate(self.members):
+            p[own] = filled(p[own], self.caps[own], float(self.mass[g]))
+        return p
 
 
 @dataclass(frozen=True)
@@ -145,16 +189,14 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Restricted:
-    """The game on the rows in hand: one indicator column for each group, `pull` = A r, `rest` = ‖r‖²; caps may be infinite.
+    """The game on the rows in hand, for the p that are `allowed`; `pull` = A r, `rest` = ‖r‖².
 
     `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent. After the `deadline` (of
     `time.perf_counter`) it ends with a feasible p that is not settled.
     """
 
     rows: Gram | Products
-    groups: Array
-    mass: Array
-    caps: Array
+    allowed: Allowed
     pull: Array
     rest: float
     rank: int
@@ -162,10 +204,11 @@ class Restricted:
 
     def solve(self, p: Array, tol: float) -> Equilibrium:
         """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
-        free, upper = (p > 0) & (p < self.caps), p >= self.caps
+        caps, which = self.allowed.caps, self.allowed.which
+        free, upper = (p > 0) & (p < caps), p >= caps
         scores = self.rows.scores(p) + self.pull
         total = float(p.sum())
-        shrink = float(self.mass.sum()) / total if total > 0 else 0.0
+        shrink = float(self.allowed.mass.sum()) / total if total > 0 else 0.0
         square = shrink * float(p @ (shrink * (scores - self.pull) + 2 * self.pull)) + self.rest if shrink else 1.0
         z = shrink * p
         final = max(FINAL, tol)
@@ -173,21 +216,21 @@ class Restricted:
         scores = self.pull + shrink * (scores - self.pull)
         known = True  # whether the scores are those of z on the face
         for _ in range(MOST_PIVOTS):
-            if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + self.groups.shape[1]:
+            if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + len(self.allowed.mass):
                 break  # they are dependent
             self._fill(free, upper, scores)
-            guess = Guess(z, self.caps, scores if known else None)
+            guess = Guess(z, caps, scores if known else None)
             z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
-            slack = scores - self.groups @ levels
+            slack = scores - levels[which]
             square = self._square(z, scores, levels)
             # scores that are rough tell only of rows far from the level that they are on the wrong side of it
             noise = max((tol if min(reached, accuracy) <= final else reached) * square, 1e-15 * float(np.max(np.abs(scores))))
-            low, high = free & (z < 0), free & (z > self.caps)
+            low, high = free & (z < 0), free & (z > caps)
             enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
             wrong = int(np.count_nonzero(low | high | enters | returns))
             if wrong == 0:
                 if reached <= final or accuracy <= final:
-                    return Equilibrium(np.clip(z, 0.0, self.caps), scores, levels, True)
+                    return Equilibrium(np.clip(z, 0.0, caps), scores, levels, True)
                 accuracy, known = final, True
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
@@ -198,7 +241,7 @@ class Restricted:
             known = not (low | high).any()
             free = (free & ~low & ~high) | enters | returns
             upper = (upper & ~returns) | high
-        z = np.clip(z, 0.0, self.caps)
+        z = np.clip(z, 0.0, caps)
         return self.descend(z, tol) if isinstance(self.rows, Gram) else Equilibrium(z, scores, levels, False)
 
     def descend(self, p: Array, tol: float, gradient: Array | None = None) -> Equilibrium:
@@ -209,30 +252,27 @@ class Restricted:
         from gordan.solve import corral
 
         assert isinstance(self.rows, Gram)
-        p = p.copy()
+        allowed = self.allowed
         if gradient is None:
-            for g in range(self.groups.shape[1]):
-                members = np.flatnonzero(self.groups[:, g])
-                p[members] = filled(p[members], self.caps[members], float(self.mass[g]))
+            p = allowed.filled(p)
             gradient = self.rows.scores(p) + self.pull
-        scores, levels = gradient.copy(), cheapest(gradient, self.groups, self.mass, self.caps)[1]
-        which = np.argmax(self.groups, axis=1).astype(np.int64)
-        left = (20 if np.isfinite(self.caps).any() else 2) * len(p) + 20 * self.rank + 100
+        p, scores, levels = p.copy(), gradient.copy(), allowed.cheapest(gradient)[1]
+        which = allowed.which.astype(np.int64)
+        left = (20 if np.isfinite(allowed.caps).any() else 2) * len(p) + 20 * self.rank + 100
         steps = left if math.isinf(self.deadline) else max(STEPS_A_LOOK, len(p))
         settled = False
         while not settled and left > 0 and time.perf_counter() <= self.deadline:
             order, base = np.argsort(-p, kind="stable"), scores.copy()
-            state = (which, 1.0, self.mass, self.caps, order, p, tol, min(steps, left), scores, levels)
+            state = (which, 1.0, allowed.mass, allowed.caps, order, p, tol, min(steps, left), scores, levels)
             settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
             left -= steps
         return Equilibrium(p, scores, levels, settled)
 
     def _fill(self, free: Array, upper: Array, scores: Array) -> None:
         """Every group needs a free row, to take up what the others leave: the one of lowest score."""
-        for g in range(self.groups.shape[1]):
-            members = np.flatnonzero(self.groups[:, g])
-            if not free[members].any():
-                first = members[np.argmin(scores[members])]
+        for own in self.allowed.members:
+            if not free[own].any():
+                first = own[np.argmin(scores[own])]
                 free[first], upper[first] = True, False
 
     def _square(self, z: Array, scores: Array, levels: Array) -> float:
@@ -243,28 +283,14 @@ class Restricted:
     def _on_face(self, free: Array, upper: Array, guess: Guess, aim: Aim) -> tuple[Array, Array, Array, float]:
         """The stationary p for this guess of the free rows and those at their caps, its scores, the levels, and the accuracy."""
         F = np.flatnonzero(free)
-        G = self.groups[F]
+        G = self.allowed.indicators[F]
         z = np.zeros(len(free))
-        z[upper] = self.caps[upper]
-        fixed = self.groups.T @ z
+        z[upper] = self.allowed.caps[upper]
         pull = (self.rows.scores(z) if upper.any() else 0.0) + self.pull
         guess = Guess(guess.z[F], guess.caps[F], None if guess.scores is None else guess.scores[F])
-        z[F], reached = self.rows.stationary(F, G, self.mass - fixed, pull[F], guess, aim)
+        z[F], reached = self.rows.stationary(F, G, self.allowed.mass - self.allowed.masses(z), pull[F], guess, aim)
         scores = self.rows.scores(z) + self.pull
         return z, scores, (scores[F] @ G) / G.sum(axis=0), reached
-
-
-def cheapest(scores: Array, groups: Array, mass: Array, caps: Array) -> tuple[float, Array]:
-    """The lowest p·scores over 0 ≤ p ≤ caps, Σp = mass_g, and the score up to which such a p fills each group."""
-    lowest, levels = 0.0, np.empty(groups.shape[1])
-    for g in range(groups.shape[1]):
-        s, ceilings = scores[groups[:, g] > 0], caps[groups[:, g] > 0]
-        order = np.argsort(s, kind="stable")
-        filled = np.minimum(np.cumsum(ceilings[order]), mass[g])
-        k = min(int(np.searchsorted(filled, mass[g])), len(s) - 1)
-        levels[g] = s[order[k]]
-        lowest += float(np.diff(filled[: k + 1], prepend=0.0) @ s[order[: k + 1]])
-    return lowest, levels
 
 
 def filled(p: Array, caps: Array, mass: float) -> Array:

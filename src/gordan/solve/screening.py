@@ -17,27 +17,26 @@ import math
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.geometry import Simplex
 from gordan.geometry.sets import fill_order
 
 
-def idle(scores: Array, norms: Array, groups: Array, caps: Array, mass: float, upper: float, lower: float) -> Array:
+def idle(scores: Array, norms: Array, p_set: Simplex, upper: float, lower: float) -> Array:
     """The rows that have weight 0 in every optimal p, as far as the bracket lower ≤ γ* ≤ upper = ‖w‖ tells; scores are A w.
 
-    `groups` has an indicator column for each group of total `mass`. A little is added to r for rounding.
+    A little is added to r for rounding.
     """
     r = math.sqrt(max(0.0, upper * upper - lower * lower)) + 1e-12 * upper
-    reach = norms * r
-    found = np.zeros(len(scores), dtype=bool)
-    for g in range(groups.shape[1]):
-        members = groups[:, g] > 0
-        level = fill_level((scores + reach)[members], caps[members], mass)
-        found |= members & (scores - reach > level)
+    found = np.empty(len(scores), dtype=bool)
+    for own in p_set.members:
+        s, reach = scores[own], r * norms[own]
+        found[own] = s - reach > level(s + reach, None if p_set.caps is None else p_set.caps[own], p_set.mass)
     return found
 
 
-def fill_level(scores: Array, caps: Array, mass: float) -> float:
-    """The score at which the caps of the rows up to it add up to the mass: the lowest one where each cap alone does."""
-    if float(np.min(caps)) >= mass:
+def level(scores: Array, caps: Array | None, mass: float) -> float:
+    """The score at which the caps of the rows up to it add up to the mass: the lowest one where there are none."""
+    if caps is None or float(np.min(caps)) >= mass:
         return float(np.min(scores))
     order, filled = fill_order(scores, caps, mass)
     return float(np.max(scores) if filled == len(order) else scores[order[filled]])

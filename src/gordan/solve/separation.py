@@ -27,7 +27,7 @@ from gordan.errors import InputError
 from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Rows
 from gordan.solve.interior import answers
-from gordan.solve.restricted import ZERO, Gram, Restricted
+from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
 
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
@@ -153,9 +153,7 @@ def by_working_set(
         hand, row_scale, back = reshaped(A.take(inside))
         game = Restricted(
             rows=Gram(hand.gram(np.arange(len(inside)))),
-            groups=np.ones((len(inside), 1)),
-            mass=np.ones(1),
-            caps=np.full(len(inside), np.inf),
+            allowed=Allowed(np.zeros(len(inside), np.int64), np.ones(1), np.full(len(inside), np.inf)),
             pull=np.zeros(len(inside)),
             rest=0.0,
             rank=hand.d,

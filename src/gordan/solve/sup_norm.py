@@ -18,7 +18,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.rows import Rows
-from gordan.solve.restricted import Equilibrium, filled
+from gordan.solve.restricted import Allowed, Equilibrium
 
 # Columns to begin with, and those that come in at a time.
 FIRST, MORE = 100, 50
@@ -32,27 +32,25 @@ LARGE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class SupNormGame:
-    """The game on the rows in hand: one indicator column for each group, r what rows outside add; caps may be infinite."""
+    """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
 
     rows: Rows
-    groups: Array
-    mass: Array
-    caps: Array
+    allowed: Allowed
     r: Array
     deadline: float = math.inf
 
     def solve(self, p: Array, tol: float) -> tuple[Equilibrium, Array]:
         """The equilibrium from the guess p, which says where to look for columns; and w, ‖w‖₁ = ‖Aᵀp + r‖_∞."""
-        p = self._feasible(p)
+        p = self.allowed.filled(p)
         v = np.abs(self.rows.combine(p) + self.r)
         columns = _largest(v, np.arange(self.rows.d), FIRST)
         while True:
             size = float(np.max(v))
             if size <= ROUNDING:
-                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), True), np.zeros(self.rows.d)
+                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), True), np.zeros(self.rows.d)
             found = self._program(columns, size) if time.perf_counter() < self.deadline else None
             if found is None:
-                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.mass)), False), np.zeros(self.rows.d)
+                return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), False), np.zeros(self.rows.d)
             p, w, levels = found
             v = np.abs(self.rows.combine(p) + self.r)
             bound = float(np.max(v[columns]))
@@ -69,7 +67,7 @@ class SupNormGame:
         import scipy.sparse as sp
         from scipy.optimize import linprog
 
-        n, k, groups = self.rows.n, len(columns), len(self.mass)
+        n, k, G = self.rows.n, len(columns), self.allowed.indicators
         A = self.rows.columns(columns).T / size
         one = sp.eye_array(k)
         s = np.ones((k, 1))
@@ -77,10 +75,10 @@ class SupNormGame:
             "c": np.append(np.zeros(n + k), 1.0),
             "A_ub": sp.hstack([sp.csr_array((2 * k, n)), sp.vstack([one, -one]), np.vstack([-s, -s])], format="csr"),
             "b_ub": np.zeros(2 * k),
-            "A_eq": sp.block_array([[A, -one, np.zeros((k, 1))], [self.groups.T, np.zeros((groups, k)), None]], format="csr"),
-            "b_eq": np.append(-self.r[columns] / size, self.mass),
+            "A_eq": sp.block_array([[A, -one, np.zeros((k, 1))], [G.T, np.zeros((G.shape[1], k)), None]], format="csr"),
+            "b_eq": np.append(-self.r[columns] / size, self.allowed.mass),
             "bounds": np.column_stack(
-                (np.repeat([0.0, -np.inf], (n, k + 1)), np.concatenate((self.caps, np.full(k + 1, np.inf))))
+                (np.repeat([0.0, -np.inf], (n, k + 1)), np.concatenate((self.allowed.caps, np.full(k + 1, np.inf))))
             ),
         }
         for method in ("highs-ds", "highs-ipm") if A.size < LARGE else ("highs-ipm", "highs-ds"):
@@ -92,15 +90,8 @@ class SupNormGame:
                 w = np.zeros(self.rows.d)
                 w[columns] = -answer.eqlin.marginals[:k]
                 total = float(np.sum(np.abs(w))) or 1.0  # 1 up to rounding, unless s is 0
-                return self._feasible(np.maximum(answer.x[:n], 0.0)), w / total, answer.eqlin.marginals[k:] * (size / total)
+                return self.allowed.filled(np.maximum(answer.x[:n], 0.0)), w / total, answer.eqlin.marginals[k:] * (size / total)
         return None
-
-    def _feasible(self, p: Array) -> Array:
-        p = p.copy()
-        for g in range(len(self.mass)):
-            members = np.flatnonzero(self.groups[:, g])
-            p[members] = filled(p[members], self.caps[members], float(self.mass[g]))
-        return p
 
 
 def _largest(v: Array, among: Array, count: int) -> Array:

@@ -1,7 +1,8 @@
 """The functions people call."""
 
 from gordan.verdicts.diagnose import Diagnosis, diagnose
-from gordan.verdicts.margin import MarginResult, maximize_margin
+from gordan.verdicts.margin import maximize_margin
+from gordan.verdicts.result import MarginResult
 from gordan.verdicts.separate import Verdict, separate
 from gordan.verdicts.telling import Witness, outward
 

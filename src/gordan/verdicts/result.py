@@ -1,0 +1,83 @@
+"""What `maximize_margin` returns."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate
+from gordan.certificates.problem import Problem
+from gordan.trace import Trace
+from gordan.verdicts.telling import Witness, outward
+
+Status = Literal["solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted"]
+
+
+@dataclass(frozen=True, eq=False)
+class MarginResult:
+    """What `maximize_margin` found and proved.
+
+    `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
+    `nu` is the one used: at its limit, the largest float that leaves a p.
+    `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
+    over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
+
+        solved             gap ≤ tol
+        not-separable      no plane separates: `witness` proves it, margin is (0, 0)
+        margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
+        iteration-limit, time-limit, interrupted   what was proved by then
+    """
+
+    status: Status
+    w: Array | None
+    b: float | None
+    p: Array | None
+    margin: tuple[float, float]
+    witness: Witness | None
+    norm: float
+    nu: float | None
+    intercept: str
+    n_iter: int
+    passes: float
+    seconds: float
+    trace: Trace | None = field(repr=False)
+    _certificate: Certificate = field(repr=False)
+    _problem: Problem = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower)/upper; 0 if upper is 0."""
+        lower, upper = self.margin
+        if upper == 0:
+            return 0.0
+        return 1.0 if math.isinf(upper) else (upper - lower) / upper
+
+    @property
+    def claim(self) -> Certificate:
+        """The certificate without the hash of the data: at no cost, and without holding on to X."""
+        return self._certificate
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate, bound to the data by its hash (computed on first access)."""
+        return replace(self._certificate, data_hash=self._problem.hash(self._certificate.intercept))
+
+    def __repr__(self) -> str:
+        lower, upper = outward(*self.margin)
+        soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
+        passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
+        effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        if self.status == "not-separable":
+            return f"not separable: {self.witness} (proved)"
+        if self.status == "solved":
+            return f"solved: the largest margin{soft} is between {lower} and {upper} (proved; {effort})"
+        if self.status == "margin-below-tol":
+            return f"margin below tolerance: no margin{soft} exceeds {upper} (proved; {effort})"
+        return f"stopped ({self.status}): the largest margin{soft} is between {lower} and {upper} (proved; {effort})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>"

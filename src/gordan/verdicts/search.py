@@ -1,0 +1,395 @@
+"""How the margin is found: a method plays until the bracket in floats is narrow enough, and what it found is proved."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gordan import dynamics, methods
+from gordan.arrays import Array, seed, vector
+from gordan.certificates import Certificate
+from gordan.certificates.margins import Margin
+from gordan.certificates.matrix import CLAIM
+from gordan.certificates.problem import Problem
+from gordan.certificates.verify import check
+from gordan.checkpoint import Checkpoint, fingerprint
+from gordan.errors import InputError
+from gordan.geometry import Simplex, dual_exponent
+from gordan.geometry import norm as norm_of
+from gordan.methods import Method
+from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
+from gordan.rows import Rows, of
+from gordan.solve.double_oracle import DoubleOracle, double_oracle
+from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
+from gordan.solve.screening import level
+from gordan.trace import Moment, Trace
+from gordan.verdicts.result import MarginResult, Status
+from gordan.verdicts.separate import Trial
+from gordan.verdicts.telling import Witness
+from gordan.verdicts.weights import caps_of, under_caps
+
+# Rounds without a positive margin after which it is first asked whether there can be one.
+DOUBT = 4
+# Of the tolerance, what the float bracket is brought to: the certified one is a little wider.
+SHARE = 0.9
+# Of the tolerance, how exactly a game on few rows is solved: the gap is then what the other rows make it.
+INNER = 0.3
+ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
+# Rows on a device are given to Newton's method down to a tolerance that the type of its scores can tell.
+NEWTON = {"float32": 1e-4, "float64": 1e-8}
+MOST_ROUNDS = 100_000
+# What goes on, for norm 2 and for others, where rows that are not in memory need a larger working set than fits.
+GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
+# With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
+# a copy of X, and no more than a way to propose.
+FAR, MOST_MOVED = 0.9, 1 << 24
+# Relative difference of R between two storages of the same rows, at most: one may be a device that adds in float32.
+SAME_RADIUS = 1e-3
+
+
+class Notes(NamedTuple):
+    """What a run has to know of itself when it is resumed: whether the points were `moved`, the R that they were divided by
+    (`scale`) and that of the points as they are (`radius`), the passes before the first round, whether a verdict was asked for,
+    the separator that this gave, and the seconds spent."""
+
+    moved: bool
+    scale: float
+    radius: float
+    passes: tuple[float, float]
+    asked: bool
+    w: Array | None
+    b: float
+    seconds: float
+
+
+@dataclass(eq=False)
+class Search:
+    """One call of `maximize_margin`: play until the float bracket is narrow enough, then prove it."""
+
+    problem: Problem
+    margin: Margin
+    method: Method
+    tol: float
+    max_iter: int | None
+    deadline: float
+    start: MarginResult | Array | None
+    threads: int | None
+    callback: Callable[[Moment], object] | None
+    started: float
+    checkpoint: Checkpoint | None = None
+    witness: Witness | None = None
+    proof: Certificate | None = None
+    separator: tuple[Array, float] | None = None
+    asked: bool = False
+    stopped: bool = False
+    auto: bool = False
+    outgrown: bool = False
+    hand: int | None = None
+    caps: Array | None = None
+
+    @cached_property
+    def kept(self) -> Array | slice:
+        """The rows that count: those of weight 0 do not."""
+        weights = self.margin.weights
+        return slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
+
+    @cached_property
+    def counted(self) -> Problem:
+        """The problem without the other rows."""
+        if isinstance(self.kept, slice):
+            return self.problem
+        self.problem.require_finite()  # by the row as it was given
+        return self.problem.part(self.kept)
+
+    def result(self) -> MarginResult:
+        """Play, and prove what was found."""
+        storage, signs = self.counted.storage, self.counted.signs
+        weights = None if self.margin.weights is None else self.margin.weights[self.kept]
+        raw = Rows(storage, signs, constant=self.margin.intercept == "penalized", threads=self.threads)
+        self.R = raw.radius(self.margin.norm)
+        if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
+            raise InputError(f"the largest row has norm {self.R:.3g}; multiply X by a power of two so that it is near 1")
+        before = self._before(raw)
+        played, R = self._moved(raw, signs, before)
+        rows = played.scaled(1 / R) if R > 0 else played
+        p_set = Simplex(
+            rows.n,
+            caps=None if self.margin.nu is None else caps_of(weights, rows.n, self.margin.nu),
+            halves=(signs < 0) if self.margin.intercept == "free" else None,
+        )
+        self.caps = p_set.caps
+        p0 = starting_weights(p_set, self._start(p_set))
+        try:
+            trace = self._played(self.method, rows, p_set, p0, R, raw, played)
+            if self.outgrown and not self.stopped and self.max_iter is None:
+                # what is in hand would no longer fit: from here on the game is played, a pass a round
+                method = choose_method(GAMES[self.margin.norm > 2], self.margin.norm, self.problem, self.tol, None)
+                found = trace.p_best if trace.p_best is not None else p0
+                start = starting_weights(p_set, 0.5 * found + 0.5 * p_set.centre)
+                later = self._played(method, rows, p_set, start, R, raw, played)
+                trace = min(trace, later, key=lambda run: run.gap[-1])
+        except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
+            trace, self.stopped = None, True
+        passes = sum(used.passes for used in {id(used): used for used in (raw, played, rows)}.values())
+        try:
+            return self._proved(trace, p_set, passes)
+        except KeyboardInterrupt:  # one is taken as the wish to stop playing; the second one ends it
+            self.stopped = True
+            return self._proved(trace, p_set, passes)
+
+    def _notes(self, raw: Rows, played: Rows, R: float) -> Notes:
+        """What a checkpoint holds of this run, beside what the loop knows. That a witness was found is found out again."""
+        w, b = (None, 0.0) if self.separator is None else self.separator
+        asked, seconds = self.asked and self.witness is None, time.perf_counter() - self.started
+        return Notes(played is not raw, R, self.R, (raw.passes, played.passes), asked, w, b, seconds)
+
+    def _before(self, raw: Rows) -> Notes | None:
+        """What the checkpoint says of the run that it was written by."""
+        notes = None if self.checkpoint is None else self.checkpoint.restored("notes", Notes)
+        if self.checkpoint is None or notes is None:
+            return None
+        if abs(notes.radius - self.R) > SAME_RADIUS * self.R or (notes.moved and raw.n * raw.d > MOST_MOVED):
+            raise InputError(f"{self.checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
+        self.asked = notes.asked
+        if notes.w is not None:
+            self.separator = notes.w, notes.b
+        self.started -= notes.seconds
+        return notes
+
+    def _require(self, raw: Rows, form: dynamics.Form) -> None:
+        """Refuse the checkpoint of another problem."""
+        assert self.checkpoint is not None
+        start = self.start.p if isinstance(self.start, MarginResult) else self.start
+        facts: dict[str, Any] = {"task": "maximize_margin", "norm": self.margin.norm, "nu": self.margin.nu}
+        facts |= {"intercept": self.margin.intercept, "method": self.method.name, "guarantee": self.method.guarantee.statement}
+        facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.margin.weights, "start": start}
+        self.checkpoint.require(fingerprint(raw, form, **facts))
+
+    def _played(self, method: Method, rows: Rows, p_set: Simplex, p0: Array, R: float, raw: Rows, played: Rows) -> Trace:
+        """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
+        form = method.build(rows, p_set, p0)
+        self.hand = None
+        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
+            form = replace(form, deadline=self.deadline, tol=min(1e-4, max(1e-10, INNER * self.tol)))
+            self.hand = None if rows.in_memory or rows.sparse or not self.auto else form.most
+        elif isinstance(form, ProximalNewton):
+            form = replace(form, deadline=self.deadline)
+        checkpoint = self.checkpoint if method is self.method else None
+        if checkpoint is not None:
+            self._require(raw, form)
+        rounds = ROUNDS.get(method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
+        return dynamics.run(
+            form,
+            rounds,
+            record=range(1, rounds + 1) if method.name in ROUNDS else log_spaced(rounds),
+            scale=R if R > 0 else 1.0,
+            bound=method.guarantee.gap,
+            time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
+            callback=self._look,
+            name=method.name,
+            form_name=method.form,
+            checkpoint=checkpoint,
+            notes=lambda: self._notes(raw, played, R),
+        )
+
+    def _moved(self, raw: Rows, signs: Array, before: Notes | None) -> tuple[Rows, float]:
+        """The rows to play on, and their R: with a free intercept points that are far from 0 as a whole are moved there.
+
+        γ*, w and p are the same for x_i - m, and R is smaller: products keep their digits, and the theorems promise more. A run
+        that is resumed goes on with the rows it had, wherever they are stored now.
+        """
+        if before is not None:
+            played = self._around(raw, signs, self._mean(raw, signs)) if before.moved else raw
+            raw.passes, played.passes = before.passes
+            return played, before.scale
+        if self.margin.intercept != "free" or self.R == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
+            return raw, self.R
+        mean = self._mean(raw, signs)
+        if norm_of(mean, self.margin.norm) < FAR * self.R:
+            return raw, self.R
+        moved = self._around(raw, signs, mean)
+        R = moved.radius(self.margin.norm)
+        return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
+
+    def _mean(self, raw: Rows, signs: Array) -> Array:
+        """The mean of the points."""
+        return raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+
+    def _around(self, raw: Rows, signs: Array, mean: Array) -> Rows:
+        """The rows of the points less their mean."""
+        here = raw if raw.in_memory else raw.take(np.arange(raw.n))
+        return of(here.dense() * signs[:, None] - mean, signs, threads=self.threads)
+
+    def _start(self, p_set: Simplex) -> Array | None:
+        """p of the earlier result, a little of it spread over all rows: a start must be positive."""
+        found = self.start.p if isinstance(self.start, MarginResult) else self.start
+        if found is None:
+            return None
+        if np.shape(found) != (self.problem.X.n,):
+            raise InputError(f"start is for {np.size(found)} rows, but X has {self.problem.X.n}")
+        return 0.99 * p_set.project(vector(found, "start", self.problem.X.n)[self.kept]) + 0.01 * p_set.centre
+
+    def _look(self, moment: Moment) -> bool:
+        """At a recorded round: whether to stop."""
+        if self.callback is not None and self.callback(moment):
+            self.stopped = True
+            return True
+        if self.hand is not None and moment.p is not None and np.count_nonzero(moment.p) >= self.hand:
+            free = moment.p > 0 if self.caps is None else (moment.p > 0) & (moment.p < self.caps)
+            self.outgrown = bool(np.count_nonzero(free) >= self.hand)
+            if self.outgrown:
+                return True
+        if moment.lower > 0:
+            return moment.gap <= SHARE * self.tol
+        if self.margin.nu is not None:
+            return moment.upper <= SHARE * self.tol * self.R
+        if not self.asked and moment.t >= DOUBT:
+            return self._not_separable()
+        return moment.upper == 0 if self.separator is not None or not self.asked else moment.upper <= SHARE * self.tol * self.R
+
+    def _not_separable(self) -> bool:
+        """Ask for a verdict once: a witness ends the run, a separator is kept."""
+        self.asked = True
+        trial = Trial(self.counted, self.margin.intercept, self.started)
+        trial.decide(self.deadline)
+        if trial.proof is None:
+            return False
+        if trial.proof.w is not None:
+            self.separator = trial.proof.w, float(trial.proof.head.b or 0.0)
+            return False
+        rows = np.arange(self.problem.X.n)[self.kept][list(trial.proof.head.rows)]
+        self.proof = replace(trial.proof.head, rows=tuple(rows.tolist()), shape=(self.problem.X.n, self.problem.X.d))
+        self.witness = Witness.of(self.proof, self.problem.signs)
+        return True
+
+    def _proved(self, trace: Trace | None, p_set: Simplex, passes: float) -> MarginResult:
+        """The result with a bracket that the checker accepts."""
+        margin, problem = self.margin, self.problem
+        if trace is not None and trace.status == "interrupted":
+            self.stopped = True
+        nothing = trace is None or trace.lower[-1] <= 0
+        if self.witness is None and margin.nu is None and nothing and not self.asked and not self.stopped:
+            self._not_separable()
+        w, b, p, lower, upper = None, None, None, 0.0, math.inf
+        if self.witness is None:
+            if trace is not None:
+                w, b = self._plane(trace.w_best, p_set)
+            lower = 0.0 if w is None else margin.lower(w, b or 0.0, slack=CLAIM)
+            if lower == 0 and self.separator is not None:
+                w, b = self.separator
+                lower = margin.lower(w, b, slack=CLAIM)
+            p = self._weights_behind(trace, p_set)
+            upper = 0.0 if self.R == 0 else margin.upper(p, slack=CLAIM)
+            self.proof = self._certificate(w, b, p, lower, upper)
+        else:
+            upper = 0.0
+        assert self.proof is not None
+        accepted = check(self.proof, problem)
+        if not accepted:  # never seen; if ever, nothing is claimed but what needs no proof
+            lower, upper = 0.0, math.inf
+            self.proof = self._certificate(None, None, None, lower, upper)
+        return MarginResult(
+            status=self._status(lower, upper),
+            w=w,
+            b=b,
+            p=None if p is None else p / p.sum(),
+            margin=(lower, upper),
+            witness=self.witness,
+            norm=margin.norm,
+            nu=margin.nu,
+            intercept=margin.intercept,
+            n_iter=0 if trace is None else int(trace.t[-1]),
+            passes=passes,
+            seconds=time.perf_counter() - self.started,
+            trace=trace,
+            _certificate=self.proof,
+            _problem=problem,
+        )
+
+    def _status(self, lower: float, upper: float) -> Status:
+        if self.witness is not None:
+            return "not-separable"
+        if upper > 0 and (upper - lower) / upper <= self.tol:
+            return "solved"
+        if lower <= 0 and upper <= self.tol * self.R:
+            return "margin-below-tol"
+        if self.stopped:
+            return "interrupted"
+        return "time-limit" if time.perf_counter() >= self.deadline else "iteration-limit"
+
+    def _plane(self, v: Array, p_set: Simplex) -> tuple[Array | None, float | None]:
+        """w of length 1 and b from the vector of the game."""
+        length = norm_of(v, dual_exponent(self.margin.norm))
+        if not 0 < length < math.inf:
+            return None, None
+        v = v / length
+        if self.margin.intercept == "none":
+            return v, 0.0
+        if self.margin.intercept == "penalized":
+            return v[:-1], float(v[-1])
+        rows = Rows(self.counted.storage, self.counted.signs)
+        if p_set.caps is None:
+            _, (low, high) = rows.lowest(v, 1, halves=p_set.halves)
+            return v, -float(low / 2 - high / 2)
+        # midway between the scores up to which p fills the two classes
+        scores, mass = rows.scores(v), p_set.mass * (1 - 1e-12)
+        low, high = (level(scores[own], p_set.caps[own], mass) for own in p_set.members)
+        return v, -(low / 2 - high / 2)
+
+    def _weights_behind(self, trace: Trace | None, p_set: Simplex) -> Array:
+        """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of at least νΣc, else of any size."""
+        found = p_set.centre if trace is None or trace.p_best is None else trace.p_best
+        if self.margin.nu is not None:
+            found = under_caps(found, self.margin.c[self.kept], self.margin.nu, p_set)
+        p = np.zeros(self.problem.X.n)
+        p[self.kept] = found
+        return p
+
+    def _certificate(self, w: Array | None, b: float | None, p: Array | None, lower: float, upper: float) -> Certificate:
+        problem, margin = self.problem, self.margin
+        rows = np.empty(0, np.intp) if p is None else np.flatnonzero(p)
+        weights = margin.weights
+        return Certificate(
+            "bracket",
+            margin.intercept,  # type: ignore[arg-type]
+            problem.classes,
+            (problem.X.n, problem.X.d),
+            w=None if w is None else tuple(w.tolist()),
+            b=b,
+            rows=tuple(rows.tolist()),
+            weights=() if p is None else tuple(p[rows].tolist()),
+            lower=lower,
+            upper=upper,
+            norm=margin.norm,
+            nu=margin.nu,
+            sample_weight=None if weights is None else tuple(weights.tolist()),
+        )
+
+
+def choose_method(method: Any, norm: float, problem: Problem, tol: float, random_state: Any) -> Method:
+    """The method asked for, for this norm."""
+    order, d = seed(random_state), problem.X.d
+    storage = problem.storage
+    newton = norm == 2 and d <= MOST_COLUMNS and hasattr(storage, "moments") and tol >= NEWTON[storage.sums]
+    if isinstance(method, str) and method == "auto" and newton:
+        return proximal_newton()
+    if isinstance(method, str) and method in ("auto", "double_oracle"):
+        return double_oracle(p=norm, seed=order)
+    if isinstance(method, str):
+        method = methods.get(method)
+    if isinstance(method, methods.Entry):
+        # the p-norm methods are told p; for the largest norm they play p = 2 log d, and what they find is certified for norm inf
+        method = method(p=2 * math.log(max(d, 3)) if math.isinf(norm) else norm) if "p_norm" in method.name else method()
+    if not isinstance(method, Method):
+        raise InputError(f"method is {method!r}; pass 'auto', a name such as 'smooth_perceptron', or a method with its options")
+    if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
+        raise InputError(
+            f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; use method='auto', a p-norm method, or that norm"
+        )
+    return method
