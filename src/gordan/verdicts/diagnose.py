@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gordan.arrays import positive
+from gordan.arrays import blas_threads, positive
 from gordan.certificates import Certificate
 from gordan.certificates.exact import split
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.certificates.verify import check
 from gordan.rows import column_names
-from gordan.verdicts.separate import separate
+from gordan.verdicts.separate import Trial
 
 if TYPE_CHECKING:
     from gordan.solve.cone import Cone
@@ -126,7 +126,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept), deadline)
     try:
         inquiry.examine_rank()
-        inquiry.examine_kind(X, y)
+        inquiry.examine_kind()
         inquiry.examine_columns()
     except KeyboardInterrupt:
         pass
@@ -168,7 +168,7 @@ class _Inquiry:
 
         self.independent = independent_columns(self.problem, self.intercept)
 
-    def examine_kind(self, X: Any, y: Any) -> None:
+    def examine_kind(self) -> None:
         """Find the recession cone and prove what it is. Of many rows it is asked first whether any w separates them."""
         from gordan.solve import cone, recession
 
@@ -176,26 +176,29 @@ class _Inquiry:
         columns = everything if self.independent is None else self.independent
         inside = cone.Cone(self.problem, self.intercept, columns, self.deadline)
         many = not recession.is_small(inside)
-        if many and self._separated(X, y, inside) and self.found is not None:
+        if many and self._separated(inside) and self.found is not None:
             return
         found = recession.find(inside)
         if found is not None and self._proves(found):
             if not found.null.ncols():  # the rows of the proof have full rank
                 self.independent = inside.columns
-        elif not many and self._separated(X, y, inside):
+        elif not many and self._separated(inside):
             self.found = found or self.found
 
-    def _separated(self, X: Any, y: Any, inside: Cone) -> bool:
+    def _separated(self, inside: Cone) -> bool:
         """Whether some w separates, which then is in the cone; the proof, also that none does, is kept."""
         from gordan.solve import recession
 
-        left = None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter())
-        verdict = separate(X, y, intercept=self.intercept, time_limit=left)
-        if verdict.separable is not None and verdict._proof is not None:
-            self.proof = verdict._proof.certificate
-        if verdict.separable and verdict.w is not None and self.independent == tuple(range(len(self.names))):
-            self.found = recession.from_separator(inside, [*verdict.w.tolist(), float(verdict.b or 0.0)][: inside.k])
-        return verdict.separable is True
+        trial = Trial(self.problem, self.intercept, time.perf_counter())
+        with blas_threads(self.problem.storage.entries):
+            trial.decide(self.deadline)
+        if trial.proof is None:
+            return False
+        self.proof = trial.proof.certificate
+        w = trial.proof.w
+        if w is not None and self.independent == tuple(range(len(self.names))):
+            self.found = recession.from_separator(inside, [*w.tolist(), float(self.proof.b or 0.0)][: inside.k])
+        return w is not None
 
     def _proves(self, found: Recession) -> bool:
         whole = found.cone.whole(found.w)
