@@ -94,7 +94,7 @@ def sparse_passes(megabytes, turns):
         X = sp.csr_array((rng.normal(size=n * per_row), indices, np.arange(n + 1) * per_row), shape=(n, d))
         X.sum_duplicates()
         A, w, out = rows.of(X), rng.normal(size=d) * 0.01, np.empty(n)
-        arrays = A._storage.arrays
+        arrays = A.storage.arrays
         works = [
             lambda arrays=arrays, w=w, out=out, n=n: run(lambda lo, hi: bare(*arrays, w, lo, hi, out), cut(n), threads),
             lambda X=X, w=w: X @ w,

@@ -101,9 +101,9 @@ def on_workers(client, X, y, v):
     """Seconds and bytes back for each figure, seconds of a round without work, and how many blocks have stayed in place."""
     A = rows.of(X, y, resident=True)
     halves = A.split((y < 0).astype(np.int8))
-    keys = [block.future for block in A._storage.blocks]
+    keys = [block.future for block in A.storage.blocks]
     before = client.who_has(keys)
-    empty = timed(lambda: A._storage.engine.merged(A._storage._start(nothing, (), ()), max))
+    empty = timed(lambda: A.storage.engine.merged(A.storage._start(nothing, (), ()), max))
     found = {}
     for name, work in FIGURES.items():
         with Traffic() as traffic:

@@ -70,7 +70,7 @@ def cell(entries: int, d: int, dtype: torch.dtype, sums: str) -> dict:
     took = milliseconds(
         {
             "torch.sum": lambda: torch.sum(X),
-            "kernel": lambda: A._storage._run(v, 0.0, A._placed_signs, None, None),
+            "kernel": lambda: A.storage._run(v, 0.0, A._placed_signs, None, None),
             "fused": lambda: A.softmin(v),
             "two products": lambda: two_products(X, narrow_v, y),
             "fused, halves and log p0": lambda: A.softmin(v, log_p0, halves),
@@ -139,11 +139,11 @@ def levels(entries: int, d: int) -> list[dict]:
 
 
 def stack(entries: int, d: int, dtype: torch.dtype, sums: str, k: int) -> dict:
-    """k problems over one X, each with its own v and signs: by matrix products, and by a fused pass for each."""
+    """A stack of k vectors v over one X: by matrix products, and by a fused pass for each."""
     X = matrix(entries, d, dtype)
     rng = np.random.default_rng(0)
     V = rng.standard_normal((k, d)) / np.sqrt(d)
-    signs = torch.from_numpy(np.where(rng.random((k, len(X))) < 0.1, 1, -1).astype(np.int8)).to(DEVICE)
+    signs = torch.from_numpy(np.where(rng.random(len(X)) < 0.1, 1, -1).astype(np.int8)).to(DEVICE)
     held = Device(X, sums=sums)
     together = wall(lambda: held._by_products(V, np.zeros(k), signs, None, None))
     apart = wall(lambda: held._by_passes(V, np.zeros(k), signs, None, None))

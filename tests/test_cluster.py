@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import gordan
 from gordan import rows
 from gordan.rows.blocks import Blocks
-from gordan.rows.memory import Sums
+from gordan.rows.storage import Sums
 
 REASON = "dask is missing: pip install 'gordan[dask]'"
 distributed = pytest.importorskip("distributed", reason=REASON)
@@ -126,9 +126,8 @@ def test_sums_are_those_of_one_tree_to_the_last_bit(client):
     found = rows.of(storage, y).softmin(v, log_p0).combination
     parts = []
     for lo in range(0, N, SIZE):
-        held, groups = rows.stored(X[lo : lo + SIZE]), np.zeros(min(SIZE, N - lo), np.int8)
-        signs = y[lo : lo + SIZE].astype(np.int8)
-        parts.append(held.softmin(v[None], np.zeros(1), signs, 1.0, log_p0[lo : lo + SIZE], groups, 1, 1)[0])
+        held, signs = rows.stored(X[lo : lo + SIZE]), y[lo : lo + SIZE].astype(np.int8)
+        parts.append(held.softmin(v[None], np.zeros(1), signs, 1.0, log_p0[lo : lo + SIZE], None, 1)[0])
     while len(parts) > 1:
         parts = [Sums.merged(parts[k : k + cluster.FAN]) for k in range(0, len(parts), cluster.FAN)]
     np.testing.assert_array_equal(found, parts[0].acc[0, 0] * (1.0 / parts[0].tally[0, 1, 0]))

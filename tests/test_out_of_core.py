@@ -117,7 +117,7 @@ def test_every_operation_agrees_on_every_storage(tmp_path, dtype):
 
 @pytest.mark.usefixtures("small_files_count_as_large")
 def test_storages_are_what_they_should_be(tmp_path):
-    found = {name: rows.of(stored)._storage for name, stored in backends(tmp_path, X, Y).items()}
+    found = {name: rows.of(stored).storage for name, stored in backends(tmp_path, X, Y).items()}
     assert isinstance(found["map"], Dense)
     assert mapped.is_mapped(found["map"].arrays[0])
     assert isinstance(found["csr"], Sparse)

@@ -12,6 +12,20 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
 
 from gordan.rows.accept import column_names, host, stored
 from gordan.rows.device import nearby
-from gordan.rows.rows import Rows, Softmin, Visits, of
+from gordan.rows.rows import Rows, Softmin, of
+from gordan.rows.visiting import Ascent, Face, Intercept, Until, level
 
-__all__ = ["Rows", "Softmin", "Visits", "column_names", "host", "nearby", "of", "stored"]
+__all__ = [
+    "Ascent",
+    "Face",
+    "Intercept",
+    "Rows",
+    "Softmin",
+    "Until",
+    "column_names",
+    "host",
+    "level",
+    "nearby",
+    "of",
+    "stored",
+]

@@ -15,12 +15,12 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.rows.memory import Dense, HostVectors, Sparse, Sums
+from gordan.rows.memory import Dense, Held, Sparse
+from gordan.rows.storage import HostVectors, Sums
 
 # Entries of the rows taken last that are kept, at most.
 MOST_KEPT = 1 << 24
 
-Held = Dense | Sparse
 Work = Callable[..., Any]
 Own = Sequence[tuple[Any, ...]]
 
@@ -87,7 +87,7 @@ class Blocks(HostVectors):
         self.entries = max(1, sum(block.entries for block in self.blocks))
         self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
         self.kind = kind
-        self.kept: dict[float, Array] = {}  # norms of rows, by exponent
+        self._norms: dict[float, Array] = {}
         self._hand: tuple[Array, Held] | None = None
         self.engine: Engine = ReadAhead() if engine is None else engine
 
@@ -99,7 +99,7 @@ class Blocks(HostVectors):
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
         """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
         ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
-        own = [tuple(values[..., lo:hi] if np.size(values) > 1 else values for values in over_rows) for lo, hi in ranges]
+        own = [tuple(None if values is None else values[..., lo:hi] for values in over_rows) for lo, hi in ranges]
         return list(self.engine.run(work, self.blocks, own, shared))
 
     # ---- passes ------------------------------------------------------------------------------------------------------
@@ -114,13 +114,18 @@ class Blocks(HostVectors):
         return np.asarray(np.sum(parts, axis=0)) if parts else np.zeros(self.d)
 
     def softmin(
-        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
-        found = self.each(_softmin, (signs, log_p0, groups), (v, b, scale, count, threads))
+        found = self.each(_softmin, (signs, log_p0, groups), (v, b, scale, threads))
         return Sums.merged([sums for sums, _ in found]), np.concatenate([scores for _, scores in found], axis=1)
 
     def norms(self, p: float, threads: int) -> Array:
-        return np.concatenate(self.each(_norms, (), (p, threads)))
+        if p not in self._norms:
+            self._norms[p] = np.concatenate(self.each(_norms, (), (p, threads)))
+        return self._norms[p]
+
+    def knows_norms(self, p: float) -> bool:
+        return p in self._norms
 
     def take(self, i: Array) -> Held:
         """The rows i in memory, in that order. Those taken last are kept: a working set is asked for again and again."""
@@ -231,9 +236,9 @@ def _combine(held: Held, q: Array, threads: int) -> Array:
 
 
 def _softmin(
-    held: Held, signs: Array, log_p0: Array, groups: Array, v: Array, b: Array, scale: float, count: int, threads: int
+    held: Held, signs: Array, log_p0: Array | None, groups: Array | None, v: Array, b: Array, scale: float, threads: int
 ) -> tuple[Sums, Array]:
-    return held.softmin(v, b, signs, scale, log_p0, groups, count, threads)
+    return held.softmin(v, b, signs, scale, log_p0, groups, threads)
 
 
 def _norms(held: Held, p: float, threads: int) -> Array:

@@ -25,8 +25,9 @@ import numpy as np
 
 from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
-from gordan.rows.blocks import Blocks, Held, Own, Work, _combine, _norms, _scores, _softmin
-from gordan.rows.memory import Dense, Sums
+from gordan.rows.blocks import Blocks, Own, Work, _combine, _norms, _scores, _softmin
+from gordan.rows.memory import Dense, Held
+from gordan.rows.storage import Sums
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -220,7 +221,7 @@ class Cluster:
         """What each block has of it."""
         if isinstance(values, (list, Parts)):
             return values if isinstance(values, list) else values.futures
-        return list(self.cut(values)) if np.size(values) > 1 else [values] * len(self.blocks)
+        return [None] * len(self.blocks) if values is None else list(self.cut(values))
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -262,9 +263,8 @@ class Cluster:
         lowest: Lowest = self.engine.merged(found, Lowest.merged)
         return lowest.rows[0], lowest.scores[0]
 
-    def totals(self, scores: Parts, log_p0: Any, groups: Parts, sums: Sums) -> Array:
-        totals: Array = sums.tally[:, 1]
-        return totals
+    def totals(self, scores: Parts, log_p0: Parts | None, groups: Parts | None, sums: Sums) -> Array:
+        return sums.totals
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
@@ -297,21 +297,24 @@ class Cluster:
         return [self.blocks[k] for k in asked], [(int(self.ends[k]), rows[cuts[k] : cuts[k + 1]] - self.ends[k]) for k in asked]
 
     def softmin(
-        self, v: Array, b: Array, signs: Parts, scale: float, log_p0: Any, groups: Parts, count: int, threads: int
+        self, v: Array, b: Array, signs: Parts, scale: float, log_p0: Parts | None, groups: Parts | None, threads: int
     ) -> tuple[Sums, Parts]:
-        pairs = self._start(_softmin, (signs, log_p0, groups), (v, b, scale, count, self._threads))
+        pairs = self._start(_softmin, (signs, log_p0, groups), (v, b, scale, self._threads))
         sums: Sums = self.engine.merged(self.engine.map(_entry, pairs, [(0,)] * len(pairs)), Sums.merged)
         return sums, Parts(self, made=pairs, path=(1,), height=len(v))
 
     def lowest(self, w: Array, b: float, signs: Parts, k: int, groups: Parts | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
         reduction, O(k) numbers of each worker."""
-        over_rows = (self.firsts, signs, [None] * len(self.blocks) if groups is None else groups)
+        over_rows = (self.firsts, signs, groups)
         found: Lowest = self.engine.merged(self._start(_lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
         return found.rows, found.scores, found.finite
 
     def norms(self, p: float, threads: int) -> Array:
         return np.concatenate(self.each(_norms, (), (p, self._threads)))
+
+    def knows_norms(self, p: float) -> bool:
+        return False
 
     def largest_norm(self, p: float) -> float:
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
@@ -460,11 +463,11 @@ def _accepted(piece: Any, first: int) -> Held | None:
     if len(getattr(piece, "shape", ())) == 2 and piece.shape[0] == 0:
         return None
     held = stored(piece, first=first)
-    if not hasattr(held, "csr") and not isinstance(held, Dense):
+    if not isinstance(held, Held):
         raise InputError(
             f"a block of X is {type(piece).__name__}; blocks must be NumPy arrays, data frames or SciPy sparse arrays"
         )
-    return held  # type: ignore[return-value]
+    return held
 
 
 def _measured(held: Held | None) -> tuple[int, int, int, str] | None:

@@ -24,7 +24,8 @@ import numpy as np
 
 from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
-from gordan.rows.memory import Dense, Sums
+from gordan.rows.memory import Dense
+from gordan.rows.storage import HIGH, PEAK, SIGNED, Sums
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
@@ -245,43 +246,36 @@ class Device:
 
     @_within_memory
     def softmin(
-        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any, groups: Any, count: int, threads: int
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Split | None, threads: int
     ) -> tuple[Sums, Any]:
-        start = log_p0 if is_tensor(log_p0) else None  # placed, or the one number that says uniform
-        return self.softmins(v, b, signs, scale, start, groups if count == 2 else None)
-
-    @_within_memory
-    def softmins(self, V: Array, b: Array, signs: Any, scale: float, log_p0: Any = None, groups: Any = None) -> tuple[Sums, Any]:
-        """The fused pass for several problems over one X, each with its own row of V and b, and, where they have several rows, of
-        `signs`, `log_p0` and `groups`: one class against the rest, say. `groups` are 0 and 1, or a `Split` for all problems.
-
-        Either the kernel once for each, or two small matrix products for all of them: what is quicker.
-        """
-        by_products = self._kernels is None or (len(V) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
-        found, scores = (self._by_products if by_products else self._by_passes)(V, b, signs, log_p0, groups)
+        """Either the kernel once for each v, or two small matrix products for all of them: what is quicker."""
+        by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
+        found, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
         host = self.fetch(found)
-        tally = np.zeros((len(V), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
-        tally[:, :4] = host[:, :, :4].transpose(0, 2, 1)
-        tally[:, 2] *= scale
-        return Sums(tally, host[:, :, 4:] * scale), scores
+        tally = np.zeros((len(v), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
+        tally[:, :HIGH] = host[:, :, :HIGH].transpose(0, 2, 1)
+        tally[:, SIGNED] *= scale
+        return Sums(tally, host[:, :, HIGH:] * scale), scores
 
     @_within_memory
-    def totals(self, scores: Any, log_p0: Any, groups: Any, sums: Sums) -> Array:
+    def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
         """Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels make exponentials of float32."""
         torch = _torch()
         if self.narrow == torch.float64 or self._kernels is None:
-            totals: Array = sums.tally[:, 1]
-            return totals
-        z = (log_p0 if is_tensor(log_p0) else 0.0) - scores.to(torch.float64)
-        peaks = sums.tally[:, 0]
-        parts = [z] if peaks.shape[1] == 1 else [z[:, groups.groups == g] for g in (0, 1)]
+            return sums.totals
+        z = (0.0 if log_p0 is None else log_p0) - scores.to(torch.float64)
+        peaks = sums.tally[:, PEAK]
+        parts = [z] if groups is None else [z[:, groups.groups == g] for g in (0, 1)]
         peak = torch.from_numpy(peaks).to(self.X.device)
         return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
 
     def norms(self, p: float, threads: int) -> Array:
-        if p not in self._norms:  # kept, because several problems over one X ask for them
+        if p not in self._norms:  # one problem for each class asks for them
             self._norms[p] = self._find_norms(p)
-        return self._norms[p].copy()
+        return self._norms[p]
+
+    def knows_norms(self, p: float) -> bool:
+        return False
 
     @_within_memory
     def _find_norms(self, p: float) -> Array:
@@ -389,22 +383,18 @@ class Device:
         )
         return found
 
-    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
-        """The fused kernel for each problem: (k, groups, 4 + d) in float64, and the scores."""
+    def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
+        """The fused kernel for each v: (k, groups, 4 + d) in float64, and the scores."""
         torch = _torch()
-        passes = []
-        for h, v in enumerate(V):
-            split = groups if groups is None or isinstance(groups, Split) else self.split(_row(groups, h), "groups")
-            passes.append(self._run(v, float(b[h]), _row(signs, h), _row(log_p0, h), split))
+        passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
         return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
 
-    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Any | None) -> tuple[Any, Any]:
+    def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
         """The same in torch operations. Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights
-        Q: X is read twice, however many problems there are."""
+        Q: X is read twice, however many v there are."""
         torch = _torch()
         k, place = len(V), self.X.device
         count = 1 if groups is None else 2
-        groups = groups.groups if isinstance(groups, Split) else groups
         units = [self._unit(v) for v in V]
         matrix = torch.from_numpy(np.stack([v for v, _ in units], axis=1)).to(place, self.wide)
         unit = torch.tensor([unit for _, unit in units], dtype=self.wide, device=place)
@@ -414,13 +404,13 @@ class Device:
         tally[:, :, 0], tally[:, :, 3] = -3e38, math.inf
         scores = torch.empty((k, self.n), dtype=self.wide, device=place)
         for lo, hi in self._blocks():
-            x, y = self.X[lo:hi], signs[..., lo:hi]
+            x, y = self.X[lo:hi], signs[lo:hi]
             s = y * ((x.to(self.wide) @ matrix) * unit + constants).T
             scores[:, lo:hi] = s
-            z = -s if log_p0 is None else log_p0[..., lo:hi] - s
-            of_group = [None] if groups is None else [groups[..., lo:hi] == g for g in (0, 1)]
+            z = -s if log_p0 is None else log_p0[lo:hi] - s
+            of_group = [None] if groups is None else [groups.groups[lo:hi] == g for g in (0, 1)]
             q = torch.stack([_weights(tally[:, g], acc[:, g], z, s, mine) for g, mine in enumerate(of_group)], 1)
-            q *= y.expand(k, -1)[:, None]
+            q *= y
             tally[:, :, 2] += q.sum(-1)
             acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
         return found, scores
@@ -441,13 +431,8 @@ class Device:
             yield lo, min(lo + step, self.n)
 
 
-def _row(values: Any, h: int) -> Any:
-    """What problem h has of a vector over rows: its row, where there is one for each problem."""
-    return values if values is None or values.ndim == 1 else values[h]
-
-
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
-    """e^{z - peak} in float64 for k problems (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
+    """e^{z - peak} in float64 for k vectors v (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
     added below them; rows that are not `mine` weigh zero."""
     torch = _torch()
     z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total

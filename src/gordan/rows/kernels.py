@@ -19,6 +19,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is only lifted again when a row comes within
@@ -26,9 +28,6 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 # below e^-12, so that sums of very large rows do not overflow.
 HEADROOM = 24.0
 
-# Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y, lowest and highest
-# score. The highest is there to show an overflow, whose weight of zero would hide it.
-PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
 LEAST = -np.finfo(np.float64).max
 
 # Sums of squares outside of these may have lost something to underflow or overflow.

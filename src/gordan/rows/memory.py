@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, blas_has_room, vector, zeros_and_ones
+from gordan.arrays import Array, blas_has_room
 from gordan.rows.mapped import CHUNK, in_order, is_large_file
+from gordan.rows.storage import HostVectors, Sums
 from gordan.rows.threads import available, chunks, run
 
 # Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
@@ -22,142 +23,8 @@ MERGED = 1 << 26
 GRAM_BLOCK = 1 << 21
 # One entry in so many that is not zero is enough for products of matrices to be faster on rows that are spread out.
 DENSE_ENOUGH = 20
-
-
-class Sums(NamedTuple):
-    """What one chunk of a softmin pass adds up, for each v of the stack. `tally` has five rows, per group: the peak,
-    Σ e^{z_i - peak}, the same times y_i and the scale, the lowest and the highest score. `acc` is Σ e^{z_i - peak} A_i per group.
-    """
-
-    tally: Array
-    acc: Array
-
-    @staticmethod
-    def merged(parts: list[Sums]) -> Sums:
-        """The sums of all chunks, added in their order."""
-        if len(parts) == 1:
-            return parts[0]
-        tally = np.zeros_like(parts[0].tally)
-        acc = np.zeros_like(parts[0].acc)
-        tally[:, 0] = np.max([part.tally[:, 0] for part in parts], axis=0)
-        tally[:, 3] = np.min([part.tally[:, 3] for part in parts], axis=0)
-        tally[:, 4] = np.max([part.tally[:, 4] for part in parts], axis=0)
-        for part in parts:
-            shrink = np.exp(part.tally[:, 0] - tally[:, 0])
-            tally[:, 1:3] += shrink[:, None] * part.tally[:, 1:3]
-            acc += shrink[:, :, None] * part.acc
-        return Sums(tally, acc)
-
-
-class Storage(Protocol):
-    """What `Rows` asks of a storage of X: all that a memory-mapped, GPU or cluster backend has to provide.
-
-    Vectors over columns are float64 on the host. Vectors over rows live where the rows do: `place` and `split` bring them there,
-    `fetch` brings one back. For rows in memory that is float64 on the host again. `signs` are int8, `b` is a constant added to
-    every x·w, `sums` the type that scores are added up in.
-    """
-
-    n: int
-    d: int
-    entries: int
-    dtype: Any
-    kind: str
-    sums: str
-
-    def place(self, values: Any, name: str) -> Any:
-        """One number per row, where the rows are; an InputError that names it otherwise. int8 stays int8."""
-        ...
-
-    def split(self, halves: Any, name: str) -> Any:
-        """0 or 1 per row, as `softmin` wants its groups."""
-        ...
-
-    def fetch(self, values: Any) -> Array:
-        """A vector over rows as float64 on the host."""
-        ...
-
-    def lift(self, values: Any) -> Any:
-        """A vector over rows where they are, in float64."""
-        ...
-
-    def finite(self, values: Any) -> bool:
-        """Whether a vector over rows is finite."""
-        ...
-
-    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
-        """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
-        ...
-
-    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
-        """y_i (x_i·w + b)."""
-        ...
-
-    def combine(self, q: Any, threads: int) -> Array:
-        """Xᵀq."""
-        ...
-
-    def softmin(
-        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any, groups: Any, count: int, threads: int
-    ) -> tuple[Sums, Any]:
-        """The sums of the fused pass and the scores, for each row of the stack v with its b; the rows of X are read once."""
-        ...
-
-    def totals(self, scores: Any, log_p0: Any, groups: Any, sums: Sums) -> Array:
-        """The totals of that pass, per v and group, to the digits of float64."""
-        ...
-
-    def norms(self, p: float, threads: int) -> Array:
-        """‖x_i‖_p on the host; NaN where an entry is not finite."""
-        ...
-
-    def take(self, i: Array) -> Storage:
-        """The rows i, in memory."""
-        ...
-
-    def part(self, i: Array) -> Storage:
-        """The rows i, where they are."""
-        ...
-
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is NaN or infinite."""
-        ...
-
-    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
-        ...
-
-
-class HostVectors:
-    """The part of a storage whose vectors over rows are float64 on the host."""
-
-    n: int
-    sums = "float64"
-
-    def place(self, values: Any, name: str) -> Array:
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return values if kept else vector(values, name, self.n)
-
-    def split(self, halves: Any, name: str) -> Array:
-        return zeros_and_ones(halves, name, self.n)
-
-    def fetch(self, values: Array) -> Array:
-        return values
-
-    def lift(self, values: Array) -> Array:
-        return values
-
-    def finite(self, values: Array) -> bool:
-        return bool(np.isfinite(values).all())
-
-    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
-        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
-        chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
-        chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
-        return chosen, scores[chosen]
-
-    def totals(self, scores: Array, log_p0: Array, groups: Array, sums: Sums) -> Array:
-        totals: Array = sums.tally[:, 1]
-        return totals
+# What kernels take for a log p_0 that is uniform.
+UNIFORM = np.zeros(1)
 
 
 class _Memory(HostVectors):
@@ -183,9 +50,9 @@ class _Memory(HostVectors):
         return is_large_file(self.arrays)
 
     @cached_property
-    def kept(self) -> dict[float, Array] | None:
-        """Norms of rows that were computed before, where it is dear to read the rows again."""
-        return {} if self.on_disk else None
+    def _one_group(self) -> Array:
+        """What kernels take for groups where there is but one."""
+        return np.zeros(self.n, np.int8)
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
@@ -222,10 +89,12 @@ class _Memory(HostVectors):
         return parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
 
     def softmin(
-        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array, groups: Array, count: int, threads: int
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty((len(v), self.n))
         kernel = self._kernels["softmin"]
+        log_p0 = UNIFORM if log_p0 is None else log_p0
+        count, groups = (1, self._one_group) if groups is None else (2, groups)
 
         def part(lo: int, hi: int) -> Sums:
             sums = Sums(np.empty((len(v), 5, count)), np.empty((len(v), count, self.d)))
@@ -244,21 +113,8 @@ class _Memory(HostVectors):
             self._norms[p] = _read_only(norms)
         return self._norms[p]
 
-    def ascend(self, signs: Array, scale: float, sides: Array, column: float, offset: float, *state: Any) -> Array:
-        """Epochs of coordinate ascent (see `Rows.ascend`); only rows in memory can be visited one by one. Returns the tally."""
-        from gordan.rows import ascent
-
-        tally = np.zeros(5)
-        kernel: Any = ascent.ascend
-        kernel(self.arrays, signs, scale, sides, column, offset, *state, tally)
-        return tally
-
-    def level(self, signs: Array, scale: float, column: float, rows: Array, *state: Any) -> int:
-        """Steps of conjugate gradients (see `Rows.level`), likewise. Returns how many were done."""
-        from gordan.rows import ascent
-
-        kernel: Any = ascent.level
-        return int(kernel(self.arrays, signs, scale, column, rows, *state))
+    def knows_norms(self, p: float) -> bool:
+        return self.on_disk and p in self._norms
 
 
 class Dense(_Memory):
@@ -386,6 +242,10 @@ class Sparse(_Memory):
                 row = int(np.searchsorted(indptr, k, side="right")) - 1
                 return row, int(indices[k]), math.nan if np.isnan(data[k]) else float(data[k])
         return None
+
+
+# Rows in memory: what `take` gives, and the only ones that can be visited one by one.
+Held = Dense | Sparse
 
 
 def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:

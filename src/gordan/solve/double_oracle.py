@@ -17,7 +17,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.geometry.sets import fill_order
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
-from gordan.rows import Rows, Visits
+from gordan.rows import Ascent, Intercept, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Allowed, Equilibrium, Gram, Products, Restricted, Stalled
@@ -406,7 +406,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Arr
     capped = p_set.caps is not None
     epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
     parts = PARTS if capped else -(-epochs // PART) if free else 1
-    going = Visits.all(rows.n)
+    going = Ascent(rows, squares, x, w)
     power, excess = 2.0, 0.0
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
@@ -416,19 +416,11 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Arr
                 np.minimum(x, caps, out=x)
                 w[:-1] = rows.combine(x)
                 w[-1] = column * float(x @ sides) if sides is not None else 0.0
-        done = rows.ascend(
-            x,
-            w,
-            squares=squares,
-            epochs=2 if capped else PART if free else epochs,
-            quiet=-1.0 if capped or free else QUIET,
-            visits=Visits.all(rows.n) if capped else going,
-            caps=caps,
-            sides=sides,
-            column=column,
-            offset=offset,
-            seed=seed + part,
-        )
+            going.caps = caps
+            going.wake()
+        if sides is not None:
+            going.intercept = Intercept(sides, column, offset)
+        done = going.climb(2 if capped else PART if free else epochs, seed=seed + part, quiet=-1.0 if capped or free else QUIET)
         if free:
             offset += column * float(w[-1])
             if not capped and done.turned <= QUIET:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, scipy_linalg
-from gordan.rows import Rows
+from gordan.rows import Face, Rows, Until, level
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
 PATIENCE = 4
@@ -167,20 +167,9 @@ class Products:
         z = guess.z.copy()
         price = 4.0 * self.rows.entries * len(F) / self.rows.n  # of a step
         most = max(1, int(min(self.budget / price, 20.0 * len(F))))
-        steps, spread = self.rows.level(
-            z,
-            F,
-            np.argmax(G, axis=1),
-            mass=mass,
-            pull=pull,
-            squares=self.squares[F],
-            caps=guess.caps,
-            rough=aim.rough * aim.square,
-            target=aim.final * aim.square,
-            most=most,
-            gradient=guess.scores,
-            go_on=lambda: time.perf_counter() <= self.deadline,
-        )
+        face = Face(F, np.argmax(G, axis=1), mass, pull, self.squares[F], guess.caps)
+        until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: time.perf_counter() <= self.deadline)
+        steps, spread = level(self.rows, face, z, until, guess.scores)
         self.budget -= steps * price
         if self.budget < price:
             raise Stalled

@@ -25,7 +25,7 @@ from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.research import SMALLEST_RADIUS
-from gordan.rows import Rows
+from gordan.rows import Ascent, Intercept, Rows
 from gordan.solve.interior import answers
 from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
 
@@ -96,7 +96,7 @@ def by_interior_point(problem: Problem, intercept: str, R: float) -> Iterator[Pr
 
 
 def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
-    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `Rows.ascend`) until every row met is on the right side.
+    """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `rows.Ascent`) until every row met is on the right side.
 
     The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
     """
@@ -111,24 +111,16 @@ def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array,
     squares = np.maximum(squares - (A.scale * A.scale if intercept != "none" else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
-    w = np.zeros(problem.X.d + 1)
+    going = Ascent(bare, squares, x, np.zeros(problem.X.d + 1), intercept=Intercept(bare.signs, column))
     epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and time.perf_counter() > deadline:
             return
-        met = bare.ascend(
-            x,
-            w,
-            squares=squares,
-            epochs=min(epochs, EPOCHS_A_LOOK),
-            column=column,
-            until_separated=True,
-            reflect=done < REFLECTED,
-            seed=1 + done,
-        )
+        going.wake()
+        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=1 + done, until_separated=True, reflect=done < REFLECTED)
         p = x / max(float(x.sum()), 1e-300)
         if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
-            yield Proposal(w[:-1] * A.scale, column * float(w[-1]), p)
+            yield Proposal(going.w[:-1] * A.scale, column * float(going.w[-1]), p)
 
 
 def by_working_set(

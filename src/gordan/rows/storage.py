@@ -1,0 +1,205 @@
+"""What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
+
+A storage must be a `Storage`. It may besides be one that `Reduces` (answers about all rows come back as a few numbers: for rows
+on other machines) or one with `Moments` (second moments of rows: for rows on a device); `Rows` and those who choose a method ask
+by `isinstance`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory, where they can.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from gordan.arrays import Array, vector, zeros_and_ones
+
+# Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
+# lowest and the highest score. The highest is there to show an overflow, whose weight of zero would hide it.
+PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
+
+
+class Sums(NamedTuple):
+    """What one chunk of a softmin pass adds up for each v: its `tally`, and `acc`, Σ e^{z_i - peak} A_i, per group."""
+
+    tally: Array
+    acc: Array
+
+    @property
+    def totals(self) -> Array:
+        """Σ e^{z_i - peak}, per v and group."""
+        totals: Array = self.tally[:, TOTAL]
+        return totals
+
+    @staticmethod
+    def merged(parts: list[Sums]) -> Sums:
+        """The sums of all chunks, added in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        tally = np.zeros_like(parts[0].tally)
+        acc = np.zeros_like(parts[0].acc)
+        tally[:, PEAK] = np.max([part.tally[:, PEAK] for part in parts], axis=0)
+        tally[:, LOW] = np.min([part.tally[:, LOW] for part in parts], axis=0)
+        tally[:, HIGH] = np.max([part.tally[:, HIGH] for part in parts], axis=0)
+        for part in parts:
+            shrink = np.exp(part.tally[:, PEAK] - tally[:, PEAK])
+            tally[:, TOTAL : SIGNED + 1] += shrink[:, None] * part.tally[:, TOTAL : SIGNED + 1]
+            acc += shrink[:, :, None] * part.acc
+        return Sums(tally, acc)
+
+
+class Storage(Protocol):
+    """What `Rows` asks of every storage of X.
+
+    Vectors over columns are float64 on the host. Vectors over rows live where the rows do: `place`, `split` and `lift` bring them
+    there, `fetch` brings one back. For rows in memory that is float64 on the host again. `signs` are int8, `b` is a constant that
+    is added to every x·w. A pass may use so many `threads` of this process.
+    """
+
+    n: int
+    d: int
+    entries: int
+    """Number of stored entries."""
+    dtype: Any
+    kind: str
+    """How `Rows` is told in a few words."""
+    sums: str
+    """The type that scores are added up in."""
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The entries, for whoever proves something about them: (data, indices, indptr) of CSR, or one array, or what can be read
+        like one (`shape`, `len`, `[rows]`, `astype`)."""
+        ...
+
+    # ---- vectors over rows ------------------------------------------------------------------------------------------
+
+    def place(self, values: Any, name: str) -> Any:
+        """One number per row, where the rows are; an InputError that names it otherwise. int8 stays int8."""
+        ...
+
+    def split(self, halves: Any, name: str) -> Any:
+        """0 or 1 per row, as `softmin` wants its groups."""
+        ...
+
+    def lift(self, values: Any) -> Any:
+        """A vector over rows where they are, in float64; positions of rows as they are."""
+        ...
+
+    def fetch(self, values: Any) -> Array:
+        """A vector over rows as float64 on the host."""
+        ...
+
+    def finite(self, values: Any) -> bool:
+        """Whether a vector over rows is finite."""
+        ...
+
+    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
+        """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
+        ...
+
+    # ---- passes -----------------------------------------------------------------------------------------------------
+
+    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
+        """y_i (x_i·w + b)."""
+        ...
+
+    def combine(self, q: Any, threads: int) -> Array:
+        """Xᵀq."""
+        ...
+
+    def softmin(
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
+    ) -> tuple[Sums, Any]:
+        """The sums of the fused pass and the scores, for each row of the stack v with its b; the rows of X are read once.
+
+        `log_p0` is uniform where it is None, and there is one group where `groups` are.
+        """
+        ...
+
+    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
+        """The totals of that pass, per v and group, to the digits of float64."""
+        ...
+
+    def norms(self, p: float, threads: int) -> Array:
+        """‖x_i‖_p on the host; NaN where an entry is not finite."""
+        ...
+
+    def knows_norms(self, p: float) -> bool:
+        """Whether that costs no pass: the rows are dear to read, and it was asked before."""
+        ...
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Row, column and value of the first entry that is NaN or infinite."""
+        ...
+
+    # ---- some rows --------------------------------------------------------------------------------------------------
+
+    def take(self, i: Array) -> Storage:
+        """The rows i, in memory (`memory.Dense` or `memory.Sparse`)."""
+        ...
+
+    def part(self, i: Array) -> Storage:
+        """The rows i, for a problem that has only those: where they are, if that is a device, else in memory."""
+        ...
+
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
+        """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
+        ...
+
+
+@runtime_checkable
+class Reduces(Protocol):
+    """Answers about all rows, found where they are, of which a few numbers come back."""
+
+    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None) -> tuple[list[Array], list[Array], bool]:
+        """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite."""
+        ...
+
+    def largest_norm(self, p: float) -> float:
+        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
+        ...
+
+
+@runtime_checkable
+class Moments(Protocol):
+    """Second moments of rows, made and solved with where they are: what Newton's method asks for (`solve.proximal`)."""
+
+    def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
+        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); good for a direction."""
+        ...
+
+    def solve(self, H: Any, b: Array) -> Array | None:
+        """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
+        ...
+
+
+class HostVectors:
+    """The part of a storage whose vectors over rows are float64 on the host."""
+
+    n: int
+    sums = "float64"
+
+    def place(self, values: Any, name: str) -> Array:
+        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
+        return values if kept else vector(values, name, self.n)
+
+    def split(self, halves: Any, name: str) -> Array:
+        return zeros_and_ones(halves, name, self.n)
+
+    def lift(self, values: Array) -> Array:
+        return values
+
+    def fetch(self, values: Array) -> Array:
+        return values
+
+    def finite(self, values: Array) -> bool:
+        return bool(np.isfinite(values).all())
+
+    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
+        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
+        chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
+        chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
+        return chosen, scores[chosen]
+
+    def totals(self, scores: Array, log_p0: Array | None, groups: Array | None, sums: Sums) -> Array:
+        return sums.totals
