@@ -28,8 +28,9 @@ from gordan.solve import proximal
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
 
 from gordan.rows import accept, device  # noqa: E402
-from gordan.rows.device import Device, Entries, on_device  # noqa: E402
+from gordan.rows.device import Device, on_device  # noqa: E402
 from gordan.rows.memory import Dense  # noqa: E402
+from gordan.rows.tensors import Entries  # noqa: E402
 
 torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
 

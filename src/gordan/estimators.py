@@ -25,7 +25,8 @@ from gordan.certificates import Certificate
 from gordan.errors import InputError
 from gordan.io import Model
 from gordan.rows import host, stored
-from gordan.rows.device import is_elsewhere, is_tensor, on_device
+from gordan.rows.device import on_device
+from gordan.rows.tensors import is_elsewhere, is_tensor
 from gordan.trace import Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from gordan.arrays import Array, blas_has_room
 from gordan.certificates.bounds import TINY, U, add, dyadic, floats_are_ieee, multiply, norm_bound
-from gordan.rows.device import Entries
 from gordan.rows.mapped import in_order
+from gordan.rows.tensors import Entries
 from gordan.rows.threads import available
 
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own

@@ -18,7 +18,7 @@ from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.rows.device import Entries
+from gordan.rows.tensors import Entries
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from gordan.errors import InputError
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
 from gordan.rows.cluster import Cluster, are_files, computed, is_lazy, on_cluster
-from gordan.rows.device import Device, is_elsewhere, is_tensor, on_device
-from gordan.rows.device import host as from_device
+from gordan.rows.device import Device, on_device
 from gordan.rows.mapped import LARGE, is_mapped
 from gordan.rows.memory import Dense, Sparse
+from gordan.rows.tensors import host as from_device
+from gordan.rows.tensors import is_elsewhere, is_tensor
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
@@ -55,7 +56,7 @@ def stored(
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_elsewhere(X):
-        return on_device(X, device, sums)
+        return on_device(X if is_tensor(X) or is_elsewhere(X) else stored(X), device, sums)
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):

@@ -9,13 +9,12 @@ Entries of 16, 32 and 64 bits are read as they are stored. What they are added u
 
 Scores of float32 rows are float64 because accelerated methods subtract scores of size γt²; the combination is a mean, whose error
 stays that of its terms. `sums="float32"` or "float64" sets the type of the scores and of `combine` otherwise. Numbers found here
-only propose: proofs read the entries themselves, in float64 (`Entries`).
+only propose: proofs read the entries themselves, in float64 (`tensors.Entries`).
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar, cast
@@ -26,11 +25,10 @@ from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HIGH, PEAK, SIGNED, Sums
+from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
-# The same for proofs, which make several float64 copies of a block.
-PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
 
 # Fewer entries than this are solved in memory: a pass over them takes less time than its launch.
 WORTH_IT = 1 << 22
@@ -48,7 +46,7 @@ def _within_memory(operation: Pass) -> Pass:
 
     @wraps(operation)
     def clearly(self: Device, *args: Any, **options: Any) -> Any:
-        return _affordable(lambda: operation(self, *args, **options), f"a pass over {self.n} rows")
+        return affordable(lambda: operation(self, *args, **options), f"a pass over {self.n} rows")
 
     return cast(Pass, clearly)
 
@@ -61,95 +59,6 @@ class Split(NamedTuple):
     ends: Any
 
 
-class Entries:
-    """The entries as they were given, for whoever proves something about them.
-
-    Single rows and blocks are copied to the host when asked for: float32 or float64, exactly. Products with all rows are made
-    where the tensor is, entry by entry and in float64: every entry converts to it exactly, and what is trusted is that a product,
-    a sum and an absolute value in it are those of IEEE 754 (`ieee` looks). No matrix product takes part, so neither TF32 nor
-    any other licence to round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds.
-    """
-
-    def __init__(self, X: Any) -> None:
-        self._X = X
-        self.shape: tuple[int, int] = tuple(X.shape)
-        self.block_entries = PROOF_BLOCK["cuda" if X.is_cuda else "cpu"]
-        self._kept = 0, np.empty((0, X.shape[1]))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def products(self, w: Array, lo: int, hi: int) -> Array:
-        """X w for rows lo..hi-1, as computed in float64."""
-        return self._sums(slice(lo, hi), self._there(w))
-
-    def squares(self, lo: int, hi: int) -> Array:
-        """‖x_i‖² for rows lo..hi-1, likewise."""
-        return self._sums(slice(lo, hi), None)
-
-    def absolute(self, size: Array, rows: Array) -> Array:
-        """|X| size for these rows, likewise."""
-        there, which, step = self._there(size), self._there(rows), self._step
-        parts = (self._sums(which[lo : lo + step], there, absolute=True) for lo in range(0, len(rows), step))
-        return np.concatenate([np.empty(0), *parts])
-
-    def combination(self, q: Array) -> Array:
-        """Xᵀq, likewise; rows of weight 0 are not looked at."""
-        rows = np.flatnonzero(q)
-        which, weights, total = self._there(rows), self._there(q[rows]), np.zeros(self.shape[1])
-        for lo in range(0, len(rows), self._step):
-            part = slice(lo, lo + self._step)
-            total += self._weighed(which[part], weights[part])
-        return total
-
-    def _weighed(self, rows: Any, weights: Any) -> Array:
-        return self._affordable(lambda: (self._X[rows].double() * weights[:, None]).sum(0))
-
-    def _sums(self, rows: Any, w: Any | None, *, absolute: bool = False) -> Array:
-        """Σ_j x_ij w_j of some rows, or Σ_j |x_ij| w_j, or Σ_j x_ij² without w; sizes of blocks are the caller's."""
-
-        def made() -> Any:
-            x = self._X[rows].double()
-            return (x * x if w is None else (x.abs() if absolute else x) * w).sum(1)
-
-        return self._affordable(made)
-
-    @property
-    def _step(self) -> int:
-        return max(1, self.block_entries // max(1, self.shape[1]))
-
-    def _affordable(self, make: Callable[[], Any]) -> Array:
-        found: Array = _affordable(make, "a proof").cpu().numpy()
-        return found
-
-    def ieee(self) -> bool:
-        """Whether float64 is as it should be where the tensor is: subnormals survive, and rounding is to nearest."""
-        tiny, one, three = (self._there(np.array([x])) for x in (2.0**-1074, 1.0, 3.0))
-        third = float((one / three)[0])
-        return float((tiny * one)[0]) > 0 and third.hex() == "0x1.5555555555555p-2" and float((one + 2.0**-53)[0]) == 1.0
-
-    def _there(self, values: Array) -> Any:
-        return _torch().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
-
-    def __getitem__(self, rows: Any) -> Array:
-        if isinstance(rows, slice):
-            return _exact(self._X[rows])
-        if isinstance(rows, np.ndarray):
-            return _exact(self._X[self._there(rows)])
-        lo, block = self._kept  # in one go: other threads ask as well
-        if not lo <= rows < lo + len(block):  # rows are asked for in order: fetch some more of them
-            step = max(1, (1 << 20) // max(1, self.shape[1]))
-            lo = rows // step * step
-            block = _exact(self._X[lo : lo + step])
-            self._kept = lo, block
-        row: Array = block[rows - lo]
-        return row
-
-    def astype(self, dtype: Any) -> Array:
-        """All of it on the host."""
-        return _exact(self._X).astype(dtype, copy=False)
-
-
 class Device:
     """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
 
@@ -157,7 +66,7 @@ class Device:
     """
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
-        torch = _torch()
+        torch = torch_for()
         self.X = X if X.stride(1) == 1 and X.stride(0) >= X.shape[1] else X.contiguous()
         self.n, self.d = X.shape
         self.entries = max(1, X.numel())
@@ -183,16 +92,16 @@ class Device:
         """One number for each row, on the device; int8 stays int8, everything else becomes the type of the scores."""
         if not is_tensor(values):
             array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else vector(values, name, self.n)
-            values = _torch().from_numpy(array if array.flags.writeable else array.copy())
+            values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
         if tuple(values.shape) != (self.n,):
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
-        return values.to(self.X.device, values.dtype if values.dtype == _torch().int8 else self.wide)
+        return values.to(self.X.device, values.dtype if values.dtype == torch_for().int8 else self.wide)
 
     def split(self, halves: Any, name: str) -> Split:
         """The two groups of rows; made anew from 0 and 1 per row, or as it is where it was made before."""
         if isinstance(halves, Split):
             return halves
-        torch = _torch()
+        torch = torch_for()
         groups = self.place(zeros_and_ones(host(halves), name, self.n), name)
         order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
         ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
@@ -200,22 +109,22 @@ class Device:
 
     def lift(self, values: Any) -> Any:
         """A vector over rows on the device: numbers as float64, whatever the type of the scores; positions as they are."""
-        torch = _torch()
+        torch = torch_for()
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 
     def fetch(self, values: Any) -> Array:
         """A vector over rows as float64 on the host."""
-        fetched: Array = values.to("cpu", _torch().float64).numpy()
+        fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
     def finite(self, values: Any) -> bool:
         """Whether every entry is finite."""
-        return bool(_torch().isfinite(values).all())
+        return bool(torch_for().isfinite(values).all())
 
     def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
         """The k smallest, lowest first, and where they are; ties go to the earlier row."""
-        torch = _torch()
+        torch = torch_for()
         last = torch.topk(scores, k, largest=False, sorted=False).values.max()
         chosen = torch.nonzero(scores <= last)[:, 0]
         values, order = torch.sort(scores[chosen], stable=True)
@@ -229,7 +138,7 @@ class Device:
             return self._run(w, b, signs, None, None)[1]
         scores = self.X.new_empty(self.n, dtype=self.wide)
         v, unit = self._unit(w)
-        v = _torch().from_numpy(v).to(self.X.device, self.wide)
+        v = torch_for().from_numpy(v).to(self.X.device, self.wide)
         for lo, hi in self._blocks():
             scores[lo:hi] = signs[lo:hi] * ((self.X[lo:hi].to(self.wide) @ v) * unit + b)
         return scores
@@ -239,7 +148,7 @@ class Device:
         if self._kernels is not None:
             kernels, programs, cut = self._kernels
             return self.fetch(kernels.run_combine(self.X, q, self.wide, programs, cut))
-        total = _torch().zeros(self.d, dtype=_torch().float64, device=self.X.device)
+        total = torch_for().zeros(self.d, dtype=torch_for().float64, device=self.X.device)
         for lo, hi in self._blocks():
             total += q[lo:hi].to(self.wide) @ self.X[lo:hi].to(self.wide)
         return self.fetch(total)
@@ -260,7 +169,7 @@ class Device:
     @_within_memory
     def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
         """Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels make exponentials of float32."""
-        torch = _torch()
+        torch = torch_for()
         if self.narrow == torch.float64 or self._kernels is None:
             return sums.totals
         z = (0.0 if log_p0 is None else log_p0) - scores.to(torch.float64)
@@ -279,7 +188,7 @@ class Device:
 
     @_within_memory
     def _find_norms(self, p: float) -> Array:
-        torch = _torch()
+        torch = torch_for()
         norms = np.empty(self.n)
         for lo, hi in self._blocks():
             x = self.X[lo:hi].to(torch.float64).abs()
@@ -292,7 +201,7 @@ class Device:
 
     def take(self, i: Array) -> Dense:
         """In memory, since that is where single rows are visited and restricted games solved: picked there, then copied."""
-        return Dense(_exact(self._picked(i)))
+        return Dense(exact(self._picked(i)))
 
     def part(self, i: Array) -> Device:
         """The rows i where they are, for a problem that has only those."""
@@ -301,7 +210,7 @@ class Device:
     @_within_memory
     def distances(self, W: Array, b: Array) -> Array:
         """x·w + b for each row and each w of W, on the host, in float64: all of them in one pass over X."""
-        torch = _torch()
+        torch = torch_for()
         matrix, constants = torch.from_numpy(W.T.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
         out = np.empty((self.n, len(W)))
         for lo, hi in self._blocks():
@@ -310,22 +219,21 @@ class Device:
 
     @_within_memory
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        left, right = (self._picked(rows).to(_torch().float64) * scale for rows in (i, j))
+        left, right = (self._picked(rows).to(torch_for().float64) * scale for rows in (i, j))
         if weights is not None:
-            left = left * _torch().from_numpy(weights).to(left.device)
+            left = left * torch_for().from_numpy(weights).to(left.device)
         return self.fetch(left @ right.T)
 
     @_within_memory
     def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products are narrow."""
-        torch = _torch()
+        torch = torch_for()
         size = self.d + constant
         products = torch.zeros((size, size), dtype=torch.float64, device=self.X.device)
         sums = torch.zeros(size, dtype=torch.float64, device=self.X.device)
-        step = max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
-        for lo in range(0, len(i), step):
-            which = i[lo : lo + step]
-            x, weights = self.X[which].to(self.narrow), q[lo : lo + step].to(self.narrow)
+        for lo, hi in self._blocks(len(i)):
+            which = i[lo:hi]
+            x, weights = self.X[which].to(self.narrow), q[lo:hi].to(self.narrow)
             x = torch.cat((x, torch.ones_like(x[:, :1])), 1) if constant else x
             products += (x * weights[:, None]).T @ x
             sums += (weights * signs[which]) @ x
@@ -334,17 +242,17 @@ class Device:
     @_within_memory
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b for a positive definite H on the device; None where it is not."""
-        torch = _torch()
+        torch = torch_for()
         L, failed = torch.linalg.cholesky_ex(H)
         x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]
         return None if int(failed) or not self.finite(x) else self.fetch(x)
 
     def _picked(self, i: Array) -> Any:
-        where = _torch().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
-        return _affordable(lambda: self.X[where], f"{len(i)} rows")
+        where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
+        return affordable(lambda: self.X[where], f"{len(i)} rows")
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
-        torch = _torch()
+        torch = torch_for()
         for lo, hi in self._blocks():
             finite = torch.isfinite(self.X[lo:hi])
             if not bool(finite.all()):
@@ -368,7 +276,7 @@ class Device:
         cut = kernels.plan(self.d, self.X.element_size(), self.sums == "float64")
         if not self.X.is_cuda:  # the interpreter runs one program after the other: two, so that there is something to merge
             return kernels, 2, cut._replace(programs=1)
-        return kernels, _torch().cuda.get_device_properties(self.X.device).multi_processor_count, cut
+        return kernels, torch_for().cuda.get_device_properties(self.X.device).multi_processor_count, cut
 
     def _run(self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None) -> tuple[Any, Any]:
         """The fused kernel."""
@@ -376,7 +284,7 @@ class Device:
         kernels, programs, cut = self._kernels
         v, unit = self._unit(v)
         # not waited for: the copy is queued behind the pass before, and its source is staged before the call returns
-        packed = _torch().from_numpy(np.concatenate((v, (unit, b)))).to(self.wide).to(self.X.device, non_blocking=True)
+        packed = torch_for().from_numpy(np.concatenate((v, (unit, b)))).to(self.wide).to(self.X.device, non_blocking=True)
         order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
         found: tuple[Any, Any] = kernels.run_softmin(
             self.X, packed, signs, log_p0, order, ends, count, self.narrow, programs, cut
@@ -385,14 +293,14 @@ class Device:
 
     def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
         """The fused kernel for each v: (k, groups, 4 + d) in float64, and the scores."""
-        torch = _torch()
+        torch = torch_for()
         passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
         return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
 
     def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
         """The same in torch operations. Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights
         Q: X is read twice, however many v there are."""
-        torch = _torch()
+        torch = torch_for()
         k, place = len(V), self.X.device
         count = 1 if groups is None else 2
         units = [self._unit(v) for v in V]
@@ -425,16 +333,17 @@ class Device:
             )
         return np.ldexp(v, -exponent), math.ldexp(1.0, exponent)
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        step = max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
-        for lo in range(0, self.n, step):
-            yield lo, min(lo + step, self.n)
+    def _blocks(self, n: int | None = None) -> Iterator[tuple[int, int]]:
+        """Ranges of n rows, all if None, that torch operations take at a time."""
+        n, step = self.n if n is None else n, max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
+        for lo in range(0, n, step):
+            yield lo, min(lo + step, n)
 
 
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
     """e^{z - peak} in float64 for k vectors v (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
     added below them; rows that are not `mine` weigh zero."""
-    torch = _torch()
+    torch = torch_for()
     z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total
     s = s.to(torch.float64)
     if mine is not None:
@@ -450,28 +359,6 @@ def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
     return weight
 
 
-# ---- what may be passed ----------------------------------------------------------------------------------------------
-
-
-def is_tensor(X: Any) -> bool:
-    """Whether X is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether X lies on a device, as a CuPy array does, and says so through DLPack."""
-    return hasattr(X, "__dlpack_device__") and not isinstance(X, np.ndarray) and int(X.__dlpack_device__()[0]) != 1
-
-
-def host(values: Any) -> Any:
-    """`values` on the host: tensors and arrays of other devices are copied, everything else is as it was."""
-    if is_tensor(values) or is_elsewhere(values):
-        tensor = (values if is_tensor(values) else _torch().from_dlpack(values)).detach().cpu()
-        return tensor.to(_torch().float32).numpy() if tensor.dtype == _torch().bfloat16 else tensor.numpy()
-    return values
-
-
 def nearby(storage: Any) -> Any:
     """The storage, or its rows in memory where they are few and lie on a device."""
     if isinstance(storage, Device) and storage.entries < WORTH_IT:
@@ -480,89 +367,5 @@ def nearby(storage: Any) -> Any:
 
 
 def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:
-    """The storage for X on `device`, or where X is; copied at most once."""
-    torch = _torch(f"device={device!r}" if device is not None else "a torch tensor or an array on a GPU")
-    tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_elsewhere(X) else _from_memory(X)
-    if tensor.layout != torch.strided:
-        raise InputError("X is a sparse tensor; pass X.to_dense(), or a SciPy sparse matrix to stay on the CPU")
-    if tensor.ndim != 2 or 0 in tensor.shape:
-        raise InputError(f"X must be a matrix with rows and columns, but its shape is {tuple(tensor.shape)}")
-    where = tensor.device if device is None else _found(torch, device)
-    if where.type not in ("cpu", "cuda"):
-        raise InputError(f"X is on {where}, which gordan has no passes for; pass X.cpu(), or a tensor on a CUDA device")
-    size = tensor.numel() * tensor.element_size() / 1e9
-    return Device(_affordable(lambda: _real(tensor.to(where)), f"X ({size:.1f} GB)"), sums=sums)
-
-
-def _found(torch: Any, device: str) -> Any:
-    try:
-        where = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise InputError(f"device is {device!r}; pass 'cuda', 'cuda:1', 'cpu' or None (where X is)") from None
-    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
-        raise InputError(
-            f"device is {device!r}, but torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices here; "
-            "leave device out to use the CPU, or install a CUDA build of torch"
-        )
-    return where
-
-
-def _from_memory(X: Any) -> Any:
-    """NumPy and what it reads, as a tensor over the same memory; refusals are those of rows in memory."""
-    from gordan.rows.accept import stored
-
-    held = stored(X)
-    if not isinstance(held, Dense):
-        raise InputError("sparse rows stay on the CPU; leave device out, or pass X.toarray()")
-    array = held.arrays[0].view()
-    torch = _torch()
-    import warnings
-
-    with warnings.catch_warnings():  # the array is read-only, which torch cannot say: nothing here writes to it
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)
-
-
-def _real(X: Any) -> Any:
-    """X with entries of type float16, bfloat16, float32 or float64, exactly; as in `accept`."""
-    torch = _torch()
-    if X.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        return X
-    if X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
-        return X.to(torch.float32)
-    if X.dtype == torch.int32:
-        return X.to(torch.float64)
-    if X.dtype == torch.int64:
-        far = (X > 2**53) | (X < -(2**53))
-        if bool(far.any()):
-            row, column = (int(i) for i in torch.nonzero(far)[0])
-            raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")
-        return X.to(torch.float64)
-    raise InputError(f"the entries of X are {X.dtype}; features must be real numbers: pass X.to(torch.float32), say")
-
-
-def _exact(X: Any) -> Array:
-    """A part of X on the host: float32, to which 16 bits convert exactly, or float64."""
-    part = X.cpu()
-    exact: Array = (part if part.element_size() > 2 else part.to(_torch().float32)).numpy()
-    return exact
-
-
-def _affordable(make: Callable[[], Any], what: str) -> Any:
-    torch = _torch()
-    try:
-        return make()
-    except torch.OutOfMemoryError:
-        free, all_of_it = (x / 1e9 for x in torch.cuda.mem_get_info())
-        raise InputError(
-            f"{what} does not fit on the GPU, where {free:.1f} of {all_of_it:.1f} GB are free; "
-            "pass a float32, float16 or bfloat16 tensor or fewer rows, or leave device out to use the CPU"
-        ) from None
-
-
-def _torch(purpose: str = "rows on a device") -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtra("torch", "gpu", purpose) from None
-    return torch
+    """The storage for a tensor, an array of another device, or a storage in memory; see `tensors.placed`."""
+    return Device(placed(X, device), sums=sums)

@@ -1,0 +1,210 @@
+"""Torch tensors, and arrays of other devices: which of them may be passed for X, and their entries as proofs read them."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError, MissingExtra
+from gordan.rows.memory import Dense
+
+# Entries that proofs, which make several float64 copies of a block, take at a time.
+PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
+
+
+def torch_for(purpose: str = "rows on a device") -> Any:
+    """torch, or how to get it."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "gpu", purpose) from None
+    return torch
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether X lies on a device, as a CuPy array does, and says so through DLPack."""
+    return hasattr(X, "__dlpack_device__") and not isinstance(X, np.ndarray) and int(X.__dlpack_device__()[0]) != 1
+
+
+def host(values: Any) -> Any:
+    """`values` on the host: tensors and arrays of other devices are copied, everything else is as it was."""
+    if is_tensor(values) or is_elsewhere(values):
+        tensor = (values if is_tensor(values) else torch_for().from_dlpack(values)).detach().cpu()
+        return tensor.to(torch_for().float32).numpy() if tensor.dtype == torch_for().bfloat16 else tensor.numpy()
+    return values
+
+
+def placed(X: Any, device: str | None) -> Any:
+    """X, a tensor, an array of another device or a storage, as a tensor on `device`, or where it is; copied at most once."""
+    torch = torch_for(f"device={device!r}" if device is not None else "a torch tensor or an array on a GPU")
+    tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_elsewhere(X) else _from_memory(X)
+    if tensor.layout != torch.strided:
+        raise InputError("X is a sparse tensor; pass X.to_dense(), or a SciPy sparse matrix to stay on the CPU")
+    if tensor.ndim != 2 or 0 in tensor.shape:
+        raise InputError(f"X must be a matrix with rows and columns, but its shape is {tuple(tensor.shape)}")
+    where = tensor.device if device is None else _found(torch, device)
+    if where.type not in ("cpu", "cuda"):
+        raise InputError(f"X is on {where}, which gordan has no passes for; pass X.cpu(), or a tensor on a CUDA device")
+    size = tensor.numel() * tensor.element_size() / 1e9
+    return affordable(lambda: _real(tensor.to(where)), f"X ({size:.1f} GB)")
+
+
+def _found(torch: Any, device: str) -> Any:
+    try:
+        where = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InputError(f"device is {device!r}; pass 'cuda', 'cuda:1', 'cpu' or None (where X is)") from None
+    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
+        raise InputError(
+            f"device is {device!r}, but torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices here; "
+            "leave device out to use the CPU, or install a CUDA build of torch"
+        )
+    return where
+
+
+def _from_memory(held: Any) -> Any:
+    """Dense rows as a tensor over the same memory."""
+    if not isinstance(held, Dense):
+        raise InputError("sparse rows stay on the CPU; leave device out, or pass X.toarray()")
+    array = held.arrays[0].view()
+    with warnings.catch_warnings():  # the array is read-only, which torch cannot say: nothing here writes to it
+        warnings.simplefilter("ignore", UserWarning)
+        return torch_for().from_numpy(array)
+
+
+def _real(X: Any) -> Any:
+    """X with entries of type float16, bfloat16, float32 or float64, exactly; as in `accept`."""
+    torch = torch_for()
+    if X.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        return X
+    if X.dtype in (torch.bool, torch.int8, torch.uint8, torch.int16):
+        return X.to(torch.float32)
+    if X.dtype == torch.int32:
+        return X.to(torch.float64)
+    if X.dtype == torch.int64:
+        far = (X > 2**53) | (X < -(2**53))
+        if bool(far.any()):
+            row, column = (int(i) for i in torch.nonzero(far)[0])
+            raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")
+        return X.to(torch.float64)
+    raise InputError(f"the entries of X are {X.dtype}; features must be real numbers: pass X.to(torch.float32), say")
+
+
+def exact(X: Any) -> Array:
+    """A part of X on the host: float32, to which 16 bits convert exactly, or float64."""
+    part = X.cpu()
+    exact: Array = (part if part.element_size() > 2 else part.to(torch_for().float32)).numpy()
+    return exact
+
+
+def affordable(make: Callable[[], Any], what: str) -> Any:
+    """make(), with an InputError where the device has no memory left for `what`."""
+    torch = torch_for()
+    try:
+        return make()
+    except torch.OutOfMemoryError:
+        free, all_of_it = (x / 1e9 for x in torch.cuda.mem_get_info())
+        raise InputError(
+            f"{what} does not fit on the GPU, where {free:.1f} of {all_of_it:.1f} GB are free; "
+            "pass a float32, float16 or bfloat16 tensor or fewer rows, or leave device out to use the CPU"
+        ) from None
+
+
+class Entries:
+    """The entries as they were given, for whoever proves something about them.
+
+    Single rows and blocks are copied to the host when asked for: float32 or float64, exactly. Products with all rows are made
+    where the tensor is, entry by entry and in float64: every entry converts to it exactly, and what is trusted is that a product,
+    a sum and an absolute value in it are those of IEEE 754 (`ieee` looks). No matrix product takes part, so neither TF32 nor
+    any other licence to round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self._X = X
+        self.shape: tuple[int, int] = tuple(X.shape)
+        self.block_entries = PROOF_BLOCK["cuda" if X.is_cuda else "cpu"]
+        self._kept = 0, np.empty((0, X.shape[1]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def products(self, w: Array, lo: int, hi: int) -> Array:
+        """X w for rows lo..hi-1, as computed in float64."""
+        return self._sums(slice(lo, hi), self._there(w))
+
+    def squares(self, lo: int, hi: int) -> Array:
+        """‖x_i‖² for rows lo..hi-1, likewise."""
+        return self._sums(slice(lo, hi), None)
+
+    def absolute(self, size: Array, rows: Array) -> Array:
+        """|X| size for these rows, likewise."""
+        there, which, step = self._there(size), self._there(rows), self._step
+        parts = (self._sums(which[lo : lo + step], there, absolute=True) for lo in range(0, len(rows), step))
+        return np.concatenate([np.empty(0), *parts])
+
+    def combination(self, q: Array) -> Array:
+        """Xᵀq, likewise; rows of weight 0 are not looked at."""
+        rows = np.flatnonzero(q)
+        which, weights, total = self._there(rows), self._there(q[rows]), np.zeros(self.shape[1])
+        for lo in range(0, len(rows), self._step):
+            part = slice(lo, lo + self._step)
+            total += self._weighed(which[part], weights[part])
+        return total
+
+    def _weighed(self, rows: Any, weights: Any) -> Array:
+        return self._affordable(lambda: (self._X[rows].double() * weights[:, None]).sum(0))
+
+    def _sums(self, rows: Any, w: Any | None, *, absolute: bool = False) -> Array:
+        """Σ_j x_ij w_j of some rows, or Σ_j |x_ij| w_j, or Σ_j x_ij² without w; sizes of blocks are the caller's."""
+
+        def made() -> Any:
+            x = self._X[rows].double()
+            return (x * x if w is None else (x.abs() if absolute else x) * w).sum(1)
+
+        return self._affordable(made)
+
+    @property
+    def _step(self) -> int:
+        return max(1, self.block_entries // max(1, self.shape[1]))
+
+    def _affordable(self, make: Callable[[], Any]) -> Array:
+        found: Array = affordable(make, "a proof").cpu().numpy()
+        return found
+
+    def ieee(self) -> bool:
+        """Whether float64 is as it should be where the tensor is: subnormals survive, and rounding is to nearest."""
+        tiny, one, three = (self._there(np.array([x])) for x in (2.0**-1074, 1.0, 3.0))
+        third = float((one / three)[0])
+        return float((tiny * one)[0]) > 0 and third.hex() == "0x1.5555555555555p-2" and float((one + 2.0**-53)[0]) == 1.0
+
+    def _there(self, values: Array) -> Any:
+        return torch_for().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
+
+    def __getitem__(self, rows: Any) -> Array:
+        if isinstance(rows, slice):
+            return exact(self._X[rows])
+        if isinstance(rows, np.ndarray):
+            return exact(self._X[self._there(rows)])
+        lo, block = self._kept  # in one go: other threads ask as well
+        if not lo <= rows < lo + len(block):  # rows are asked for in order: fetch some more of them
+            step = max(1, (1 << 20) // max(1, self.shape[1]))
+            lo = rows // step * step
+            block = exact(self._X[lo : lo + step])
+            self._kept = lo, block
+        row: Array = block[rows - lo]
+        return row
+
+    def astype(self, dtype: Any) -> Array:
+        """All of it on the host."""
+        return exact(self._X).astype(dtype, copy=False)
