@@ -29,7 +29,7 @@ dd = pytest.importorskip("dask.dataframe", reason=REASON)
 import dask  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from gordan.rows import cluster  # noqa: E402
+from gordan.rows import cluster, lazy, tasks  # noqa: E402
 
 N, D, SIZE = 230, 6, 25  # ten blocks: the tree has two levels
 
@@ -143,7 +143,7 @@ def test_the_order_of_arrival_does_not_matter(client):
     engine = cluster.Workers(client)
     values = [np.random.default_rng(k).normal(size=5) * 10.0**k for k in range(12)]
     waits = [0.002 * k for k in range(12)]
-    first, last = (engine.merged(engine.map(late, w, values), cluster._added) for w in (waits, waits[::-1]))
+    first, last = (engine.merged(engine.map(late, w, values), tasks.added) for w in (waits, waits[::-1]))
     np.testing.assert_array_equal(first, last)
 
 
@@ -262,7 +262,7 @@ def test_blocks_without_rows_are_left_out(client):
 def test_without_a_client_blocks_are_made_here_for_each_pass():
     X, y = problem()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "current_client", lambda: None)
+        patch.setattr(lazy, "current_client", lambda: None)
         storage = rows.stored(da.from_array(X, chunks=(50, 3)))
         assert isinstance(storage, Blocks)
         np.testing.assert_allclose(rows.of(storage, y).scores(np.ones(D)), rows.of(X, y).scores(np.ones(D)), rtol=1e-14)
@@ -274,7 +274,7 @@ def test_without_a_client_blocks_are_made_here_for_each_pass():
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(gordan.errors.MissingExtra, match=r"gordan\[dask\]"):
-        cluster.connect("tcp://127.0.0.1:1")
+        lazy.connect("tcp://127.0.0.1:1")
 
 
 def test_files_read_by_workers(client, tmp_path):
@@ -304,9 +304,9 @@ def test_files_read_by_workers(client, tmp_path):
 
 def test_a_folder_without_files_and_an_address_without_a_scheduler(client, tmp_path):
     with pytest.raises(gordan.InputError, match="folder without Parquet"):
-        cluster.read_on(client, tmp_path, None)
+        lazy.read_on(client, tmp_path, None)
     with pytest.raises(gordan.InputError, match="no Dask scheduler at 'nonsense://x'"):
-        cluster.connect("nonsense://x")
+        lazy.connect("nonsense://x")
 
 
 def test_killed_workers_cost_their_blocks_and_nothing_else():

@@ -111,7 +111,7 @@ def _on_cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from gordan.rows.cluster import connect
+    from gordan.rows.lazy import connect
 
     client = connect(address)
     try:

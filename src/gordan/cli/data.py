@@ -87,14 +87,14 @@ def read_data(
 ) -> Data:
     """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
-    With a `client` the workers of its cluster read it (see `rows.cluster.read_on`).
+    With a `client` the workers of its cluster read it (see `rows.lazy.read_on`).
     """
     from gordan.io import read
 
     if client is None:
         table: Any = read(path, label=label, memory_limit=limit)
     else:
-        from gordan.rows.cluster import read_on
+        from gordan.rows.lazy import read_on
 
         table = read_on(client, path, label)
     assert table.y is not None  # labels were asked for

@@ -19,8 +19,9 @@ from gordan.arrays import Array, is_sparse
 from gordan.errors import InputError
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
-from gordan.rows.cluster import Cluster, are_files, computed, is_lazy, on_cluster
+from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
+from gordan.rows.lazy import are_files, computed, is_lazy, on_cluster
 from gordan.rows.mapped import LARGE, is_mapped
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.tensors import host as from_device

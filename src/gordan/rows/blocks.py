@@ -15,6 +15,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.rows import tasks
 from gordan.rows.memory import Dense, Held, Sparse
 from gordan.rows.storage import HostVectors, Sums
 
@@ -105,23 +106,23 @@ class Blocks(HostVectors):
     # ---- passes ------------------------------------------------------------------------------------------------------
 
     def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
-        return np.concatenate(self.each(_scores, (signs,), (w, b, threads)))
+        return np.concatenate(self.each(tasks.scores, (signs,), (w, b, threads)))
 
     def combine(self, q: Array, threads: int) -> Array:
         weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
         own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
-        parts = list(self.engine.run(_combine, [self.blocks[k] for k in weighty], own, (threads,)))  # others are not read
+        parts = list(self.engine.run(tasks.combine, [self.blocks[k] for k in weighty], own, (threads,)))  # others are not read
         return np.asarray(np.sum(parts, axis=0)) if parts else np.zeros(self.d)
 
     def softmin(
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
-        found = self.each(_softmin, (signs, log_p0, groups), (v, b, scale, threads))
+        found = self.each(tasks.softmin, (signs, log_p0, groups), (v, b, scale, threads))
         return Sums.merged([sums for sums, _ in found]), np.concatenate([scores for _, scores in found], axis=1)
 
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:
-            self._norms[p] = np.concatenate(self.each(_norms, (), (p, threads)))
+            self._norms[p] = np.concatenate(self.each(tasks.norms, (), (p, threads)))
         return self._norms[p]
 
     def knows_norms(self, p: float) -> bool:
@@ -146,10 +147,14 @@ class Blocks(HostVectors):
 
     def _fetched(self, wanted: Array) -> Held:
         """These rows, whose numbers rise, from their blocks."""
-        cuts = np.searchsorted(wanted, self.ends)
-        asked = [k for k in range(len(self.blocks)) if cuts[k + 1] > cuts[k]]
-        own = [(wanted[cuts[k] : cuts[k + 1]] - self.ends[k],) for k in asked]
-        return joined(list(self.engine.run(_take, [self.blocks[k] for k in asked], own, ())))
+        asked = self.holding(wanted)
+        own = [(part - self.ends[k],) for k, part in asked]
+        return joined(list(self.engine.run(tasks.take, [self.blocks[k] for k, _ in asked], own, ())))
+
+    def holding(self, rows: Array) -> list[tuple[int, Array]]:
+        """The numbers of the blocks that hold some of these rows, whose numbers rise, and which of them each holds."""
+        parts = enumerate(np.split(rows, np.searchsorted(rows, self.ends[1:-1])))
+        return [(k, part) for k, part in parts if len(part)]
 
     part = take
 
@@ -159,7 +164,7 @@ class Blocks(HostVectors):
         return both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
-        for lo, bad in zip(self.ends, self.each(_first_not_finite), strict=False):
+        for lo, bad in zip(self.ends, self.each(tasks.first_not_finite), strict=False):
             if bad is not None:
                 return int(lo) + bad[0], bad[1], bad[2]
         return None
@@ -184,7 +189,7 @@ class Reader:
         if np.ndim(rows) == 0:
             row: Array = self[int(rows) : int(rows) + 1][0]
             return row
-        return _plain(self._storage.take(np.asarray(rows)))
+        return self._storage.take(np.asarray(rows)).spread()
 
     def astype(self, dtype: Any) -> Array:
         """All of it."""
@@ -200,7 +205,7 @@ class Reader:
             if k not in self._held:
                 self._held = {k: self._storage.blocks[k].load(), **dict(list(self._held.items())[:1])}  # this and the last one
             held = self._held[k]
-        return _plain(held, max(lo, begin) - begin, min(hi, end) - begin)
+        return held.spread(max(lo, begin) - begin, min(hi, end) - begin)
 
 
 def joined(parts: list[Held]) -> Held:
@@ -214,40 +219,3 @@ def joined(parts: list[Held]) -> Held:
     data, indices = (np.concatenate([part.arrays[k] for part in parts]) for k in (0, 1))
     lengths = np.concatenate([np.diff(part.arrays[2].astype(np.int64)) for part in parts])
     return Sparse(data, indices, np.concatenate(([0], np.cumsum(lengths))), parts[0].d)
-
-
-def _plain(held: Held, lo: int = 0, hi: int | None = None) -> Array:
-    """Rows as a dense array."""
-    if isinstance(held, Dense):
-        part: Array = held.arrays[0][lo:hi]
-        return part
-    return np.asarray(held.csr()[lo:hi].toarray())
-
-
-# ---- the work on one block: functions of their own, since they may be sent elsewhere ---------------------------------
-
-
-def _scores(held: Held, signs: Array, w: Array, b: float, threads: int) -> Array:
-    return held.scores(w, b, signs, threads)
-
-
-def _combine(held: Held, q: Array, threads: int) -> Array:
-    return held.combine(q, threads)
-
-
-def _softmin(
-    held: Held, signs: Array, log_p0: Array | None, groups: Array | None, v: Array, b: Array, scale: float, threads: int
-) -> tuple[Sums, Array]:
-    return held.softmin(v, b, signs, scale, log_p0, groups, threads)
-
-
-def _norms(held: Held, p: float, threads: int) -> Array:
-    return held.norms(p, threads)
-
-
-def _take(held: Held, i: Array) -> Held:
-    return held.take(i)
-
-
-def _first_not_finite(held: Held) -> tuple[int, int, float] | None:
-    return held.first_not_finite()

@@ -160,6 +160,11 @@ class Dense(_Memory):
             products += (left if weights is None else left * weights[lo : lo + step]) @ right.T
         return products
 
+    def spread(self, lo: int = 0, hi: int | None = None) -> Array:
+        """Rows lo..hi-1 as a plain array."""
+        rows: Array = self.arrays[0][lo:hi]
+        return rows
+
     def columns(self, j: Array) -> Array:
         """The columns j, in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
@@ -222,16 +227,17 @@ class Sparse(_Memory):
             products[:, lo : lo + step] = left @ (part if weights is None else part * weights).T
         return products
 
+    def spread(self, lo: int = 0, hi: int | None = None) -> Array:
+        """Rows lo..hi-1 as a plain array, in float64."""
+        return np.asarray(self.csr(lo, hi).toarray())
+
     def columns(self, j: Array) -> Array:
         """The columns j, spread out, in float64."""
         return np.asarray(self.csr()[:, j].toarray())
 
-    def csr(self) -> Any:
-        """X as SciPy's CSR array in float64."""
-        import scipy.sparse as sp
-
-        data, indices, indptr = self.arrays
-        return sp.csr_array((data.astype(np.float64), indices.astype(np.int32), indptr.astype(np.int32)), shape=(self.n, self.d))
+    def csr(self, lo: int = 0, hi: int | None = None) -> Any:
+        """Rows lo..hi-1 as a CSR array of SciPy's, a copy in float64."""
+        return csr_rows(self.arrays, self.d, lo, self.n if hi is None else hi).astype(np.float64)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays
@@ -246,6 +252,18 @@ class Sparse(_Memory):
 
 # Rows in memory: what `take` gives, and the only ones that can be visited one by one.
 Held = Dense | Sparse
+
+
+def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:
+    """Rows lo..hi-1 as a CSR array of SciPy's over the same entries, whose products with float64 are plain sums in float64."""
+    from scipy.sparse import csr_array
+
+    data, indices, indptr = arrays
+    begin, end = int(indptr[lo]), int(indptr[hi])
+    short = max(d, end - begin) < 2**31
+    columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
+    columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
+    return csr_array((data[begin:end], columns, ends), shape=(hi - lo, d))
 
 
 def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:

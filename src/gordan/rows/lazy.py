@@ -1,0 +1,263 @@
+"""Dask collections, and files that workers read: what becomes of them when they are passed for X.
+
+With a client of `dask.distributed` they are blocks on its workers (`rows.cluster`). Without one, blocks are made one after the
+other, anew for each pass, by Dask's own threads in this process (`Made`): slower, but no more than two of them are in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError, MissingExtra
+from gordan.rows.blocks import Blocks
+from gordan.rows.cluster import Chunk, Cluster, Workers, large_graphs
+from gordan.rows.memory import Held
+
+
+def is_lazy(values: Any) -> bool:
+    """Whether this is a Dask collection, or a list of delayed parts. Imports nothing."""
+    dask = sys.modules.get("dask.base")
+    if dask is None:
+        return False
+    if not isinstance(values, (list, tuple)):
+        return bool(dask.is_dask_collection(values))
+    return bool(values) and all(dask.is_dask_collection(piece) for piece in values)
+
+
+def are_files(X: Any) -> bool:
+    """Whether X is a list of files for the workers of the current client; labels may be strings, too. Imports nothing."""
+    named = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(piece, (str, os.PathLike)) for piece in X)
+    return named and current_client() is not None
+
+
+def computed(values: Any) -> Any:
+    """A Dask collection, or a list of delayed parts put together, on the host: labels and the like."""
+    import dask
+
+    if not isinstance(values, (list, tuple)):
+        return values.compute()
+    return np.concatenate([np.asarray(part) for part in dask.compute(*values)])
+
+
+def current_client() -> Any:
+    """The client that Dask computes with at present, or None. Imports nothing."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at this address, such as tcp://10.0.0.1:8786."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("dask and distributed", "dask", "a cluster") from None
+    try:
+        return Client(address, timeout="10s")
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"there is no Dask scheduler at {address!r}: {error}; pass its address, as tcp://10.0.0.1:8786"
+        ) from None
+
+
+# ---- blocks of X -----------------------------------------------------------------------------------------------------
+
+
+class Shape(NamedTuple):
+    """What is to be known of a block."""
+
+    n: int
+    d: int
+    entries: int
+    dtype: str
+
+
+# Makes block k once more, its rows counted from the second number on: for the message of its refusal.
+Again = Callable[[int, int], Any]
+
+
+@dataclass(eq=False)
+class Made:
+    """A block that is made here each time it is needed."""
+
+    delayed: Any
+    n: int
+    entries: int
+
+    def load(self) -> Held:
+        """Its rows."""
+        held: Held = _here(self.delayed)
+        return held
+
+
+def on_cluster(X: Any) -> Cluster | Blocks:
+    """The storage for a lazy X: blocks on the workers of the current client, or made here, pass by pass, where there is none."""
+    from dask import delayed
+
+    pieces = _pieces(X)
+    client = current_client()
+    name = f"gordan-block-{uuid.uuid4().hex}"
+    accepted = delayed(_accepted, pure=False)
+
+    def block(k: int, first: int = 0) -> Any:
+        return accepted(pieces[k], first, dask_key_name=f"{name}-{k}-{first}")
+
+    if client is None:
+        return _by_passes([block(k) for k in range(len(pieces))], lambda k, first: _here(block(k, first)))
+    with large_graphs():
+        futures = client.compute([block(k) for k in range(len(pieces))])
+    return _settled(client, futures, lambda k, first: client.compute(block(k, first)).result())
+
+
+def _settled(client: Any, futures: list[Any], again: Again) -> Cluster:
+    """The storage from blocks that are being made on the workers."""
+    shapes = _shapes([shape.result for shape in Workers(client).map(_measured, futures)], again)
+    d, dtype = _agreed(shapes)
+    found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
+    places = client.who_has([future for future, _ in found])
+    chunks = [Chunk(future, shape.n, shape.entries, next(iter(places.get(future.key, ())), None)) for future, shape in found]
+    return Cluster(client, chunks, d, dtype)
+
+
+def _by_passes(blocks: list[Any], again: Again) -> Blocks:
+    """The storage from blocks that are to be made here."""
+    shapes = _shapes([partial(_measured_here, block) for block in blocks], again)
+    d, dtype = _agreed(shapes)
+    made = [Made(block, shape.n, shape.entries) for block, shape in zip(blocks, shapes, strict=True) if shape is not None]
+    return Blocks(made, d, dtype, kind="dask")
+
+
+def _shapes(measures: list[Callable[[], Shape | None]], again: Again) -> list[Shape | None]:
+    """The shapes of all blocks. One that is refused is made again, so that its message counts rows from the first row of X."""
+    shapes: list[Shape | None] = []
+    for k, measure in enumerate(measures):
+        try:
+            shapes.append(measure())
+        except InputError as error:
+            first = sum(shape.n for shape in shapes if shape is not None)
+            try:
+                if first:
+                    again(k, first)
+            except InputError as named:
+                raise named from None
+            raise error from None
+    return shapes
+
+
+def _agreed(shapes: list[Shape | None]) -> tuple[int, Any]:
+    """The number of columns of all blocks, and a type for their entries."""
+    found = [shape for shape in shapes if shape is not None]
+    if not found:
+        raise InputError("X has no rows; at least one is needed")
+    for k, shape in enumerate(shapes):
+        if shape is not None and shape.d != found[0].d:
+            raise InputError(f"block {k} of X has {shape.d} columns, but the first one has {found[0].d}")
+    return found[0].d, np.result_type(*(shape.dtype for shape in found))
+
+
+def _pieces(X: Any) -> list[Any]:
+    """The blocks of X, delayed."""
+    if isinstance(X, (list, tuple)):
+        return [os.fspath(piece) if isinstance(piece, (str, os.PathLike)) else piece for piece in X]
+    if hasattr(X, "numblocks"):  # dask.array
+        if X.ndim != 2:
+            raise InputError(f"X must be a matrix of rows and columns, but its shape is {X.shape}")
+        return list(X.rechunk({1: -1}).to_delayed().ravel() if X.numblocks[1] > 1 else X.to_delayed().ravel())
+    if hasattr(X, "to_delayed"):  # dask.dataframe
+        return list(X.to_delayed())
+    return [X]  # one delayed block
+
+
+# ---- the work on one block, done by a worker or here -------------------------------------------------------------------
+
+
+def _accepted(piece: Any, first: int) -> Held | None:
+    """A piece of X as a block, exactly or not at all; None where it has no rows. `first` is its first row in messages."""
+    from gordan.rows.accept import stored
+
+    if isinstance(piece, (str, os.PathLike)):
+        from gordan.io import read
+
+        piece = read(piece, labelled=False).X
+    if len(getattr(piece, "shape", ())) == 2 and piece.shape[0] == 0:
+        return None
+    held = stored(piece, first=first)
+    if not isinstance(held, Held):
+        raise InputError(
+            f"a block of X is {type(piece).__name__}; blocks must be NumPy arrays, data frames or SciPy sparse arrays"
+        )
+    return held
+
+
+def _measured(held: Held | None) -> Shape | None:
+    return None if held is None else Shape(held.n, held.d, held.entries, str(held.dtype))
+
+
+def _measured_here(block: Any) -> Shape | None:
+    return _measured(_here(block))
+
+
+def _here(delayed: Any) -> Any:
+    return delayed.compute(scheduler="threads")
+
+
+# ---- files that workers read ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Files of one table that workers have read: rows on the workers, labels here, and the names of the columns."""
+
+    X: Cluster
+    y: Array
+    names: tuple[str, ...] | None
+
+
+def read_on(client: Any, path: Path, label: str | None) -> Files:
+    """A file, or the Parquet or .npy files of a folder in the order of their names, each read by a worker as a block.
+
+    Workers need to see the files under the same path.
+    """
+    paths = [path]
+    if path.is_dir():
+        paths = sorted([*path.glob("*.parquet"), *path.glob("*.npy")])
+    if not paths:
+        raise InputError(f"{path} is a folder without Parquet or .npy files; put the blocks of the table there")
+    engine = Workers(client)
+    tables = engine.map(_table, [str(part.resolve()) for part in paths], [label] * len(paths))
+    labels, names = zip(*engine.gather(engine.map(_labels, tables)), strict=True)
+    if any(name != names[0] for name in names):
+        k = next(k for k, name in enumerate(names) if name != names[0])
+        raise InputError(f"{paths[k]} has other columns than {paths[0]}: {', '.join(map(repr, names[k] or ()))[:200]}")
+    if len({part.dtype.kind for part in labels}) > 1:
+        raise InputError(f"the label column has another type in some of the files of {path}")
+    X = _settled(client, engine.map(_features, tables), lambda k, first: engine.map(_features, [tables[k]], [first])[0].result())
+    return Files(X, np.concatenate(labels), names[0])
+
+
+def _table(path: str, label: str | None) -> Any:
+    from gordan.io import read
+
+    return read(path, label=label)
+
+
+def _labels(table: Any) -> tuple[Array, tuple[str, ...] | None]:
+    return table.y, table.names
+
+
+def _features(table: Any, first: int = 0) -> Held | None:
+    return _accepted(table.X, first)

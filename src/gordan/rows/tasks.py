@@ -1,0 +1,131 @@
+"""What is done to one block of rows, or to a part of a vector over rows, and how parts are merged.
+
+Functions at the top of a module, since they may be sent to other machines by name; a dashboard shows these names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.rows.memory import Held
+from gordan.rows.storage import Sums
+
+
+def scores(held: Held, signs: Array, w: Array, b: float, threads: int) -> Array:
+    """y_i (x_i·w + b)."""
+    return held.scores(w, b, signs, threads)
+
+
+def combine(held: Held, q: Array, threads: int) -> Array:
+    """Xᵀq."""
+    return held.combine(q, threads)
+
+
+def softmin(
+    held: Held, signs: Array, log_p0: Array | None, groups: Array | None, v: Array, b: Array, scale: float, threads: int
+) -> tuple[Sums, Array]:
+    """The sums and scores of the fused pass."""
+    return held.softmin(v, b, signs, scale, log_p0, groups, threads)
+
+
+def norms(held: Held, p: float, threads: int) -> Array:
+    """‖x_i‖_p."""
+    return held.norms(p, threads)
+
+
+def take(held: Held, i: Array) -> Held:
+    """The rows i of the block."""
+    return held.take(i)
+
+
+def first_not_finite(held: Held) -> tuple[int, int, float] | None:
+    """Row of the block, column and value of the first entry that is NaN or infinite."""
+    return held.first_not_finite()
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """The k rows of smallest score of each group, lowest first, ties by row; and whether all scores met were finite."""
+
+    k: int
+    rows: list[Array]
+    scores: list[Array]
+    finite: bool
+
+    @staticmethod
+    def merged(parts: list[Lowest]) -> Lowest:
+        """Those of all parts."""
+        k, groups = parts[0].k, range(len(parts[0].rows))
+        found = [
+            _first_of(k, np.concatenate([part.rows[g] for part in parts]), np.concatenate([part.scores[g] for part in parts]))
+            for g in groups
+        ]
+        return Lowest(k, [rows for rows, _ in found], [scores for _, scores in found], all(part.finite for part in parts))
+
+
+def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
+    order = np.lexsort((rows, scores))[:k]
+    return rows[order], scores[order]
+
+
+def lowest(held: Held, first: int, signs: Array, groups: Array | None, k: int, w: Array, b: float, threads: int) -> Lowest:
+    """`smallest` of the scores."""
+    return smallest(held.scores(w, b, signs, threads), first, k, groups)
+
+
+def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
+    """The k smallest scores (of each group), where the block begins with the row `first` of X."""
+    found = []
+    for members in [np.arange(len(scores))] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
+        near = members
+        if len(members) > k:  # all that tie with the k-th, so that the earlier rows win
+            own = scores[members]
+            near = members[own <= np.partition(own, k - 1)[k - 1]]
+        found.append(_first_of(k, first + near, scores[near]))
+    return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
+
+
+def largest_norm(held: Held, p: float, threads: int) -> float:
+    """max_i ‖x_i‖_p."""
+    return float(np.max(held.norms(p, threads)))
+
+
+def combine_some(held: Held, i: Array, q: Array, threads: int) -> Array:
+    """Σ q_i x_i over the rows i of the block."""
+    return held.take(i).combine(q, threads)
+
+
+def added(parts: list[Any]) -> Any:
+    """The sum of the parts, in their order."""
+    return np.sum(parts, axis=0)
+
+
+def same(part: Any) -> Any:
+    """The part itself, as the result of a task."""
+    return part
+
+
+def entry(found: Any, path: tuple[int, ...]) -> Any:
+    """What the path leads to in a nested result."""
+    for k in path:
+        found = found[k]
+    return found
+
+
+def product(part: Array, factor: Any) -> Array:
+    """part · factor."""
+    return np.asarray(part * factor)
+
+
+def total(part: Array) -> float:
+    """The sum of the entries."""
+    return float(part.sum())
+
+
+def finite(part: Array) -> bool:
+    """Whether every entry is finite."""
+    return bool(np.isfinite(part).all())
