@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
-from gordan.rows import Ascent, Face, Intercept, Until, level
+from gordan.rows import Ascent, Face, Intercept, Until, level_out
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -452,20 +452,20 @@ def test_level_is_the_stationary_point(storage, dtype, halves, constant, empty):
     exact = np.linalg.solve(np.block([[K, G], [G.T, np.zeros((len(mass), len(mass)))]]), np.concatenate((-pull, mass)))[:20]
     z = rng.random(20)
     face = Face(i, groups, mass, pull, np.diag(K), np.full(20, np.inf))
-    steps, spread = level(made, face, z, Until(1e-11, 0.0, 500))
+    steps, spread = level_out(made, face, z, Until(1e-11, 0.0, 500))
     assert 0 < steps < 500
     assert spread <= 1e-11
     np.testing.assert_allclose(z @ G, mass, atol=1e-12)
     np.testing.assert_allclose(z, exact, atol=1e-7 * np.abs(exact).max())
     # known scores are taken as they are; nothing is left to do
-    assert level(made, face, z.copy(), Until(1e-9, 0.0, 500), K @ z + pull)[0] == 0
+    assert level_out(made, face, z.copy(), Until(1e-9, 0.0, 500), K @ z + pull)[0] == 0
     # weights out of bounds end it at the rough target
     if (exact < 0).any():
-        rough = level(made, face, np.full(20, 0.05), Until(1e-11, 1e-3, 500))
+        rough = level_out(made, face, np.full(20, 0.05), Until(1e-11, 1e-3, 500))
         assert rough[0] < steps
         assert rough[1] <= 1e-3
     # it can be asked to stop
-    assert level(made, face, np.full(20, 0.05), Until(0.0, 0.0, 500, lambda: False))[0] == 0
+    assert level_out(made, face, np.full(20, 0.05), Until(0.0, 0.0, 500, lambda: False))[0] == 0
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -20,6 +20,8 @@ Array: TypeAlias = npt.NDArray[Any]
 # that the next pass over the rows needs.
 LONG = 8192
 
+# Sums of squares below or above these may have lost something to underflow or overflow.
+LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 # Integers from here on have no float.
 BEYOND_FLOATS = 2**1024
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, blas_has_room
+from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, blas_has_room
 from gordan.certificates.bounds import TINY, U, add, dyadic, floats_are_ieee, multiply, norm_bound
 from gordan.rows.mapped import in_order
+from gordan.rows.memory import csr_rows
 from gordan.rows.tensors import Entries
 from gordan.rows.threads import available
 
@@ -29,8 +30,6 @@ MOST_BROUGHT = 4096
 WORTH_THREADS = 1 << 19
 # Columns of a dense row whose products are added up in one go.
 LONGEST_SUM = 4096
-# Sums of squares below or above these may have lost something to underflow or overflow.
-LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 # Products above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
 
@@ -122,14 +121,7 @@ class Matrix:
 
     def csr(self, lo: int, hi: int) -> Any:
         """Sparse rows lo..hi-1 as SciPy's CSR array, whose products are plain sums in float64."""
-        from scipy.sparse import csr_array
-
-        data, indices, indptr = self.arrays
-        begin, end = int(indptr[lo]), int(indptr[hi])
-        short = max(self.d, end - begin) < 2**31
-        columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
-        columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
-        return csr_array((data[begin:end], columns, ends), shape=(hi - lo, self.d))
+        return csr_rows(self.arrays, self.d, lo, hi)
 
     def blocks(self, entries: int = BLOCK_ENTRIES) -> Iterator[tuple[int, int]]:
         """Ranges of rows of about so many stored entries, so that a block stays in the cache."""

@@ -13,7 +13,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
 from gordan.rows.accept import column_names, host, stored
 from gordan.rows.device import nearby
 from gordan.rows.rows import Rows, Softmin, of
-from gordan.rows.visiting import Ascent, Face, Intercept, Until, level
+from gordan.rows.visiting import Ascent, Face, Intercept, Until, level_out
 
 __all__ = [
     "Ascent",
@@ -24,7 +24,7 @@ __all__ = [
     "Until",
     "column_names",
     "host",
-    "level",
+    "level_out",
     "nearby",
     "of",
     "stored",

@@ -1,4 +1,4 @@
-"""The compiled loops of dual coordinate ascent over stored rows; see `Rows.ascend`."""
+"""The compiled loops of dual coordinate ascent and of conjugate gradients over stored rows; see `rows.visiting`."""
 
 from __future__ import annotations
 

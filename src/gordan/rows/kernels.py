@@ -19,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
 from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -29,9 +30,6 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 HEADROOM = 24.0
 
 LEAST = -np.finfo(np.float64).max
-
-# Sums of squares outside of these may have lost something to underflow or overflow.
-LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 
 # For `_exponentials`: 1/log 2, log 2 in two parts (the first with zeros for last bits, so that its multiples are exact), 1/k!.
 LOG2_E, LOG_2, LOG_2_REST = 1 / math.log(2), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")

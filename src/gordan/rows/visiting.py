@@ -120,8 +120,8 @@ class Face:
 
 @dataclass(frozen=True)
 class Until:
-    """The ends of `level`: no score differs from the mean of its group by more than `target`, or than `rough` while some z is out
-    of bounds; `most` steps; or `go_on`, asked now and then, says no."""
+    """The ends of `level_out`: no score differs from the mean of its group by more than `target`, or than `rough` while some z is
+    out of bounds; `most` steps; or `go_on`, asked now and then, says no."""
 
     target: float
     rough: float
@@ -129,14 +129,14 @@ class Until:
     go_on: Callable[[], bool] = lambda: True
 
 
-def level(rows: Rows, face: Face, z: Array, until: Until, gradient: Array | None = None) -> tuple[int, float]:
+def level_out(rows: Rows, face: Face, z: Array, until: Until, gradient: Array | None = None) -> tuple[int, float]:
     """Conjugate gradients on the face; z changes in place. `gradient` is that at z, where it is known.
 
     Returns the steps done, each of which costs twice the share of the rows, and the difference that `until` is about.
     """
-    from gordan.rows.ascent import level as steps_of
+    from gordan.rows.ascent import level
 
-    kernel: Any = steps_of
+    kernel: Any = level
     i, groups, mass = face.i, face.groups, face.mass
     share = 1.0 / np.maximum(face.squares, FLAT * float(np.mean(face.squares)) + SMALLEST_SQUARE)
     missing = mass - np.bincount(groups, weights=z, minlength=len(mass))

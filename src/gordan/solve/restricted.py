@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, scipy_linalg
-from gordan.rows import Face, Rows, Until, level
+from gordan.rows import Face, Rows, Until, level_out
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
 PATIENCE = 4
@@ -169,7 +169,7 @@ class Products:
         most = max(1, int(min(self.budget / price, 20.0 * len(F))))
         face = Face(F, np.argmax(G, axis=1), mass, pull, self.squares[F], guess.caps)
         until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: time.perf_counter() <= self.deadline)
-        steps, spread = level(self.rows, face, z, until, guess.scores)
+        steps, spread = level_out(self.rows, face, z, until, guess.scores)
         self.budget -= steps * price
         if self.budget < price:
             raise Stalled

@@ -25,6 +25,7 @@ from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
 from gordan.rows import Rows, of
+from gordan.rows.storage import Moments, Storage
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.screening import level
@@ -375,8 +376,8 @@ class Search:
 def choose_method(method: Any, norm: float, problem: Problem, tol: float, random_state: Any) -> Method:
     """The method asked for, for this norm."""
     order, d = seed(random_state), problem.X.d
-    storage = problem.storage
-    newton = norm == 2 and d <= MOST_COLUMNS and hasattr(storage, "moments") and tol >= NEWTON[storage.sums]
+    storage: Storage = problem.storage
+    newton = norm == 2 and d <= MOST_COLUMNS and isinstance(storage, Moments) and tol >= NEWTON[storage.sums]
     if isinstance(method, str) and method == "auto" and newton:
         return proximal_newton()
     if isinstance(method, str) and method in ("auto", "double_oracle"):
