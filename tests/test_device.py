@@ -21,7 +21,6 @@ import gordan
 from gordan import InputError, rows
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
-from gordan.errors import MissingExtra
 from gordan.geometry import Simplex
 from gordan.solve import proximal
 
@@ -403,12 +402,6 @@ def test_out_of_memory_names_the_way_out(monkeypatch):
     monkeypatch.setattr(Device, "_blocks", full)
     with pytest.raises(InputError, match=r"1\.0 of 8\.0 GB are free; pass a float32.* or leave device out"):
         made.softmin(np.ones(2))
-
-
-def test_missing_torch_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"device='cuda' needs torch: pip install 'gordan\[gpu\]'"):
-        rows.of(np.ones((2, 2)), device="cuda")
 
 
 # ---- proofs read the entries themselves -----------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.rows import Ascent, Face, Intercept, Until, level_out
+from gordan.rows.memory import Dense
+from gordan.rows.storage import HostVectors, Storage, Sums
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -93,6 +95,7 @@ def same_softmin(made, twin, v, log_p0=None, halves=None, rtol=1e-12):
     close(got.scores, s, size, rtol)
     close(got.log_total, log_total, 1 + size.max(), rtol)
     close(got.lowest, lowest, size.max(), rtol)
+    assert min(got.lowest) == got.scores.min()
     # an error of the scores is an error of the exponents
     close(got.combination, combination, np.abs(twin.A).T @ twin.weights(v, log_p0, halves), rtol * (1 + size.max()))
 
@@ -121,12 +124,6 @@ def vector(length, seed=1):
 # ---- each operation -------------------------------------------------------------------------------------------------
 
 
-def test_size(pair):
-    made, twin = pair
-    assert (made.n, made.d) == twin.A.shape
-    assert made.passes == 0
-
-
 def test_scores(pair):
     made, twin = pair
     w = vector(made.d)
@@ -144,13 +141,6 @@ def test_combine(pair):
     close(got, twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
 
 
-def test_adjoint(pair):
-    """⟨Aw, p⟩ = ⟨w, Aᵀp⟩."""
-    made, twin = pair
-    w, p = vector(made.d), vector(made.n, seed=2)
-    close(made.scores(w) @ p, w @ made.combine(p), np.abs(p) @ np.abs(twin.A) @ np.abs(w))
-
-
 @pytest.mark.parametrize("start", ["uniform", "log_p0"])
 @pytest.mark.parametrize("split", ["whole", "halves"])
 def test_softmin(pair, start, split):
@@ -158,17 +148,6 @@ def test_softmin(pair, start, split):
     split = split if made.n > 1 else "whole"  # one row has no halves
     log_p0 = None if start == "uniform" else vector(made.n, seed=3)
     same_softmin(made, twin, vector(made.d) / np.sqrt(made.d), log_p0, halves_of(made.n) if split == "halves" else None)
-
-
-def test_softmin_is_scores_and_combine(pair):
-    """The fused pass is the two passes."""
-    made, _ = pair
-    v = vector(made.d) / np.sqrt(made.d)
-    soft, s = made.softmin(v), made.scores(v)
-    close(soft.scores, s, 1.0)
-    p = softmax(-s)
-    close(soft.combination, made.combine(p), np.abs(soft.combination).max() + 1)
-    assert soft.lowest[0] == soft.scores.min()
 
 
 @pytest.mark.parametrize("split", ["whole", "halves"])
@@ -519,6 +498,80 @@ def test_radius_neither_overflows_nor_underflows(constant, size):
     X = size * np.array([[3.0, 4.0], [1.0, 0.0]])
     expected = np.hypot(5 * size, 1.0) if constant else 5 * size
     assert rows.of(X, constant=constant).radius(2.0) == pytest.approx(expected, rel=1e-14)
+
+
+# ---- any storage ----------------------------------------------------------------------------------------------------
+
+
+class Smallest(HostVectors):
+    """A storage with what a `Storage` must have and nothing else, in plain NumPy: the least that a backend is."""
+
+    kind = "smallest"
+
+    def __init__(self, X):
+        self.X, self.arrays, self.dtype = X, (X,), X.dtype
+        self.n, self.d, self.entries = *X.shape, X.size
+
+    def scores(self, w, b, signs, threads):
+        return signs * (self.X @ w + b)
+
+    def combine(self, q, threads):
+        return q @ self.X
+
+    def softmin(self, v, b, signs, scale, log_p0, groups, threads):
+        scores = np.stack([self.scores(one, constant, signs, threads) for one, constant in zip(v, b, strict=True)])
+        z = (0.0 if log_p0 is None else log_p0) - scores
+        members = [np.full(self.n, True)] if groups is None else [groups == g for g in (0, 1)]
+        tally, acc = np.zeros((len(v), 5, len(members))), np.zeros((len(v), len(members), self.d))
+        for g, own in enumerate(members):
+            peak = z[:, own].max(axis=1)
+            q = np.exp(z[:, own] - peak[:, None])
+            signed = q * signs[own] * scale
+            s = scores[:, own]
+            tally[:, :, g] = np.stack((peak, q.sum(axis=1), signed.sum(axis=1), s.min(axis=1), s.max(axis=1)), axis=1)
+            acc[:, g] = signed @ self.X[own]
+        return Sums(tally, acc), scores
+
+    def norms(self, p, threads):
+        return np.where(np.isfinite(self.X).all(axis=1), np.linalg.norm(self.X, ord=p, axis=1), np.nan)
+
+    def knows_norms(self, p):
+        return False
+
+    def first_not_finite(self):
+        bad = np.argwhere(~np.isfinite(self.X))
+        return (*map(int, bad[0]), float(self.X[*bad[0]])) if len(bad) else None
+
+    def take(self, i):
+        return Dense(self.X[i])
+
+    part = take
+
+    def gram(self, i, j, scale, weights=None):
+        return (scale * self.X[i] * (1.0 if weights is None else weights)) @ (scale * self.X[j]).T
+
+
+def test_the_smallest_storage_is_enough():
+    members = {name for name in {*vars(Storage), *Storage.__annotations__} if not name.startswith("_")}
+    assert members <= {*dir(Smallest(BASE))}
+    assert {name for name in vars(Smallest) if not name.startswith("_")} <= members
+    X, signs = matrix(50, 4, np.float64), np.where(np.arange(50) % 3, 1, -1).astype(np.int8)
+    made = rows.Rows(Smallest(X), signs, constant=True, scale=0.5)
+    twin = Twin(0.5 * signs[:, None] * np.column_stack((X, np.ones(50))))
+    assert [made.in_memory, made.reduces, made.sparse, made.mapped] == [False] * 4
+    w, p, some = vector(5), vector(50), np.array([7, 0, 49])
+    close(made.scores(w), twin.A @ w, 1.0)
+    close(made.combine(p), twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
+    same_softmin(made, twin, w)
+    same_softmin(made, twin, w, p, halves_of(50))
+    assert made.lowest(w, 3)[0].tolist() == twin.lowest(w, 3)[0].tolist()
+    close(made.radius(3.0), twin.radius(3))
+    close(made.squares(), (twin.A**2).sum(axis=1))
+    close(made.gram(some), twin.A[some] @ twin.A[some].T, 1.0)
+    assert made.take(some).in_memory
+    X[20, 1] = np.nan
+    with pytest.raises(InputError, match=r"X\[20, 1\] is nan"):
+        made.scores(w)
 
 
 # ---- with Hypothesis ------------------------------------------------------------------------------------------------

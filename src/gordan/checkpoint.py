@@ -167,9 +167,8 @@ def settings(value: Any) -> str:
 
 def _sampled(rows: Rows) -> str:
     count = min(rows.n, MOST_ROWS, max(2, MOST_ENTRIES // rows.d))
-    passes = rows.passes
-    taken = rows.take(np.unique(np.linspace(0, rows.n - 1, count).astype(np.int64)))
-    rows.passes = passes  # not part of any method
+    uncounted = rows.scaled(1.0)  # its passes are not part of any method
+    taken = uncounted.take(np.unique(np.linspace(0, rows.n - 1, count).astype(np.int64)))
     A = taken.csr()
     if A is None:
         A = taken.dense()

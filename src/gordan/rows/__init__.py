@@ -7,7 +7,15 @@
     lowest(w, k)   the k rows of smallest score
     take(i)        those rows, as rows again
 
-and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p.
+and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in reading order::
+
+    storage                             what a backend must be able to do, and what it may
+    threads, mapped, kernels, memory    rows in memory or in mapped files
+    blocks, tasks, cluster              rows in blocks that are read when needed, or kept by the workers of a cluster
+    tensors, device, triton_kernels     rows in a torch tensor, on a GPU or not
+    lazy, accept                        what may be passed for X, and which storage it becomes
+    rows                                `Rows`
+    visiting, ascent                    what is done to rows in memory one by one
 """
 
 from gordan.rows.accept import column_names, host, stored

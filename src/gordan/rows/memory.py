@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,15 @@ DENSE_ENOUGH = 20
 UNIFORM = np.zeros(1)
 
 
+class Kernels(NamedTuple):
+    """The compiled loop of each pass, of which the first arguments are the arrays."""
+
+    scores: Any
+    combine: Any
+    softmin: Any
+    norms: Any
+
+
 class _Memory(HostVectors):
     """The passes, over whichever kernels and arrays a subclass names."""
 
@@ -35,6 +44,7 @@ class _Memory(HostVectors):
     dtype: np.dtype[Any]
     arrays: tuple[Array, ...]
     kind: str
+    _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
 
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
@@ -64,20 +74,14 @@ class _Memory(HostVectors):
         """`work` on all chunks, in the order of the file."""
         return in_order(work, self.arrays, self._ranges, threads)
 
-    @cached_property
-    def _kernels(self) -> dict[str, Any]:
-        from gordan.rows import kernels
-
-        return {name: getattr(kernels, f"{self.kind}_{name}") for name in ("scores", "combine", "softmin", "norms")}
-
     def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
         scores = np.empty(self.n)
-        kernel = self._kernels["scores"]
+        kernel = self._kernels.scores
         self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
     def combine(self, q: Array, threads: int) -> Array:
-        kernel = self._kernels["combine"]
+        kernel = self._kernels.combine
 
         def part(lo: int, hi: int) -> Array:
             acc = np.zeros(self.d)
@@ -92,7 +96,7 @@ class _Memory(HostVectors):
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty((len(v), self.n))
-        kernel = self._kernels["softmin"]
+        kernel = self._kernels.softmin
         log_p0 = UNIFORM if log_p0 is None else log_p0
         count, groups = (1, self._one_group) if groups is None else (2, groups)
 
@@ -108,7 +112,7 @@ class _Memory(HostVectors):
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:  # asked for R first, then for the squares
             norms = np.empty(self.n)
-            kernel = self._kernels["norms"]
+            kernel = self._kernels.norms
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
             self._norms[p] = _read_only(norms)
         return self._norms[p]
@@ -130,6 +134,12 @@ class Dense(_Memory):
         self.n, self.d = X.shape
         self.entries = max(1, X.size)
         self.dtype = X.dtype
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        from gordan.rows import kernels
+
+        return Kernels(kernels.dense_scores, kernels.dense_combine, kernels.dense_softmin, kernels.dense_norms)
 
     def take(self, i: Array) -> Dense:
         if not self.on_disk or len(i) < MANY * self.n:
@@ -192,6 +202,12 @@ class Sparse(_Memory):
         self.n, self.d = len(indptr) - 1, d
         self.entries = max(1, len(data))
         self.dtype = data.dtype
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        from gordan.rows import kernels
+
+        return Kernels(kernels.sparse_scores, kernels.sparse_combine, kernels.sparse_softmin, kernels.sparse_norms)
 
     def take(self, i: Array) -> Sparse:
         data, indices, indptr = self.arrays
