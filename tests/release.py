@@ -5,9 +5,9 @@
     python tests/release.py --python python3.13 core     # with another Python
     python tests/release.py --lowest                     # only prints the lowest versions in pyproject.toml, for pip's -c
 
-sdist and wheel are built, the wheel both from the checkout and from the sdist, and looked into. Then the wheel is installed into an
-environment of its own for each line of ENVIRONMENTS, and what is named there runs with nothing of the checkout on the path; only the pages
-are read from there. A step that fails ends the whole.
+sdist and wheel are built, the wheel both from the checkout and from the sdist, and looked into. Then the wheel is installed into
+an environment of its own for each line of ENVIRONMENTS, and what is named there runs with nothing of the checkout on the path;
+only the pages are read from there. A step that fails ends the whole.
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ def built(folder):
     python = environment(folder / "build", ["build"])
     run([python, "-m", "build", "--outdir", folder / "dist", ROOT], folder)  # the wheel from the sdist
     run([python, "-m", "build", "--wheel", "--outdir", folder / "direct", ROOT], folder)
-    (wheel,), (direct,), (sdist,) = (
-        (folder / where).glob(what) for where, what in (("dist", "*.whl"), ("direct", "*.whl"), ("dist", "*.gz"))
-    )
+    (wheel,), (sdist,) = (folder / "dist").glob("*.whl"), (folder / "dist").glob("*.tar.gz")
+    (direct,) = (folder / "direct").glob("*.whl")
     held, stem = contents(wheel), wheel.name.partition("-py3")[0]
     assert held == contents(direct), "the wheel from the sdist is another one than that from the checkout"
     tracked = run(["git", "ls-files", "src"], ROOT).split()
@@ -84,9 +83,8 @@ def built(folder):
     assert {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml", *tracked} <= names
     with zipfile.ZipFile(wheel) as archive:
         told = message_from_bytes(archive.read(f"{stem}.dist-info/METADATA"))
-    assert (told["Version"], told["License-Expression"], told["License-File"]) == (version(), "BSD-3-Clause", "LICENSE"), (
-        told.items()
-    )
+    facts = [told[name] for name in ("Version", "License-Expression", "License-File")]
+    assert facts == [version(), "BSD-3-Clause", "LICENSE"], facts
     print(f"{sdist.name} {sdist.stat().st_size:,} bytes; {wheel.name} {wheel.stat().st_size:,} bytes, {len(held)} files")
     return wheel
 
