@@ -10,13 +10,21 @@ WORKERS ?= 2
 MINUTES ?= 5
 SEED ?= 0
 
-.PHONY: demo test lint bench bench-quick soak fuzz docs pages rates clean
+.PHONY: demo test test-lowest release-check lint bench bench-quick soak fuzz docs pages rates clean
 
 demo: $(VENV)/.core
 	$(BIN)/gordan demo
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n $(WORKERS) -q
+
+# The suite with exactly the lowest versions in pyproject.toml. Old packages beside newer ones warn of each other's deprecated names.
+test-lowest: $(VENV)/lowest/.test
+	$(VENV)/lowest/bin/python -m pytest -n $(WORKERS) -q -W ignore::DeprecationWarning
+
+# sdist and wheel, and what they do in empty environments, extra by extra
+release-check:
+	$(PYTHON) tests/release.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -72,6 +80,12 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 		found=$$($(BIN)/python -m pip install --disable-pip-version-check --dry-run --ignore-installed '$(TORCH)' 2>/dev/null | grep '^Would install'); \
 		case "$$found" in *nvidia*|*cuda*|'') extras=; echo 'torch is left out: no build of it for the CPU alone was found';; *) extras=test-gpu;; esac; fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test$${extras:+,$$extras}]"
+	touch $@
+
+$(VENV)/lowest/.test: $(VENV)/bin/python pyproject.toml
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(PYTHON) tests/release.py --lowest > $(VENV)/lowest/versions.txt
+	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)/lowest/versions.txt -e '.[test]'
 	touch $@
 
 $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gordan.plots import ConvergenceDisplay as ConvergenceDisplay
     from gordan.plots import MarginDisplay as MarginDisplay
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = [
     "BoundaryDisplay",
     "Certificate",

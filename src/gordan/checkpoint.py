@@ -2,8 +2,8 @@
 
 The file is a `container`: a JSON header and raw arrays under one checksum, replaced in one step. What a run is made of (the
 state of a method, the loop's sums) is not known here. Any value made of arrays, numbers, text, tuples, named tuples and
-frozen dataclasses is taken apart by its fields and put together again bit by bit; nothing in a file is run, and types
-are looked up among those that are loaded already.
+frozen dataclasses is taken apart by its fields and put together again bit by bit. Nothing in a file is run: types are looked
+up among those that are loaded already, and filled without a call of their own code.
 """
 
 from __future__ import annotations
@@ -301,12 +301,12 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
         raise ValueError(f"{plain!r:.40} is no part of a checkpoint")
     if "type" in plain:
         found = _known(plain["type"], plain["parts"])
-        return found(**{name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
+        return _made(found, {name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
     if "table" in plain:
         found = _known(plain["table"], plain["columns"])
         nothing = [None] * plain["rows"]
         columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
-        return tuple(found(**dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
+        return tuple(_made(found, dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
     (kind, *_), (content, *_) = plain.keys(), plain.values()
     if kind == "float":
         return float.fromhex(content)
@@ -343,6 +343,16 @@ def _known(name: str, parts: Mapping[str, Any]) -> Any:
     return found
 
 
+def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
+    """A value of that type with these parts, filled and not called: whatever type a file names, no code of it runs."""
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, [parts[name] for name in kind._fields])  # type: ignore[attr-defined]
+    value = object.__new__(kind)
+    for name, part in parts.items():
+        object.__setattr__(value, name, part)
+    return value
+
+
 def _parts(value: Any) -> dict[str, Any] | None:
     names = _names(type(value))
     return None if names is None else {name: getattr(value, name) for name in names}
@@ -362,5 +372,5 @@ def _names(kind: Any) -> tuple[str, ...] | None:
 def _type(name: str) -> Any:
     """The type of that name, among the modules that are loaded; None where there is none that could be a state."""
     module, _, place = name.partition(":")
-    found = getattr(sys.modules.get(module), place, None)
+    found = getattr(sys.modules.get(module), "__dict__", {}).get(place)  # not by getattr, which may import something
     return found if _names(found) is not None else None

@@ -8,7 +8,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from gordan.cli.telling import console, say
+from gordan.cli.telling import console, say, visible
 from gordan.report.page import seconds_told
 from gordan.verdicts import outward
 
@@ -33,7 +33,13 @@ def table(title: str | None, first: str, *others: str) -> Table:
 def race_table(race: Race) -> None:
     """First positive margin, time to tol and last bracket of each method."""
     made = table(
-        f"{race.source}: {race.told}", "method", "first separator", f"to gap {race.tol:g}", "margin between", "passes", "time"
+        visible(f"{race.source}: {race.told}"),
+        "method",
+        "first separator",
+        f"to gap {race.tol:g}",
+        "margin between",
+        "passes",
+        "time",
     )
     for lane in race.lanes:
         lower, upper = outward(*lane.trace.bracket)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import shutil
 import signal
 import sys
@@ -36,6 +37,8 @@ WIDE = 120
 CLOCK = 12
 # Rows of a witness, or of any other list, that are printed.
 MOST_ROWS = 10
+# Characters that do something to a terminal; not the end of a line and the tabulator.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 P = ParamSpec("P")
 
 
@@ -69,7 +72,7 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
 
 def complain(message: str, options: dict[str, Any]) -> int:
     """Say on stderr what went wrong, and with --json on stdout as well; the exit code of bad input."""
-    typer.echo(f"gordan: {message}", err=True)
+    typer.echo(f"gordan: {visible(message)}", err=True)
     if options.get("as_json"):
         say_json({"error": message})
     return BAD_INPUT
@@ -77,7 +80,7 @@ def complain(message: str, options: dict[str, Any]) -> int:
 
 def note(message: str) -> None:
     """A remark on stderr, which leaves stdout to the answer."""
-    typer.echo(message, err=True)
+    typer.echo(visible(message), err=True)
 
 
 class Terminated(KeyboardInterrupt):
@@ -130,12 +133,18 @@ def say(text: str) -> None:
 
 
 def say_lines(lines: Iterable[str]) -> None:
-    """Lines of the answer as they are."""
-    typer.echo("\n".join(lines))
+    """Lines of the answer: on a terminal visible, piped as they are."""
+    typer.echo("\n".join(map(visible, lines) if sys.stdout.isatty() else lines))
+
+
+def visible(text: str) -> str:
+    """text with control characters shown by their codes: names and labels come from files, and must not command the terminal."""
+    return CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def fitted(text: str) -> str:
-    """text in lines that fit the terminal; as it is if piped, so that one answer is one line."""
+    """text, visible, in lines that fit the terminal; in one line if piped, so that one answer is one line."""
+    text = visible(text)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if not 20 <= width < len(text):
         return text
@@ -216,10 +225,10 @@ def rows_told(rows: Iterable[int]) -> str:
 
 
 def console(*, err: bool = False) -> Console:
-    """Rich's console, for tables."""
+    """Rich's console, for tables; [brackets] and :colons: in names are nothing but these."""
     from rich.console import Console
 
-    return Console(stderr=err, highlight=False)
+    return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
 def stored_bytes(X: Any) -> int:
@@ -250,7 +259,7 @@ class Watch:
     """
 
     def __init__(self, what: str, tol: float | None = None) -> None:
-        self._what, self._tol = what, tol
+        self._what, self._tol = visible(what), tol
         self._done, self._bytes = 0.0, 0
         self._state: tuple[str, ...] = ()
         self._progress: Any = None
@@ -278,7 +287,7 @@ class Watch:
         """Another thing is being done now, with the data X: a pass reads all that is stored of it."""
         if X is not None:
             self._bytes = stored_bytes(X)
-        self._what, self._done, self._state = what, 0.0, ()
+        self._what, self._done, self._state = visible(what), 0.0, ()
         self._show()
 
     def moment(self, moment: Moment) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
@@ -57,7 +58,7 @@ def read_npy(path: Path, wanted: Wanted) -> Table:
     order: Any = "F" if header.fortran else "C"
     everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
     if isinstance(wanted.label, str) and wanted.label.endswith(".npy"):
-        y = _labels_of(Path(wanted.label), len(everything))
+        y = read_labels(Path(wanted.label), len(everything))
         if wanted.features is not None and wanted.features != everything.shape[1]:
             raise InputError(f"{path} has {everything.shape[1]} columns, where {wanted.features!r} are wanted")
         return Table(everything, y, None, path)
@@ -70,8 +71,8 @@ def read_npy(path: Path, wanted: Wanted) -> Table:
     return Table(everything[:, ends[at]] if at in ends else everything[:, chosen], y, None, path)
 
 
-def _labels_of(path: Path, n: int) -> Array:
-    """The labels in an .npy file of their own."""
+def read_labels(path: Path, n: int) -> Array:
+    """The n labels in an .npy file of their own."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         header = _header(file, str(path))
@@ -81,6 +82,7 @@ def _labels_of(path: Path, n: int) -> Array:
             )
         file.seek(header.offset)
         y = np.frombuffer(file.read(), header.dtype)
+    _require_text(y, str(path))
     require_labels(y, n, path)
     return y
 
@@ -109,6 +111,14 @@ def read_npz(path: Path, wanted: Wanted) -> Table:
     if y is not None:
         require_labels(y, X.shape[0], path)
     return Table(X, y, None, path)
+
+
+def unpacked_npz(path: Path) -> int:
+    """Bytes of the arrays in an .npz file, as it says itself."""
+    damaged = (zipfile.BadZipFile, struct.error, ValueError, OSError)
+    with contextlib.suppress(*damaged), zipfile.ZipFile(path) as archive:
+        return sum(info.file_size for info in archive.infolist())
+    return path.stat().st_size  # whoever reads it says what is wrong with it
 
 
 def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any, Array | None]:
@@ -173,11 +183,16 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, matrix:
         if done < len(content) or file.read(1):  # reading past the end also checks the checksum
             raise InputError(f"{told} is damaged: it is cut short")
     array = np.frombuffer(content, header.dtype, math.prod(header.shape))
+    _require_text(array, told)
+    return array.reshape(header.shape, order="F" if header.fortran else "C")
+
+
+def _require_text(array: Array, told: str) -> None:
+    """Refuse text with codes that are no letters, which NumPy would only notice when it is looked at."""
     if array.dtype.kind == "U" and array.dtype.itemsize:
         codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
             raise InputError(f"{told} is damaged: it holds text that is none")
-    return array.reshape(header.shape, order="F" if header.fortran else "C")
 
 
 def _header(file: IO[bytes], told: str) -> _Header:

@@ -13,13 +13,13 @@ import numpy as np
 from gordan.arrays import whole_number
 from gordan.errors import InputError
 from gordan.io.delimited import read_delimited
-from gordan.io.npy import MAGIC, read_npy, read_npz
+from gordan.io.npy import MAGIC, read_npy, read_npz, unpacked_npz
 from gordan.io.parquet import read_parquet
 from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
 from gordan.io.table import Table, Wanted
-from gordan.io.text import SUFFIXES, Text
+from gordan.io.text import SUFFIXES, Text, unpacked_size
 
 BY_SUFFIX = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 BY_SUFFIX |= {".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
@@ -96,8 +96,8 @@ def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     if kind in ("npy", "store"):
         table = read_npy(path, wanted) if kind == "npy" else read_store(path, wanted)
         return table if limit is None else _within(table, limit // 2)
-    if limit is not None and path.stat().st_size > limit // 2:
-        size = f"{path} has {path.stat().st_size} bytes, more than half of the memory limit of {limit}"
+    if limit is not None and (unpacked_npz(path) if kind == "npz" else unpacked_size(path, limit // 2)) > limit // 2:
+        size = f"{path} (unpacked, if it is compressed) has more bytes than half of the memory limit of {limit}"
         raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
     if kind == "svmlight":
         return read_svmlight(path, wanted)

@@ -27,8 +27,9 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.container import strict_json
 from gordan.io.files import write_atomic
+from gordan.io.npy import read_labels
 from gordan.io.parts import Csr
-from gordan.io.table import Table, Wanted, require_labels
+from gordan.io.table import Table, Wanted
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # bytes of the header of each .npy file
@@ -274,11 +275,7 @@ def read_store(path: Path, wanted: Wanted) -> Table:
     if manifest["y"] is not None and wanted.labelled is not False:
         if (path / "y.npy").stat().st_size != manifest["y"]["bytes"]:
             raise InputError(f"{path / 'y.npy'} is damaged: its size is not that of the manifest; convert the data again")
-        try:
-            y = np.load(path / "y.npy", allow_pickle=False)
-        except ValueError as error:
-            raise InputError(f"{path / 'y.npy'} is damaged: {error}") from None
-        require_labels(y, n, path)
+        y = read_labels(path / "y.npy", n)
     elif wanted.labelled is True:
         raise InputError(f"{path} has no labels; pass labelled=False")
     names = None if manifest["names"] is None else tuple(manifest["names"])

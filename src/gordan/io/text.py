@@ -17,6 +17,8 @@ BLOCK = 1 << 23
 # Shorter files are read line by line in Python: that takes less time than loading the compiled scanners.
 SHORT = 1 << 20
 MOST_PARSED = 1 << 10  # lines at a time
+# Bytes of a line: longer ones are not numbers but something that was packed to fill the memory.
+MOST_LINE = 1 << 30
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -50,6 +52,22 @@ def _gunzip(file: IO[bytes]) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=file)
 
 
+UNPACKED: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
+
+
+def unpacked_size(path: Path, most: int) -> int:
+    """Bytes of text in a file, compressed or not. Counting ends where they are more than `most`."""
+    with path.open("rb") as raw:
+        kind = compression(raw.peek(16)[:16])
+        if kind is None:
+            return path.stat().st_size
+        size = 0
+        with contextlib.suppress(EOFError, zlib.error, lzma.LZMAError, ValueError, OSError), UNPACKED[kind](raw) as file:
+            while size <= most and (part := file.read(BLOCK)):  # a damaged end: whoever reads it says so
+                size += len(part)
+        return size
+
+
 class Text:
     """A position in a text file: `block[at:]` is what was read and not yet taken, whole lines, the first being number `line`.
 
@@ -68,8 +86,7 @@ class Text:
             if told is not None and kind != told:
                 raise InputError(f"{path} is not a {told} file, as its name says" if raw.peek(1) else f"{path} is empty")
             if kind is not None:
-                unpacked: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
-                self._file = unpacked[kind](raw)
+                self._file = UNPACKED[kind](raw)
             if start[0]:
                 self._skip(start[0])
             self._load()
@@ -126,6 +143,8 @@ class Text:
                 self.block, self._tail = b"".join([*parts, part[:cut]]), part[cut:]
                 break
             parts.append(part)
+            if sum(map(len, parts)) > MOST_LINE:
+                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is no table")
         else:
             whole = b"".join(parts)
             self.block, self._tail = whole if whole.endswith(b"\n") or not whole else whole + b"\n", b""

@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from gordan.arrays import Array
 from gordan.dynamics import Form
@@ -61,12 +61,14 @@ class Entry:
 
 
 _entries: dict[str, Entry] = {}
+# What is registered keeps its type: options that it does not have are refused by a type checker as well.
+F = TypeVar("F", bound=Callable[..., Method])
 
 
-def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[F], F]:
     """Decorator: put a function that makes a `Method` into the registry under `name`. The first form is the default."""
 
-    def add(factory: Callable[..., Method]) -> Callable[..., Method]:
+    def add(factory: F) -> F:
         if name in _entries:
             raise InputError(f"a method named {name!r} is registered already")
         summary = (factory.__doc__ or "").strip().split("\n")[0]
