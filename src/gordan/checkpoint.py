@@ -345,8 +345,9 @@ def _known(name: str, parts: Mapping[str, Any]) -> Any:
 
 def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
     """A value of that type with these parts, filled and not called: whatever type a file names, no code of it runs."""
-    if issubclass(kind, tuple):
-        return tuple.__new__(kind, [parts[name] for name in kind._fields])  # type: ignore[attr-defined]
+    fields = getattr(kind, "_fields", None)
+    if issubclass(kind, tuple) and fields is not None:
+        return tuple.__new__(kind, [parts[name] for name in fields])
     value = object.__new__(kind)
     for name, part in parts.items():
         object.__setattr__(value, name, part)
