@@ -21,7 +21,7 @@ from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.rows import tasks
 from gordan.rows.blocks import Blocks, Own, Work
 from gordan.rows.memory import Dense, Held
-from gordan.rows.storage import Sums
+from gordan.rows.storage import Reduces, Sums
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -158,7 +158,7 @@ class Parts:
         return float(engine.merged(engine.map(tasks.total, self.futures), tasks.added))
 
 
-class Cluster:
+class Cluster(Reduces):
     """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Parts`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.

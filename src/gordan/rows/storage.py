@@ -1,13 +1,15 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
-A storage must be a `Storage`. It may besides be one that `Reduces` (answers about all rows come back as a few numbers: for rows
-on other machines) or one with `Moments` (second moments of rows: for rows on a device); `Rows` and those who choose a method ask
-by `isinstance`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory, where they can.
+A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
+few numbers: for rows on other machines) or has `Moments` (second moments of rows: for rows on a device); `Rows` and those who
+choose a method ask by `isinstance`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory,
+where they can.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -147,30 +149,28 @@ class Storage(Protocol):
         ...
 
 
-@runtime_checkable
-class Reduces(Protocol):
+class Reduces(ABC):
     """Answers about all rows, found where they are, of which a few numbers come back."""
 
+    @abstractmethod
     def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite."""
-        ...
 
+    @abstractmethod
     def largest_norm(self, p: float) -> float:
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-        ...
 
 
-@runtime_checkable
-class Moments(Protocol):
+class Moments(ABC):
     """Second moments of rows, made and solved with where they are: what Newton's method asks for (`solve.proximal`)."""
 
+    @abstractmethod
     def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); good for a direction."""
-        ...
 
+    @abstractmethod
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
-        ...
 
 
 class HostVectors:
