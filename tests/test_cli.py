@@ -22,7 +22,6 @@ from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli.app import app
 from gordan.cli.data import lines_of, memory_limit
-from gordan.cli.models import labels_of
 from gordan.cli.telling import fitting
 from gordan.io import Model, read
 
@@ -224,7 +223,7 @@ def test_one_vs_one_votes():
     )
     # (a, b), (a, c), (b, c): b beats a and c; a circle is decided by the sums
     scores = np.array([[1.0, 1.0, -1.0], [1.0, -3.0, 1.0], [-1.0, 3.0, -1.0]])
-    assert labels_of(model, scores).tolist() == ["b", "a", "c"]
+    assert model.labels(scores).tolist() == ["b", "a", "c"]
 
 
 # ---- diagnose, play, demo ---------------------------------------------------------------------------------------------

@@ -459,8 +459,8 @@ def predict(
     with Watch(f"reading {file}"):
         loaded = Model.load(model)
         table = models.read_for(loaded, file, label, unlabelled)
-        values = models.scores_of(loaded, table.X)
-        found = models.labels_of(loaded, values)
+        values = loaded.scores(table.X)
+        found = loaded.labels(values)
     known = table.y is not None and {*table.y.tolist()} <= {*loaded.classes}
     right = int((found == table.y).sum()) if known else None
     if as_json:

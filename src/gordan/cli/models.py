@@ -14,7 +14,6 @@ from gordan.cli.data import Data
 from gordan.errors import InputError
 
 if TYPE_CHECKING:
-    from gordan.arrays import Array
     from gordan.io import Model, Table
     from gordan.verdicts import MarginResult
 
@@ -115,27 +114,3 @@ def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> T
     if unlabelled and label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
     return read(path, label=label, features=features, labelled=False if unlabelled else None)
-
-
-def scores_of(model: Model, X: Any) -> Array:
-    """x·w + b for each row and plane."""
-    return np.asarray(X @ model.coef.T + model.intercept)
-
-
-def labels_of(model: Model, scores: Array) -> Array:
-    """The class of each row: by sign, by the highest score, or by votes and then by the sum of scores."""
-    classes = np.array(model.classes)
-    if model.kind == "binary":
-        return np.asarray(classes[(scores[:, 0] > 0).astype(int)])
-    if model.kind == "one-vs-rest":
-        return np.asarray(classes[scores.argmax(axis=1)])
-    votes, total = np.zeros((len(scores), len(classes))), np.zeros((len(scores), len(classes)))
-    pairs = [(i, j) for i in range(len(classes)) for j in range(i + 1, len(classes))]
-    for k, (i, j) in enumerate(pairs):
-        won = scores[:, k] > 0
-        votes[:, j] += won
-        votes[:, i] += ~won
-        total[:, j] += scores[:, k]
-        total[:, i] -= scores[:, k]
-    best = votes == votes.max(axis=1, keepdims=True)
-    return np.asarray(classes[np.where(best, total, -np.inf).argmax(axis=1)])

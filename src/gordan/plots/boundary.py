@@ -9,6 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.io.model import chosen
 from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
 
 # Directions in which a reduced hull is asked for its extreme point.
@@ -70,7 +71,8 @@ class BoundaryDisplay:
         limits = _limits(X)
         across, up = np.linspace(limits[0], limits[1], resolution), np.linspace(limits[2], limits[3], resolution)
         points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-        predicted = estimator._chosen(points @ estimator.coef_.T + estimator.intercept_).reshape(resolution, resolution)
+        scores = points @ estimator.coef_.T + estimator.intercept_
+        predicted = chosen(estimator.kind_, scores, len(estimator.classes_)).reshape(resolution, resolution)
         display = cls(
             X,
             y,
