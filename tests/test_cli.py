@@ -21,8 +21,8 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli.app import app
-from gordan.cli.data import lines_of, memory_limit
-from gordan.cli.telling import fitting
+from gordan.cli.data import bytes_of, lines_of
+from gordan.cli.progress import fitting
 from gordan.io import Model, read
 
 DATA = Path(gordan.__file__).parent / "data"
@@ -467,7 +467,7 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
 
 def test_convert_and_use_the_folder(tmp_path):
     lines = IRIS.read_text().splitlines()
-    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["rows"] == len(lines) - 1
+    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["n"] == len(lines) - 1
     assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["already"]
     assert answer("convert", "--check", tmp_path / "iris")["accepted"]
     margin = answer("separate", tmp_path / "iris", "--positive", "setosa", "--memory-limit", "100MB")["margin"]
@@ -488,14 +488,14 @@ def test_a_folder_of_parquet_files(tmp_path):
     frame = pd.read_csv(IRIS)
     for k in range(3):
         frame.iloc[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
-    found = answer("separate", tmp_path, "--target", "species", "--positive", "setosa")
+    found = answer("separate", tmp_path, "--label", "species", "--positive", "setosa")
     assert found["separable"]
     assert found["margin"][0] == pytest.approx(SETOSA, rel=1e-4)
 
 
 @pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("1.5GiB", 3 << 29), ("500m", 5 * 10**8), ("200000000", 2 * 10**8)])
 def test_sizes_of_memory(text, size):
-    assert memory_limit(text) == size
+    assert bytes_of(text) == size
     for wrong in ("much", "1XB", "-1GB", "1kB"):
         with pytest.raises(gordan.InputError, match="--memory-limit"):
-            memory_limit(wrong)
+            bytes_of(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import numbers
 import sys
 import threading
@@ -182,6 +183,19 @@ def seed(random_state: Any) -> int:
     if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, numbers.Integral):
         raise InputError(f"random_state is {random_state!r}; pass a whole number, or None")
     return int(random_state) % 2**31
+
+
+def plain(value: Any) -> Any:
+    """For JSON: arrays as lists, and null for infinity and NaN, which JSON does not have."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
 
 
 def _numbers(values: Any, name: str) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gordan.errors import InputError
+from gordan.io import read
+from gordan.io.reading import format_of
+from gordan.io.text import Text
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -37,17 +41,27 @@ class Data:
         """The classes in words."""
         if self.positive is not None:
             return f"{self.positive} against the rest"
-        return " against ".join(map(str, reversed(np.unique(self.y).tolist())))
+        return " against ".join(map(str, reversed(self.classes)))
 
     @property
-    def rows(self) -> int:
+    def classes(self) -> tuple[Any, ...]:
+        """The labels that y has, in order."""
+        return tuple(np.unique(self.y).tolist())
+
+    @property
+    def n(self) -> int:
         """How many rows there are."""
         return len(self.labels)
 
     @property
-    def columns(self) -> int:
+    def d(self) -> int:
         """And columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
+
+    @property
+    def named_X(self) -> Any:
+        """X with the names of its columns, where they have names."""
+        return self.X if self.names is None else Named(self.X, self.names)
 
     def lines(self, rows: Collection[int]) -> dict[int, int]:
         """The line of the file on which each of these rows starts; empty where that is not cheap to say."""
@@ -69,7 +83,7 @@ SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, 
 LEAST_MEMORY = 1 << 26
 
 
-def memory_limit(text: str | None) -> int | None:
+def bytes_of(text: str | None) -> int | None:
     """Bytes from such as 500MB, 1.5GiB or 2g."""
     if text is None:
         return None
@@ -82,15 +96,35 @@ def memory_limit(text: str | None) -> int | None:
     return size
 
 
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[Any]:
+    """A client of the cluster for as long as it is needed; None where none was asked for."""
+    if address is None:
+        yield None
+        return
+    from gordan.rows.lazy import connect
+
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
 def read_data(
-    path: Path, label: str | None, positive: str | None, *, multiclass: bool = False, client: Any = None, limit: int | None = None
+    path: Path,
+    label: str | None,
+    positive: str | None,
+    *,
+    multiclass: bool = False,
+    client: Any = None,
+    memory_limit: str | None = None,
 ) -> Data:
     """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
     With a `client` the workers of its cluster read it (see `rows.lazy.read_on`).
     """
-    from gordan.io import read
-
+    limit = bytes_of(memory_limit)
     if client is None:
         table: Any = read(path, label=label, memory_limit=limit)
     else:
@@ -102,7 +136,7 @@ def read_data(
     classes = np.unique(labels).tolist()
     found = None
     if positive is not None:
-        found = _class_named(positive, classes, path)
+        found = class_named(positive, classes, path)
         y = labels == found
     elif len(classes) > 2 and not multiclass:
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
@@ -116,8 +150,8 @@ def read_data(
     return Data(table.X, y, labels, table.names, path, found)
 
 
-def _class_named(text: str, classes: list[Any], path: Path) -> Any:
-    """The class that `text` names."""
+def class_named(text: str, classes: list[Any], path: Path) -> Any:
+    """The class of a file that `text` names."""
     for label in classes:
         if str(label) == text or (not isinstance(label, (str, bool)) and _number(text) == label):
             return label
@@ -134,8 +168,6 @@ def _number(text: str) -> float | None:
 
 def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
     """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
-    from gordan.io.reading import format_of
-
     kind = "parquet" if path.is_dir() else format_of(path)
     if not rows or kind not in ("svmlight", "csv", "tsv") or path.stat().st_size > CHEAP:
         return {}
@@ -150,8 +182,6 @@ def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
 
 
 def _svmlight_starts(path: Path) -> Iterator[int]:
-    from gordan.io.text import Text
-
     with Text(path) as text:
         for number, line in enumerate(text.lines(), 1):
             if line.partition(b"#")[0].split():
@@ -159,8 +189,6 @@ def _svmlight_starts(path: Path) -> Iterator[int]:
 
 
 def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
-    from gordan.io.text import Text
-
     with Text(path) as text:
         records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
         header, start = True, 1
