@@ -116,8 +116,11 @@ def require_labels(y: Array, n: int, path: Path) -> None:
         raise InputError(f"{path}, row {bad[0]} (from 0): the label is {y[bad[0]]}; every row needs a label (drop that row)")
 
 
-def require_finite(X: Any, path: Path, names: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity in X, dense or CSR, with the place of the first; in blocks, so that no mask of X's size is made."""
+def require_finite(X: Any, path: Path, names: Sequence[str] | None = None, first: int = 0) -> None:
+    """Refuse NaN and infinity in X, dense or CSR, with the place of the first of them; X is from row `first` of the file on.
+
+    In blocks, so that no mask of X's size is made.
+    """
     values = X.data if hasattr(X, "indptr") else X
     if values.dtype.kind != "f":
         return
@@ -131,7 +134,8 @@ def require_finite(X: Any, path: Path, names: Sequence[str] | None = None) -> No
             if values.ndim == 1:
                 place = [int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])]
             told = place[1] if names is None else repr(names[place[1]])
-            raise InputError(f"{path}, row {place[0]} (from 0), column {told}: the value is {value}; every value must be finite")
+            where = f"{path}, row {first + place[0]} (from 0), column {told}"
+            raise InputError(f"{where}: the value is {value}; every value must be finite")
 
 
 class Labels:
