@@ -21,9 +21,10 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli.app import app
-from gordan.cli.data import bytes_of, lines_of
+from gordan.cli.data import bytes_of
 from gordan.cli.progress import fitting
 from gordan.io import Model, read
+from gordan.io.lines import lines_of
 
 DATA = Path(gordan.__file__).parent / "data"
 IRIS, RASH = DATA / "iris.csv", DATA / "rash.csv"
@@ -159,6 +160,10 @@ def test_fit_then_predict(tmp_path):
     assert ((scores > 0) == (data.y == "setosa")).all()
     result = run("predict", model, IRIS, "--label", "species")
     assert result.stdout.split() == [str(label == "setosa") for label in data.y]
+    assert "--positive CLASS" in result.stderr  # nothing to compare True and False with
+    compared = run("predict", model, IRIS, "--positive", "setosa")
+    assert (compared.stdout, "150 of 150 labels" in compared.stderr) == (result.stdout, True)
+    assert answer("predict", model, IRIS, "--positive", "virginica")["right"] == 50  # versicolor: neither is right
     printed = run("predict", model, IRIS, "--scores").stdout.split()
     assert np.array(printed, float) == pytest.approx(scores, rel=1e-12, abs=1e-12)
     assert run("verify", model, IRIS, "--positive", "setosa").exit_code == 0
@@ -474,6 +479,8 @@ def test_convert_and_use_the_folder(tmp_path):
     assert margin[0] <= SETOSA * (1 + 1e-5)
     assert margin[1] >= SETOSA * (1 - 1e-5)
     assert answer("fit", tmp_path / "iris", "-o", tmp_path / "model", "--positive", "setosa")["planes"][0]["status"] == "solved"
+    answer("convert", RASH, tmp_path / "rash", "--kind", "csr")
+    assert answer("diagnose", tmp_path / "rash")["columns"] == answer("diagnose", RASH)["columns"]  # by the names of the columns
     content = bytearray((tmp_path / "iris/X.npy").read_bytes())
     content[-3] ^= 1
     (tmp_path / "iris/X.npy").write_bytes(content)

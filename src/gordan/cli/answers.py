@@ -17,6 +17,7 @@ import typer
 from gordan.arrays import plain
 from gordan.errors import InputError
 from gordan.io import write_atomic
+from gordan.io.lines import lines_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,7 +81,7 @@ def witness_plain(witness: Witness | None) -> dict[str, Any] | None:
 def say_witness(witness: Witness, data: Data) -> None:
     """The rows of a witness, where they are in the file, and with which weights they cancel."""
     shown = witness.rows[:MOST_ROWS]
-    lines = data.lines(shown)
+    lines = lines_of(data.path, shown)
     table = [
         [f"row {row}", f"line {lines[row]}" if row in lines else "", f"label {data.labels[row]}", f"weight {weight}"]
         for row, weight in zip(shown, weights_told(witness), strict=False)

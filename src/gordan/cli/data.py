@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,10 @@ import numpy as np
 
 from gordan.errors import InputError
 from gordan.io import read
-from gordan.io.reading import format_of
-from gordan.io.text import Text
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
 
-# Bytes up to which a file of text is gone through once more to find the lines of some rows.
-CHEAP = 1 << 24
 MOST_LISTED = 8
 
 
@@ -60,12 +55,8 @@ class Data:
 
     @property
     def named_X(self) -> Any:
-        """X with the names of its columns, where they have names."""
-        return self.X if self.names is None else Named(self.X, self.names)
-
-    def lines(self, rows: Collection[int]) -> dict[int, int]:
-        """The line of the file on which each of these rows starts; empty where that is not cheap to say."""
-        return lines_of(self.path, rows)
+        """X with the names of its columns, where they have names; those that are left in files have them already."""
+        return Named(self.X, self.names) if self.names is not None and isinstance(self.X, np.ndarray) else self.X
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,35 +155,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
-    """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
-    kind = "parquet" if path.is_dir() else format_of(path)
-    if not rows or kind not in ("svmlight", "csv", "tsv") or path.stat().st_size > CHEAP:
-        return {}
-    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, "," if kind == "csv" else "\t")
-    wanted, last, found = {*rows}, max(rows), {}
-    for row, line in enumerate(starts):
-        if row in wanted:
-            found[row] = line
-        if row >= last:
-            break
-    return found
-
-
-def _svmlight_starts(path: Path) -> Iterator[int]:
-    with Text(path) as text:
-        for number, line in enumerate(text.lines(), 1):
-            if line.partition(b"#")[0].split():
-                yield number
-
-
-def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
-    with Text(path) as text:
-        records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
-        header, start = True, 1
-        for record in records:
-            if record and not header:
-                yield start
-            header, start = header and not record, records.line_num + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,8 @@ class _Parquet:
         """Number, first row and number of rows of each row group."""
         metadata = self._file.metadata
         sizes = [int(metadata.row_group(k).num_rows) for k in range(metadata.num_row_groups)]
-        return [(k, sum(sizes[:k]), n) for k, n in enumerate(sizes)]
+        firsts = accumulate(sizes, initial=0)
+        return [(k, first, n) for (k, n), first in zip(enumerate(sizes), firsts, strict=False)]
 
     @property
     def schema(self) -> list[tuple[str, str]]:

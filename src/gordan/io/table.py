@@ -41,6 +41,12 @@ class Wanted:
     features: Features = None
     labelled: bool | None = True
 
+    def count(self, fixed: str) -> int | None:
+        """How many features are wanted (None: all) of a file with which a caller chooses nothing else; `fixed` says why."""
+        if self.label is not None or not (self.features is None or isinstance(self.features, int)):
+            raise InputError(f"{fixed}; leave out label= and names")
+        return self.features
+
     def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
         """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
         if self.features is None or isinstance(self.features, int):
@@ -156,6 +162,10 @@ class Labels:
             if code == len(self._lines):
                 self._lines.append(line)
         self._parts.append(codes[which])
+
+    def add_found(self, block: bytes, found: Array, which: Array) -> None:
+        """The same, of a scanner: each of the labels found is (start, end) in the block, and its line."""
+        self.add([block[start:end] for start, end, _ in found.tolist()], found[:, 2].tolist(), which)
 
     def drained(self) -> tuple[Array, list[tuple[bytes, int]]]:
         """The codes of the rows since the last call, and all labels by code, each with the line where it was first seen."""
