@@ -267,7 +267,7 @@ def test_demo(tmp_path):
     assert "Quasi-complete separation" in result.output
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     found = answer("demo", "--rounds", "10", "--no-picture")
-    assert found["inseparable"]["accepted"]
+    assert found["virginica"]["accepted"]
     assert found["picture"] is None
 
 

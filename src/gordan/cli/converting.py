@@ -56,10 +56,10 @@ def convert(
         )
     n, d = done.shape
     if as_json:
-        facts = {"kind": done.kind, "n": n, "d": d, "entries": done.entries, "resumed": done.resumed, "already": done.already}
+        facts = {"kind": done.kind, "n": n, "d": d, "entries": done.entries, "kept": done.kept, "already": done.already}
         say_json({"folder": str(folder), **facts})
     else:
-        told = "was converted before" if done.already else f"went on after {done.resumed} rows" if done.resumed else "converted"
+        told = "was converted before" if done.already else f"went on after {done.kept} rows" if done.kept else "converted"
         say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
     return ANSWERED
 

@@ -84,9 +84,9 @@ def _run(rounds: int) -> Shown:
 def _plain(shown: Shown) -> dict[str, Any]:
     v, no, diagnosis = shown.separable, shown.inseparable, shown.diagnosis
     return {
-        "separable": {"status": v.status, "margin": v.margin, "w": v.w, "b": v.b},
-        "inseparable": {"status": no.status, "witness": witness_plain(no.witness), "accepted": shown.accepted},
-        "quasi-separated": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
+        "setosa": {"status": v.status, "margin": v.margin, "w": v.w, "b": v.b},
+        "virginica": {"status": no.status, "witness": witness_plain(no.witness), "accepted": shown.accepted},
+        "rash": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
         "methods": [{"method": t.method, "bracket": t.bracket, "passes": float(t.passes[-1])} for t in shown.traces],
     }
 

@@ -31,13 +31,13 @@ DENSE = 0.25
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion wrote. `resumed` is the number of rows that an earlier, stopped run had written."""
+    """What a conversion wrote. `kept` is the number of rows that an earlier, stopped run had written."""
 
     path: Path
     kind: str
     shape: tuple[int, int]
     entries: int
-    resumed: int
+    kept: int
     already: bool = False
 
 
@@ -50,12 +50,23 @@ def convert(
     memory_limit: int | None = None,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> Converted:
-    """Convert svmlight, CSV, TSV, .npy or Parquet (a file or a folder of them) to a folder of arrays that `gordan.io.read` maps.
+    """Convert data to a folder of arrays that `gordan.io.read` maps.
 
-    Memory in use is some 200 MB and what a row group takes, whatever the size of the source (less with `memory_limit`, in
-    bytes), and one label per row. If it is stopped, the same call goes on where it was; if the source was changed in between,
-    from the beginning. `kind` "auto" stores rows dense if a quarter of their entries, as the first rows have it, is not zero.
-    `progress` is called with the number of rows written so far.
+    Memory in use is some 200 MB and what a row group takes, whatever the size of the source, and one label per row. If it is
+    stopped, the same call goes on where it was; if the source was changed in between, from the beginning.
+
+    Parameters
+    ----------
+    source, target
+        svmlight, CSV, TSV, .npy or Parquet, a file or a folder of them; and the folder to write.
+    label
+        the label column, by name or position, as in `gordan.io.read`.
+    kind
+        "dense", "csr", or "auto": dense if a quarter of the entries, as the first rows have it, is not zero.
+    memory_limit
+        bytes that the process should stay below, where those 200 MB are too many.
+    progress
+        called with the number of rows written so far.
     """
     path, folder = Path(source), Path(target)
     if kind not in ("auto", "dense", "csr"):
@@ -77,7 +88,7 @@ def convert(
         if folder.exists():
             discard(folder)  # what a conversion of something else, which was stopped, had written
     with Writer(folder, head) as writer:
-        resumed = writer.rows
+        kept = writer.rows
         found.resume(writer, head)
         for piece, labels in found.pieces(writer.place):
             writer.write(piece, labels)
@@ -85,7 +96,7 @@ def convert(
         if not writer.rows:
             raise InputError(f"{path} has no rows")
         shape = found.finish(writer)
-        return Converted(folder, writer.kind, shape, writer.entries, resumed)
+        return Converted(folder, writer.kind, shape, writer.entries, kept)
 
 
 def _stamp(path: Path) -> list[list[Any]]:

@@ -293,8 +293,12 @@ def read_store(path: Path, wanted: Wanted) -> Table:
     return Table(X, y, names, path)
 
 
-def check(path: Path) -> int:
-    """Read everything and compare with the checksums; how many bytes that was. An InputError names the piece that differs."""
+def check(folder: str | os.PathLike[str]) -> int:
+    """Read all of a converted folder and compare with its checksums; how many bytes that was.
+
+    An InputError names the piece that differs.
+    """
+    path = Path(folder)
     manifest = manifest_of(path)
     read_store(path, Wanted(labelled=None))
     total = 0

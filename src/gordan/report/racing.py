@@ -176,7 +176,7 @@ def race(
     norm: float = 2.0,
     rounds: int = 2000,
     tol: float = 1e-4,
-    time_limit: float = 10.0,
+    time_limit: float | None = 10.0,
     device: str | None = None,
     begin: Callable[[str], object] | None = None,
     callback: Callable[[Moment], object] | None = None,
@@ -218,7 +218,9 @@ def race(
     ['smooth_perceptron', 'double_oracle']
     """
     check_intercept(intercept)
-    rounds, tol, time_limit = whole_number(rounds, "rounds"), positive(tol, "tol"), positive(time_limit, "time_limit")
+    rounds, tol = whole_number(rounds, "rounds"), positive(tol, "tol")
+    if time_limit is not None:
+        time_limit = positive(time_limit, "time_limit")
     problem = Problem.of(X, y, device)
     X = X if device is None else problem.storage  # where it is now, for all who ask
     chosen = [_method(name, norm, intercept) for name in (methods or _default(norm, intercept))]
