@@ -22,10 +22,14 @@ MOST_LISTED = 8
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`."""
+    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
+
+    `classes` are the values of y, in order.
+    """
 
     X: Any
     y: Array
+    classes: tuple[Any, ...]
     labels: Array
     names: tuple[str, ...] | None
     path: Path
@@ -37,11 +41,6 @@ class Data:
         if self.positive is not None:
             return f"{self.positive} against the rest"
         return " against ".join(map(str, reversed(self.classes)))
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """The labels that y has, in order."""
-        return tuple(np.unique(self.y).tolist())
 
     @property
     def n(self) -> int:
@@ -123,22 +122,20 @@ def read_data(
 
         table = read_on(client, path, label)
     assert table.y is not None  # labels were asked for
-    y = labels = table.y
-    classes = np.unique(labels).tolist()
-    found = None
+    classes = np.unique(table.y).tolist()
+    if len(classes) == 1:
+        raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
     if positive is not None:
         found = class_named(positive, classes, path)
-        y = labels == found
-    elif len(classes) > 2 and not multiclass:
+        return Data(table.X, table.y == found, (False, True), table.y, table.names, path, found)
+    if len(classes) > 2 and not multiclass:
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
         some = ", ".join(map(str, classes[:MOST_LISTED]))
-        hint = " (or is the label another column? --label NAME)" if len(classes) > MOST_LISTED else ""
+        hint = " (or is the label another column? --label NAME)" if many else ""
         raise InputError(
             f"{path} has {len(classes)} classes, {some}{many}; pass --positive {classes[0]} for that class against the rest{hint}"
         )
-    if len(classes) == 1:
-        raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
-    return Data(table.X, y, labels, table.names, path, found)
+    return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
 
 
 def class_named(text: str, classes: list[Any], path: Path) -> Any:

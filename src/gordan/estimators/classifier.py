@@ -18,7 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, blas_threads, is_number, positive
+from gordan.arrays import Array, is_number, positive
+from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.errors import InputError
 from gordan.estimators.planes import Fitting, Plane, binary_problems, row_weights
