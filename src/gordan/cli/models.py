@@ -87,14 +87,14 @@ def fit(
         X = data.X if device is None else stored(data.X, device)  # once for all planes
         started = time.perf_counter()
         planes: list[Plane] = []
-        for problem in problems_of(data, checkpoint):
+        for binary in binary_problems(data, checkpoint):
             if interrupts.pressed:
                 break
-            watch.about(problem.told, data.X)
-            resumed = problem.checkpoint is not None and problem.checkpoint.exists()
+            watch.about(binary.told, data.X)
+            resumed = binary.checkpoint is not None and binary.checkpoint.exists()
             result = gordan.maximize_margin(
                 X,
-                problem.y,
+                binary.y,
                 norm=norm,
                 nu=nu,
                 intercept=str(intercept),
@@ -103,10 +103,10 @@ def fit(
                 max_iter=max_iter,
                 time_limit=None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started)),
                 threads=threads,
-                checkpoint=problem.checkpoint,
+                checkpoint=binary.checkpoint,
                 callback=watch.moment if watch.visible else None,
             )
-            planes.append(Plane(problem, result, resumed))
+            planes.append(Plane(binary, result, resumed))
         watch.about("writing")
         model = model_of(data, planes, certificates=not no_certificates)
         if model is not None:
@@ -130,8 +130,8 @@ def fit(
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One binary problem: y is True or the second class for `positive`; `told` says against what; its run is in `checkpoint`."""
+class Binary:
+    """One problem with two classes, `told` in words: y has the second of them for `positive`; `checkpoint` keeps the run."""
 
     positive: Any
     told: str
@@ -139,13 +139,13 @@ class Problem:
     checkpoint: Path | None
 
 
-def problems_of(data: Data, checkpoint: Path | None) -> Iterator[Problem]:
+def binary_problems(data: Data, checkpoint: Path | None) -> Iterator[Binary]:
     """One problem for two classes, or one for each of more against the rest, each with a checkpoint of its own."""
     if len(data.classes) == 2:
-        yield Problem(data.classes[1], data.told, data.y, checkpoint)
+        yield Binary(data.classes[1], data.told, data.y, checkpoint)
         return
     for k, label in enumerate(data.classes):
-        yield Problem(label, f"{label} against the rest", data.y == label, numbered(checkpoint, k))
+        yield Binary(label, f"{label} against the rest", data.y == label, numbered(checkpoint, k))
 
 
 def numbered(path: Path | None, k: int) -> Path | None:
@@ -157,7 +157,7 @@ def numbered(path: Path | None, k: int) -> Path | None:
 class Plane:
     """The result of one problem; `resumed`: it went on from its checkpoint."""
 
-    problem: Problem
+    binary: Binary
     result: gordan.MarginResult
     resumed: bool
 
@@ -165,7 +165,7 @@ class Plane:
         """For JSON."""
         result = self.result
         return {
-            "positive": self.problem.positive,
+            "positive": self.binary.positive,
             "status": result.status,
             "margin": result.margin,
             "gap": result.gap,
@@ -179,10 +179,10 @@ class Plane:
     def tell(self, data: Data) -> None:
         """In words."""
         if len(data.classes) > 2:
-            say(f"{self.problem.told}:")
+            say(f"{self.binary.told}:")
         headline(repr(self.result), {"solved": True, "not-separable": False}.get(self.result.status))
         if self.resumed:
-            say(f"  resumed from {self.problem.checkpoint}")
+            say(f"  resumed from {self.binary.checkpoint}")
         if self.result.witness is not None:
             say_witness(self.result.witness, data)
 
@@ -197,8 +197,8 @@ def forget_checkpoints(planes: list[Plane]) -> None:
     """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
     if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
         for plane in planes:
-            if plane.problem.checkpoint is not None:
-                plane.problem.checkpoint.unlink(missing_ok=True)
+            if plane.binary.checkpoint is not None:
+                plane.binary.checkpoint.unlink(missing_ok=True)
 
 
 def model_of(data: Data, planes: list[Plane], *, certificates: bool) -> Model | None:

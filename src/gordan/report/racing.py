@@ -88,6 +88,26 @@ class Lane:
             return None
         return np.asarray((trace.regret_w + trace.regret_p) / trace.weight)
 
+    def to_dict(self, tol: float, gamma: float) -> dict[str, Any]:
+        """Everything as plain data; `tol` is that of the race, `gamma` as in `promised_margin`."""
+        trace, regret = self.trace, self.average_regret
+        return {
+            "method": self.name,
+            "form": trace.form,
+            "guarantee": self.method.guarantee.statement,
+            "status": trace.status,
+            "bracket": list(trace.bracket),
+            "gap": float(trace.gap[-1]),
+            "rounds": int(trace.t[-1]),
+            "passes": float(trace.passes[-1]),
+            "seconds": float(trace.seconds[-1]),
+            "first_positive": _step(self.first_positive),
+            "to_tol": _step(self.reached(tol)),
+            "columns": {**trace.to_dict(), "gap": trace.gap.tolist()},
+            "promised_margin": self.promised_margin(gamma),
+            "average_regret": None if regret is None else regret.tolist(),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Race:
@@ -141,25 +161,7 @@ class Race:
             "verdict": self.verdict_told,
             "status": self.verdict.status,
             "bracket": list(self.bracket),
-            "methods": [
-                {
-                    "method": lane.name,
-                    "form": lane.trace.form,
-                    "guarantee": lane.method.guarantee.statement,
-                    "status": lane.trace.status,
-                    "bracket": list(lane.trace.bracket),
-                    "gap": float(lane.trace.gap[-1]),
-                    "rounds": int(lane.trace.t[-1]),
-                    "passes": float(lane.trace.passes[-1]),
-                    "seconds": float(lane.trace.seconds[-1]),
-                    "first_positive": _step(lane.first_positive),
-                    "to_tol": _step(lane.reached(self.tol)),
-                    "columns": {**lane.trace.to_dict(), "gap": lane.trace.gap.tolist()},
-                    "promised_margin": lane.promised_margin(gamma),
-                    "average_regret": None if lane.average_regret is None else lane.average_regret.tolist(),
-                }
-                for lane in self.lanes
-            ],
+            "methods": [lane.to_dict(self.tol, gamma) for lane in self.lanes],
         }
 
 
