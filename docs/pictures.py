@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from PIL import Image
@@ -29,7 +30,7 @@ SHOTS = [
 def main() -> None:
     """Race on iris, open the page, and look at it three times."""
     X, y = datasets.iris()
-    race = report.race(X, y, source="iris.csv", told="setosa against the rest")
+    race = replace(report.race(X, y), source="iris.csv", told="setosa against the rest")
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     browser = os.environ.get("GORDAN_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if browser is None:

@@ -633,15 +633,15 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
     options = (iris, "-o", tmp_path / "m.gordan", "--nu", 0.6)
     whole = fit(*options)
     expected = Model.load(tmp_path / "m.gordan")
-    real, solved = models.checkpoint_of, []
+    real, solved = models.numbered, []
 
-    def second(path, k, count):
+    def second(path, k):
         if k == 1 and not solved:
             solved.append(k)
             signal.raise_signal(signal.SIGTERM)
-        return real(path, k, count)
+        return real(path, k)
 
-    monkeypatch.setattr(models, "checkpoint_of", second)
+    monkeypatch.setattr(models, "numbered", second)
     told = fit(*options, "--checkpoint", tmp_path / "run", code=75)
     assert "terminated" in told.output
     assert (tmp_path / "run.0").exists()
@@ -699,11 +699,11 @@ def test_sigterm_to_the_program(tmp_path):
     os.close(ours)
     (plane,) = json.loads(told)["planes"]
     assert plane["status"] == "interrupted"
-    assert Checkpoint(run).restored("run", dynamics.Snapshot).t <= plane["rounds"]
+    assert Checkpoint(run).restored("run", dynamics.Snapshot).t <= plane["n_iter"]
 
 
 def test_progress_shows_passes_and_bandwidth():
-    from gordan.cli.telling import Watch, rate_told, stored_bytes
+    from gordan.cli.progress import Watch, rate_told, stored_bytes
 
     X = np.zeros((1000, 125))
     assert stored_bytes(X) == 10**6

@@ -21,10 +21,10 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli.app import app
-from gordan.cli.data import lines_of, memory_limit
-from gordan.cli.models import labels_of
-from gordan.cli.telling import fitting
+from gordan.cli.data import bytes_of
+from gordan.cli.progress import fitting
 from gordan.io import Model, read
+from gordan.io.lines import lines_of
 
 DATA = Path(gordan.__file__).parent / "data"
 IRIS, RASH = DATA / "iris.csv", DATA / "rash.csv"
@@ -160,6 +160,10 @@ def test_fit_then_predict(tmp_path):
     assert ((scores > 0) == (data.y == "setosa")).all()
     result = run("predict", model, IRIS, "--label", "species")
     assert result.stdout.split() == [str(label == "setosa") for label in data.y]
+    assert "--positive CLASS" in result.stderr  # nothing to compare True and False with
+    compared = run("predict", model, IRIS, "--positive", "setosa")
+    assert (compared.stdout, "150 of 150 labels" in compared.stderr) == (result.stdout, True)
+    assert answer("predict", model, IRIS, "--positive", "virginica")["right"] == 50  # versicolor: neither is right
     printed = run("predict", model, IRIS, "--scores").stdout.split()
     assert np.array(printed, float) == pytest.approx(scores, rel=1e-12, abs=1e-12)
     assert run("verify", model, IRIS, "--positive", "setosa").exit_code == 0
@@ -224,7 +228,7 @@ def test_one_vs_one_votes():
     )
     # (a, b), (a, c), (b, c): b beats a and c; a circle is decided by the sums
     scores = np.array([[1.0, 1.0, -1.0], [1.0, -3.0, 1.0], [-1.0, 3.0, -1.0]])
-    assert labels_of(model, scores).tolist() == ["b", "a", "c"]
+    assert model.labels(scores).tolist() == ["b", "a", "c"]
 
 
 # ---- diagnose, play, demo ---------------------------------------------------------------------------------------------
@@ -263,7 +267,7 @@ def test_demo(tmp_path):
     assert "Quasi-complete separation" in result.output
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     found = answer("demo", "--rounds", "10", "--no-picture")
-    assert found["inseparable"]["accepted"]
+    assert found["virginica"]["accepted"]
     assert found["picture"] is None
 
 
@@ -468,13 +472,15 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
 
 def test_convert_and_use_the_folder(tmp_path):
     lines = IRIS.read_text().splitlines()
-    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["rows"] == len(lines) - 1
+    assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["n"] == len(lines) - 1
     assert answer("convert", IRIS, tmp_path / "iris", "--label", "species")["already"]
     assert answer("convert", "--check", tmp_path / "iris")["accepted"]
     margin = answer("separate", tmp_path / "iris", "--positive", "setosa", "--memory-limit", "100MB")["margin"]
     assert margin[0] <= SETOSA * (1 + 1e-5)
     assert margin[1] >= SETOSA * (1 - 1e-5)
     assert answer("fit", tmp_path / "iris", "-o", tmp_path / "model", "--positive", "setosa")["planes"][0]["status"] == "solved"
+    answer("convert", RASH, tmp_path / "rash", "--kind", "csr")
+    assert answer("diagnose", tmp_path / "rash")["columns"] == answer("diagnose", RASH)["columns"]  # by the names of the columns
     content = bytearray((tmp_path / "iris/X.npy").read_bytes())
     content[-3] ^= 1
     (tmp_path / "iris/X.npy").write_bytes(content)
@@ -489,14 +495,14 @@ def test_a_folder_of_parquet_files(tmp_path):
     frame = pd.read_csv(IRIS)
     for k in range(3):
         frame.iloc[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
-    found = answer("separate", tmp_path, "--target", "species", "--positive", "setosa")
+    found = answer("separate", tmp_path, "--label", "species", "--positive", "setosa")
     assert found["separable"]
     assert found["margin"][0] == pytest.approx(SETOSA, rel=1e-4)
 
 
 @pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("1.5GiB", 3 << 29), ("500m", 5 * 10**8), ("200000000", 2 * 10**8)])
 def test_sizes_of_memory(text, size):
-    assert memory_limit(text) == size
+    assert bytes_of(text) == size
     for wrong in ("much", "1XB", "-1GB", "1kB"):
         with pytest.raises(gordan.InputError, match="--memory-limit"):
-            memory_limit(wrong)
+            bytes_of(wrong)

@@ -293,7 +293,7 @@ def test_files_read_by_workers(client, tmp_path):
     told = CliRunner().invoke(app, ["separate", table, "--cluster", address, "--json"])
     assert told.exit_code == 0, told.output
     answer = json.loads(told.stdout)
-    assert (answer["status"], answer["rows"], answer["columns"], answer["names"]) == ("separable", 90, 4, list("abcd"))
+    assert (answer["status"], answer["n"], answer["d"], answer["names"]) == ("separable", 90, 4, list("abcd"))
     told = CliRunner().invoke(app, ["fit", table, "-o", str(model), "--cluster", address])
     assert told.exit_code == 0, told.output
     loaded = gordan.io.Model.load(model)

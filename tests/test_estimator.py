@@ -483,6 +483,9 @@ def test_warm_start():
     same(model, MaxMarginClassifier(nu=0.6).fit(X, y))
     model.set_params(nu=None).fit(X[10:], y[10:])  # other rows: a fresh start
     same(model, MaxMarginClassifier().fit(X[10:], y[10:]))
+    corners = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0], [9.0, 9.0]])  # four classes: six pairs, or four against the rest
+    model.fit(corners, [0, 1, 2, 3]).set_params(multi_class="ovr").fit(corners, [0, 1, 2, 3])
+    assert model.coef_.shape == (4, 2)
 
 
 def test_seeds_and_progress(capsys):

@@ -630,7 +630,7 @@ def test_folder_of_parquet_files(arrow, tmp_path):
     with pytest.raises(InputError, match=r"part-3\.parquet has other columns"):
         read(folder)
     parquet(folder / "part-3.parquet", {"a": [1.0], "y": ["one"]})
-    refused(folder, "another type")
+    refused(folder, "has string in column 'y', where there is int64 in")
 
 
 def test_polars_files(arrow, tmp_path):

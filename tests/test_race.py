@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -25,7 +26,7 @@ METHODS = ["double_oracle", "smooth_perceptron", "mirror_prox_perceptron", "norm
 @pytest.fixture(scope="module")
 def result():
     X, y = datasets.iris()
-    return report.race(X, y, METHODS, rounds=400, source="</script><b>iris & co", told="setosa against the rest")
+    return replace(report.race(X, y, methods=METHODS, rounds=400), source="</script><b>iris & co", told="setosa against the rest")
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_steps_are_first_ones(result):
 
 def test_inseparable_data_never_reaches(capsys):
     X, y = datasets.iris("virginica")
-    result = report.race(X, y, ["smooth_perceptron", "double_oracle"], rounds=30)
+    result = report.race(X, y, methods=["smooth_perceptron", "double_oracle"], rounds=30)
     assert result.verdict.separable is False
     assert [(lane.first_positive, lane.reached(1e-4)) for lane in result.lanes] == [(None, None)] * 2
     assert result.bracket[0] == 0
@@ -117,11 +118,11 @@ def test_other_norms_and_intercepts():
     assert sup.trace.bracket[1] >= lower * (1 - 1e-9)
     assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
     for wrong in (
-        {"names": ["perceptron"]},
-        {"names": ["nesterov"], "norm": 3.0},
+        {"methods": ["perceptron"]},
+        {"methods": ["nesterov"], "norm": 3.0},
         {"norm": 1.5},
-        {"names": ["smooth_p_norm_perceptron"], "norm": np.inf},
-        {"names": ["nesterov"] * 2},
+        {"methods": ["smooth_p_norm_perceptron"], "norm": np.inf},
+        {"methods": ["nesterov"] * 2},
     ):
         with pytest.raises(gordan.InputError):
             report.race(X, y, **wrong)
@@ -180,7 +181,7 @@ def test_command_writes_the_page(tmp_path):
     assert re.search(r"double_oracle +[\d.]+ passes +[\d.]+ passes", done.output)
     assert page.read_text().startswith("<!doctype html>")
     told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
-    assert [method["name"] for method in told["methods"]] == ["nesterov", "double_oracle"]
+    assert [method["method"] for method in told["methods"]] == ["nesterov", "double_oracle"]
     assert told["methods"][1]["to_tol"]["passes"] > 0
     assert told["methods"][0]["to_tol"] is None
 

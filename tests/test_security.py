@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import gordan
 from gordan import datasets
 from gordan.checkpoint import Checkpoint, _type
-from gordan.cli import telling
+from gordan.cli import answers
 from gordan.cli.app import app
 from gordan.errors import InputError
 from gordan.io import container, convert, read, text
@@ -180,8 +180,8 @@ EVIL = "no\x1b]0;title\x07\x9b31m[/bold][link=x]:bomb:"
 
 def test_names_and_labels_cannot_command_the_terminal(tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(telling.typer, "echo", lambda text, **_: told.append(text))  # which drops some of it in a pipe
-    monkeypatch.setattr(telling.typer, "style", lambda text, **_: text)  # the colours that are our own
+    monkeypatch.setattr(answers.typer, "echo", lambda text, **_: told.append(text))  # which drops some of it in a pipe
+    monkeypatch.setattr(answers.typer, "style", lambda text, **_: text)  # the colours that are our own
     name = tmp_path / "a[b]\x1b[31m.csv"
     name.write_text(f"a\x1b[31m,b,y\n0,0,{EVIL}\n2,2,{EVIL}\n1,1,yes\n")
     for command in (
@@ -194,7 +194,7 @@ def test_names_and_labels_cannot_command_the_terminal(tmp_path, monkeypatch):
         assert result.exception is None or isinstance(result.exception, SystemExit)
         told.append(result.output)
     text = "\n".join(told)
-    assert telling.CONTROL.findall(text) == []
+    assert answers.CONTROL.findall(text) == []
     assert r"\x1b]0;title\x07\x9b31m[/bold][link=x]:bomb:" in text
     assert r"a[b]\x1b[31m.csv" in text
 
@@ -204,7 +204,7 @@ def test_the_page_of_a_race_shows_names_as_text():
     from gordan.report import page_html, race
 
     evil = '<img src=x onerror="alert(1)">@@DATA@@</script><script>alert(2)</script>'
-    page = page_html(race(X, Y, ["smooth_perceptron"], rounds=3, source=evil, told=evil))
+    page = page_html(replace(race(X, Y, methods=["smooth_perceptron"], rounds=3), source=evil, told=evil))
     assert "<img" not in page.partition("<script>")[0]
     assert "alert(2)</script>" not in page
     assert "Content-Security-Policy" in page.partition("<style>")[0]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, blas_has_room
+from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
+from gordan.blas import blas_has_room
 from gordan.certificates.bounds import TINY, U, add, dyadic, floats_are_ieee, multiply, norm_bound
 from gordan.rows.mapped import in_order
 from gordan.rows.memory import csr_rows

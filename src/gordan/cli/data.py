@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gordan.errors import InputError
+from gordan.io import read
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
 
-# Bytes up to which a file of text is gone through once more to find the lines of some rows.
-CHEAP = 1 << 24
 MOST_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`."""
+    """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
+
+    `classes` are the values of y, in order.
+    """
 
     X: Any
     y: Array
+    classes: tuple[Any, ...]
     labels: Array
     names: tuple[str, ...] | None
     path: Path
@@ -37,21 +40,22 @@ class Data:
         """The classes in words."""
         if self.positive is not None:
             return f"{self.positive} against the rest"
-        return " against ".join(map(str, reversed(np.unique(self.y).tolist())))
+        return " against ".join(map(str, reversed(self.classes)))
 
     @property
-    def rows(self) -> int:
+    def n(self) -> int:
         """How many rows there are."""
         return len(self.labels)
 
     @property
-    def columns(self) -> int:
+    def d(self) -> int:
         """And columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
 
-    def lines(self, rows: Collection[int]) -> dict[int, int]:
-        """The line of the file on which each of these rows starts; empty where that is not cheap to say."""
-        return lines_of(self.path, rows)
+    @property
+    def named_X(self) -> Any:
+        """X with the names of its columns, where they have names; those that are left in files have them already."""
+        return Named(self.X, self.names) if self.names is not None and isinstance(self.X, np.ndarray) else self.X
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,7 @@ SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, 
 LEAST_MEMORY = 1 << 26
 
 
-def memory_limit(text: str | None) -> int | None:
+def bytes_of(text: str | None) -> int | None:
     """Bytes from such as 500MB, 1.5GiB or 2g."""
     if text is None:
         return None
@@ -82,15 +86,35 @@ def memory_limit(text: str | None) -> int | None:
     return size
 
 
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[Any]:
+    """A client of the cluster for as long as it is needed; None where none was asked for."""
+    if address is None:
+        yield None
+        return
+    from gordan.rows.lazy import connect
+
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
 def read_data(
-    path: Path, label: str | None, positive: str | None, *, multiclass: bool = False, client: Any = None, limit: int | None = None
+    path: Path,
+    label: str | None,
+    positive: str | None,
+    *,
+    multiclass: bool = False,
+    client: Any = None,
+    memory_limit: str | None = None,
 ) -> Data:
     """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
     With a `client` the workers of its cluster read it (see `rows.lazy.read_on`).
     """
-    from gordan.io import read
-
+    limit = bytes_of(memory_limit)
     if client is None:
         table: Any = read(path, label=label, memory_limit=limit)
     else:
@@ -98,26 +122,24 @@ def read_data(
 
         table = read_on(client, path, label)
     assert table.y is not None  # labels were asked for
-    y = labels = table.y
-    classes = np.unique(labels).tolist()
-    found = None
+    classes = np.unique(table.y).tolist()
+    if len(classes) == 1:
+        raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
     if positive is not None:
-        found = _class_named(positive, classes, path)
-        y = labels == found
-    elif len(classes) > 2 and not multiclass:
+        found = class_named(positive, classes, path)
+        return Data(table.X, table.y == found, (False, True), table.y, table.names, path, found)
+    if len(classes) > 2 and not multiclass:
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
         some = ", ".join(map(str, classes[:MOST_LISTED]))
-        hint = " (or is the label another column? --label NAME)" if len(classes) > MOST_LISTED else ""
+        hint = " (or is the label another column? --label NAME)" if many else ""
         raise InputError(
             f"{path} has {len(classes)} classes, {some}{many}; pass --positive {classes[0]} for that class against the rest{hint}"
         )
-    if len(classes) == 1:
-        raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
-    return Data(table.X, y, labels, table.names, path, found)
+    return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
 
 
-def _class_named(text: str, classes: list[Any], path: Path) -> Any:
-    """The class that `text` names."""
+def class_named(text: str, classes: list[Any], path: Path) -> Any:
+    """The class of a file that `text` names."""
     for label in classes:
         if str(label) == text or (not isinstance(label, (str, bool)) and _number(text) == label):
             return label
@@ -130,41 +152,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
-    """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
-    from gordan.io.reading import format_of
-
-    kind = "parquet" if path.is_dir() else format_of(path)
-    if not rows or kind not in ("svmlight", "csv", "tsv") or path.stat().st_size > CHEAP:
-        return {}
-    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, "," if kind == "csv" else "\t")
-    wanted, last, found = {*rows}, max(rows), {}
-    for row, line in enumerate(starts):
-        if row in wanted:
-            found[row] = line
-        if row >= last:
-            break
-    return found
-
-
-def _svmlight_starts(path: Path) -> Iterator[int]:
-    from gordan.io.text import Text
-
-    with Text(path) as text:
-        for number, line in enumerate(text.lines(), 1):
-            if line.partition(b"#")[0].split():
-                yield number
-
-
-def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
-    from gordan.io.text import Text
-
-    with Text(path) as text:
-        records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
-        header, start = True, 1
-        for record in records:
-            if record and not header:
-                yield start
-            header, start = header and not record, records.line_num + 1

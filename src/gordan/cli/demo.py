@@ -3,73 +3,109 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
 
 import gordan
-from gordan import datasets
+from gordan.cli.answers import aligned, console, headline, require_folder, say, say_json, weights_told, witness_plain
+from gordan.cli.commands import ANSWERED, command
 from gordan.cli.data import Named
-from gordan.cli.tables import table
-from gordan.cli.telling import aligned, console, headline, say, say_json, weights_told, witness_plain
+from gordan.cli.options import Json
+from gordan.cli.progress import Watch
 from gordan.verdicts import outward
 
 if TYPE_CHECKING:
+    from gordan.arrays import Array
     from gordan.trace import Trace
-    from gordan.verdicts import Verdict
+    from gordan.verdicts import Diagnosis, Verdict
 
 METHODS = ("normalized_gradient_descent", "mirror_prox_perceptron", "smooth_perceptron")
 
 
-def show(rounds: int, picture: Path | None, as_json: bool, done: Callable[[], None]) -> None:
-    """Run everything, save the picture if there is matplotlib, call `done`, and print it all."""
+@command("gordan demo", "gordan demo --rounds 200 --no-picture")
+def demo(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that each method plays.")] = 2000,
+    picture: Annotated[Path, typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed.")] = Path(
+        "gordan-demo.png"
+    ),
+    no_picture: Annotated[bool, typer.Option("--no-picture", help="Save none.")] = False,
+    as_json: Json = False,
+) -> int:
+    """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
+    target = None if no_picture else picture
+    require_folder(target)
+    with Watch("running; the first time the code is compiled, which takes half a minute"):
+        shown = _run(rounds)
+        saved = target is not None and _save(target, shown)
+    if as_json:
+        say_json({**_plain(shown), "picture": str(target) if saved else None})
+        return ANSWERED
+    _tell(shown, rounds)
+    if target is not None:
+        say(f"\npicture saved to {target}" if saved else "\n(with matplotlib a picture is saved: pip install 'gordan[plot]')")
+    return ANSWERED
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What the demo has to show; X, y is the separable set."""
+
+    X: Array
+    y: Array
+    separable: Verdict
+    inseparable: Verdict
+    accepted: bool
+    diagnosis: Diagnosis
+    traces: list[Trace]
+
+
+def _run(rounds: int) -> Shown:
+    from gordan import datasets
+
     X, y = datasets.iris("setosa")
-    separable = gordan.separate(X, y)
     other, signs = datasets.iris("virginica")
     inseparable = gordan.separate(other, signs)
-    check = gordan.verify(inseparable.certificate, other, signs) if inseparable.certificate is not None else None
-    rash = datasets.rash()
-    diagnosis = gordan.diagnose(Named(rash[0], rash[2]), rash[1])
-    traces = [gordan.play(X * y[:, None], name, rounds, halves=y < 0) for name in METHODS]
-    saved = None
-    if picture is not None:
-        with contextlib.suppress(ImportError):
-            _save(picture, X, y, traces)
-            saved = str(picture)
-    done()
-    if as_json:
-        say_json(
-            {
-                "separable": {"status": separable.status, "margin": separable.margin, "w": separable.w, "b": separable.b},
-                "inseparable": {
-                    "status": inseparable.status,
-                    "witness": witness_plain(inseparable.witness),
-                    "accepted": bool(check),
-                },
-                "quasi-separated": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
-                "methods": [{"method": t.method, "bracket": t.bracket, "passes": float(t.passes[-1])} for t in traces],
-                "picture": saved,
-            }
-        )
-        return
+    values, rash, names = datasets.rash()
+    return Shown(
+        X,
+        y,
+        gordan.separate(X, y),
+        inseparable,
+        inseparable.certificate is not None and bool(gordan.verify(inseparable.certificate, other, signs)),
+        gordan.diagnose(Named(values, names), rash),
+        [gordan.play(X * y[:, None], name, rounds, halves=y < 0) for name in METHODS],
+    )
+
+
+def _plain(shown: Shown) -> dict[str, Any]:
+    v, no, diagnosis = shown.separable, shown.inseparable, shown.diagnosis
+    return {
+        "setosa": {"status": v.status, "margin": v.margin, "w": v.w, "b": v.b},
+        "virginica": {"status": no.status, "witness": witness_plain(no.witness), "accepted": shown.accepted},
+        "rash": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
+        "methods": [{"method": t.method, "bracket": t.bracket, "passes": float(t.passes[-1])} for t in shown.traces],
+    }
+
+
+def _tell(shown: Shown, rounds: int) -> None:
     _title("1. iris, setosa against the rest: 150 flowers, 4 measurements in cm")
-    headline(repr(separable), True)
+    headline(repr(shown.separable), True)
     _title("2. iris, virginica against the rest")
-    headline(repr(inseparable), False)
-    if check:
-        _tell_witness(inseparable)
+    headline(repr(shown.inseparable), False)
+    if shown.accepted:
+        _tell_witness(shown.inseparable)
     _title("3. a rash and a new soap, 12 people: does a logistic regression have estimates?")
-    for line in repr(diagnosis).split("\n"):
+    for line in repr(shown.diagnosis).split("\n"):
         say(line)
     _title(f"4. three methods close in on the margin of the first set, {rounds} rounds each")
-    _methods(traces)
-    if picture is not None:
-        say(f"\npicture saved to {saved}" if saved else "\n(with matplotlib a picture is saved: pip install 'gordan[plot]')")
+    _tell_methods(shown.traces)
 
 
 def _title(text: str) -> None:
-    import typer
-
     typer.echo("\n" + typer.style(text, bold=True))
 
 
@@ -83,7 +119,9 @@ def _tell_witness(verdict: Verdict) -> None:
     say("  A plane with every flower on its side would make the same sum positive, so there is none.")
 
 
-def _methods(traces: list[Trace]) -> None:
+def _tell_methods(traces: list[Trace]) -> None:
+    from gordan.cli.tables import table
+
     made = table(None, "method", "passes", "margin between", "gap", "theorem")
     for trace in traces:
         made.add_row(
@@ -97,30 +135,35 @@ def _methods(traces: list[Trace]) -> None:
     say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")
 
 
-def _save(path: Path, X: Any, y: Any, traces: list[Trace]) -> None:
-    """The petals with their plane, and the brackets closing."""
-    import numpy as np
-    from matplotlib.figure import Figure
+def _save(path: Path, shown: Shown) -> bool:
+    """Whether there is matplotlib to draw the petals with their plane, and the brackets closing."""
+    with contextlib.suppress(ImportError):
+        from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    petals = X[:, 2:]
+        figure = Figure(figsize=(10, 4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_petals(left, shown.X[:, 2:], shown.y)
+        _draw_brackets(right, shown.traces)
+        figure.savefig(path, dpi=120)
+        return True
+    return False
+
+
+def _draw_petals(ax: Any, petals: Array, y: Array) -> None:
     best = gordan.maximize_margin(petals, y)
     for sign, name, marker in ((1, "setosa", "o"), (-1, "the rest", "s")):
-        left.scatter(*petals[y == sign].T, s=16, marker=marker, label=name, alpha=0.8)
+        ax.scatter(*petals[y == sign].T, s=16, marker=marker, label=name, alpha=0.8)
     if best.w is not None and best.b is not None:
         x = np.linspace(petals[:, 0].min(), petals[:, 0].max(), 2)
         for shift, style in ((0.0, "-"), (best.margin[0], ":"), (-best.margin[0], ":")):
-            left.plot(x, (shift - best.b - best.w[0] * x) / best.w[1], style, color="black", linewidth=1)
-    left.set(
-        xlabel="petal length (cm)", ylabel="petal width (cm)", ylim=(0, 2.7), title=f"largest margin {best.margin[0]:.4f} cm"
-    )
-    left.legend()
+            ax.plot(x, (shift - best.b - best.w[0] * x) / best.w[1], style, color="black", linewidth=1)
+    ax.set(xlabel="petal length (cm)", ylabel="petal width (cm)", ylim=(0, 2.7), title=f"largest margin {best.margin[0]:.4f} cm")
+    ax.legend()
+
+
+def _draw_brackets(ax: Any, traces: list[Trace]) -> None:
     for trace in traces:
-        (line,) = right.semilogx(trace.passes, trace.upper, label=trace.method)
-        right.semilogx(trace.passes, trace.lower, color=line.get_color())
-    right.set(
-        xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None)
-    )
-    right.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
+        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method)
+        ax.semilogx(trace.passes, trace.lower, color=line.get_color())
+    ax.set(xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None))
+    ax.legend(fontsize=8)

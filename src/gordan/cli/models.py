@@ -1,93 +1,209 @@
-"""Fitting a model file from a table, and predicting with one."""
+"""`gordan fit` and `gordan predict`: a model file from a table, and labels from a model file."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
-from gordan.cli.data import Data
+import gordan
+from gordan.cli.answers import headline, note, require_folder, say, say_json, say_lines, say_witness, witness_plain, writing
+from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
+from gordan.cli.data import Data, class_named, on_cluster, read_data
+from gordan.cli.options import (
+    Cluster,
+    Device,
+    File,
+    Intercept,
+    Json,
+    Label,
+    MemoryLimit,
+    Positive,
+    TimeLimit,
+    WithIntercept,
+    method_names,
+)
+from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.io import Model, Table, read
+from gordan.io.reading import format_of
+from gordan.rows import stored
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
-    from gordan.io import Model, Table
-    from gordan.verdicts import MarginResult
 
 
-@dataclass(frozen=True)
-class Plane:
-    """The result of one binary problem: `positive` against `rest`; and the checkpoint that it went on from, if it did."""
+# ---- fit --------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "gordan fit data.csv -o model.gordan",
+    "gordan fit iris.csv -o iris.gordan --nu 0.6        three classes, soft margins",
+    "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
+    "gordan fit big.npy -o big.gordan --tol 1e-3 --time-limit 600",
+    "gordan fit big.npy -o big.gordan --checkpoint big.run    say it again after it was stopped",
+)
+def fit(
+    file: File,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
+    label: Label = None,
+    positive: Positive = None,
+    norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
+    nu: Annotated[
+        float | None, typer.Option(help="Soft margin: share of the rows that may be on the wrong side, at most 1.")
+    ] = None,
+    intercept: WithIntercept = Intercept.free,
+    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket to stop at.")] = 1e-4,
+    method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most.")] = None,
+    time_limit: TimeLimit = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."),
+    ] = None,
+    cluster: Cluster = None,
+    memory_limit: MemoryLimit = None,
+    device: Device = None,
+    no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Fit the plane of largest margin and write it to a model file.
+
+    Of more than two classes each is separated from the rest. Ctrl-C, SIGTERM and the time limit keep the best plane so far.
+
+    Exit code 1: not separable. 3: no plane found. Nothing is written then. 75: SIGTERM; with --checkpoint the same command goes
+    on from there, and the checkpoint is removed once the model is complete.
+    """
+    require_folder(output)
+    require_folder(checkpoint)
+    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, on_cluster(cluster) as client:
+        data = read_data(file, label, positive, multiclass=True, client=client, memory_limit=memory_limit)
+        X = data.X if device is None else stored(data.X, device)  # once for all planes
+        started = time.perf_counter()
+        planes: list[Plane] = []
+        for binary in binary_problems(data, checkpoint):
+            if interrupts.pressed:
+                break
+            watch.about(binary.told, data.X)
+            resumed = binary.checkpoint is not None and binary.checkpoint.exists()
+            result = gordan.maximize_margin(
+                X,
+                binary.y,
+                norm=norm,
+                nu=nu,
+                intercept=str(intercept),
+                method=method,
+                tol=tol,
+                max_iter=max_iter,
+                time_limit=None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started)),
+                threads=threads,
+                checkpoint=binary.checkpoint,
+                callback=watch.moment if watch.visible else None,
+            )
+            planes.append(Plane(binary, result, resumed))
+        watch.about("writing")
+        model = model_of(data, planes, certificates=not no_certificates)
+        if model is not None:
+            with writing(output):
+                model.save(output)
+            if not interrupts.pressed:
+                forget_checkpoints(planes)
+    written = None if model is None else str(output)
+    if as_json:
+        told = [plane.plain() for plane in planes]
+        say_json({"model": written, "classes": data.classes, "interrupted": interrupts.pressed, "planes": told})
+    else:
+        for plane in planes:
+            plane.tell(data)
+        if model is not None:
+            say(f"model written to {written}: {len(model.classes)} classes, {model.coef.shape[1]} features")
+    if model is None:
+        note(f"no model was written: {interrupts.told if interrupts.pressed else _why_none(planes, nu)}")
+    separable = all(plane.result.witness is None for plane in planes)
+    return interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO)
+
+
+@dataclass(frozen=True, eq=False)
+class Binary:
+    """One problem with two classes, `told` in words: y has the second of them for `positive`; `checkpoint` keeps the run."""
 
     positive: Any
-    rest: Any
-    result: MarginResult
-    resumed: Path | None
-
-    @property
-    def told(self) -> str:
-        """Which classes it is about, in words."""
-        return f"{self.positive} against {self.rest}"
+    told: str
+    y: Array
+    checkpoint: Path | None
 
 
-def fit(
-    data: Data,
-    options: dict[str, Any],
-    time_limit: float | None,
-    checkpoint: Path | None,
-    begin: Callable[[str], bool],
-    device: str | None = None,
-) -> tuple[tuple[Any, ...], list[Plane]]:
-    """The classes and a plane for two of them, or one for each of more against the rest.
-
-    `begin` is told each problem before it is solved, and says whether to. An interrupted run ends the list. With a checkpoint
-    each plane has its file, see `checkpoint_of`. X goes to `device` once for all problems.
-    """
-    from gordan.rows import stored
-    from gordan.verdicts import maximize_margin
-
-    classes = tuple(np.unique(data.y).tolist())
-    problems = [(classes[1], classes[0], data.y)]
-    if len(classes) > 2:
-        problems = [(label, "the rest", data.y == label) for label in classes]
-    planes: list[Plane] = []
-    started = time.perf_counter()
-    X = data.X if device is None else stored(data.X, device)
-    for k, (positive, rest, y) in enumerate(problems):
-        if not begin(data.told if len(problems) == 1 else f"{positive} against the rest"):
-            break
-        left = None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started))
-        file = None if checkpoint is None else checkpoint_of(checkpoint, k, len(problems))
-        resumed = file if file is not None and file.exists() else None
-        result = maximize_margin(X, y, time_limit=left, checkpoint=file, **options)
-        planes.append(Plane(positive, rest, result, resumed))
-        if planes[-1].result.status == "interrupted":
-            break
-    return classes, planes
+def binary_problems(data: Data, checkpoint: Path | None) -> Iterator[Binary]:
+    """One problem for two classes, or one for each of more against the rest, each with a checkpoint of its own."""
+    if len(data.classes) == 2:
+        yield Binary(data.classes[1], data.told, data.y, checkpoint)
+        return
+    for k, label in enumerate(data.classes):
+        yield Binary(label, f"{label} against the rest", data.y == label, numbered(checkpoint, k))
 
 
-def checkpoint_of(path: Path, k: int, count: int) -> Path:
-    """The checkpoint of plane k: the file itself where there is but one plane, else with the number of the plane at its end."""
-    return path if count == 1 else path.with_name(f"{path.name}.{k}")
+def numbered(path: Path | None, k: int) -> Path | None:
+    """The checkpoint of problem k of several: the number of the problem at the end of its name."""
+    return None if path is None else path.with_name(f"{path.name}.{k}")
 
 
-def forget(checkpoint: Path, planes: list[Plane]) -> None:
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The result of one problem; `resumed`: it went on from its checkpoint."""
+
+    binary: Binary
+    result: gordan.MarginResult
+    resumed: bool
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        result = self.result
+        return {
+            "positive": self.binary.positive,
+            "status": result.status,
+            "margin": result.margin,
+            "gap": result.gap,
+            "n_iter": result.n_iter,
+            "passes": result.passes,
+            "seconds": result.seconds,
+            "resumed": self.resumed,
+            "witness": witness_plain(result.witness),
+        }
+
+    def tell(self, data: Data) -> None:
+        """In words."""
+        if len(data.classes) > 2:
+            say(f"{self.binary.told}:")
+        headline(repr(self.result), {"solved": True, "not-separable": False}.get(self.result.status))
+        if self.resumed:
+            say(f"  resumed from {self.binary.checkpoint}")
+        if self.result.witness is not None:
+            say_witness(self.result.witness, data)
+
+
+def _why_none(planes: list[Plane], nu: float | None) -> str:
+    if any(plane.result.witness is not None for plane in planes):
+        return "without a separator there is no hard margin; pass --nu 0.5, say, for a soft one"
+    return "no plane with a positive margin was found" + ("; try a larger --nu" if nu is not None else "")
+
+
+def forget_checkpoints(planes: list[Plane]) -> None:
     """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
     if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
-        for k in range(len(planes)):
-            checkpoint_of(checkpoint, k, len(planes)).unlink(missing_ok=True)
+        for plane in planes:
+            if plane.binary.checkpoint is not None:
+                plane.binary.checkpoint.unlink(missing_ok=True)
 
 
-def model_of(data: Data, classes: tuple[Any, ...], planes: list[Plane], certificates: bool) -> Model | None:
+def model_of(data: Data, planes: list[Plane], *, certificates: bool) -> Model | None:
     """The model, or None where a plane is missing."""
-    from gordan import __version__
-    from gordan.io import Model
-
-    results = [plane.result for plane in planes]
+    results, classes = [plane.result for plane in planes], data.classes
     if len(results) < (1 if len(classes) == 2 else len(classes)) or any(r.w is None for r in results):
         return None
     return Model(
@@ -99,17 +215,60 @@ def model_of(data: Data, classes: tuple[Any, ...], planes: list[Plane], certific
         norm=results[0].norm,
         nu=None if results[0].nu is None else float(results[0].nu),
         intercept_kind=results[0].intercept,
-        version=__version__,
+        version=gordan.__version__,
         names=data.names,
         certificates=tuple(r.certificate.to_json() for r in results) if certificates else None,
     )
 
 
+# ---- predict ----------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "gordan predict model.gordan new.csv > labels.txt",
+    "gordan predict model.gordan new.csv --scores       signed distances from the planes",
+    "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
+    "gordan predict model.gordan test.svm --json | jq .accuracy",
+)
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
+    file: File,
+    label: Label = None,
+    positive: Positive = None,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="The file has no label column.")] = False,
+    scores: Annotated[bool, typer.Option("--scores", help="Print x·w + b instead, one column for each plane.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Print the class of each row, one on a line.
+
+    Columns are found by name where the model and the file have names; others are ignored.
+
+    If the file has labels, stderr says how many of them were met.
+    """
+    with Watch(f"reading {file}"):
+        loaded = Model.load(model)
+        table = read_for(loaded, file, label, unlabelled)
+        y = labels_in(table, positive)
+        values = loaded.scores(table.X)
+        found = loaded.labels(values)
+    known = y is not None and {*y.tolist()} <= {*loaded.classes}
+    right = int((found == y).sum()) if known else None
+    if as_json:
+        content: dict[str, Any] = {"labels": found, "n": len(found)}
+        content |= {"scores": values} if scores else {}
+        say_json({**content, "right": right, "accuracy": None if right is None else right / len(found)})
+        return ANSWERED
+    say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
+    if right is not None:
+        note(f"{right} of {len(found)} labels as in the file ({100 * right / len(found):.2f} %)")
+    elif y is not None:
+        hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
+        note(f"the labels of the file are not those of the model, so they were not compared{hint}")
+    return ANSWERED
+
+
 def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> Table:
     """The table to predict, with the columns that the model knows: by name where both have names, else by position."""
-    from gordan.io import read
-    from gordan.io.reading import format_of
-
     named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and label is not None:
@@ -117,25 +276,10 @@ def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> T
     return read(path, label=label, features=features, labelled=False if unlabelled else None)
 
 
-def scores_of(model: Model, X: Any) -> Array:
-    """x·w + b for each row and plane."""
-    return np.asarray(X @ model.coef.T + model.intercept)
-
-
-def labels_of(model: Model, scores: Array) -> Array:
-    """The class of each row: by sign, by the highest score, or by votes and then by the sum of scores."""
-    classes = np.array(model.classes)
-    if model.kind == "binary":
-        return np.asarray(classes[(scores[:, 0] > 0).astype(int)])
-    if model.kind == "one-vs-rest":
-        return np.asarray(classes[scores.argmax(axis=1)])
-    votes, total = np.zeros((len(scores), len(classes))), np.zeros((len(scores), len(classes)))
-    pairs = [(i, j) for i in range(len(classes)) for j in range(i + 1, len(classes))]
-    for k, (i, j) in enumerate(pairs):
-        won = scores[:, k] > 0
-        votes[:, j] += won
-        votes[:, i] += ~won
-        total[:, j] += scores[:, k]
-        total[:, i] -= scores[:, k]
-    best = votes == votes.max(axis=1, keepdims=True)
-    return np.asarray(classes[np.where(best, total, -np.inf).argmax(axis=1)])
+def labels_in(table: Table, positive: str | None) -> Array | None:
+    """The labels of the table, or whether they are `positive`; None where there are none."""
+    if positive is None:
+        return table.y
+    if table.y is None:
+        raise InputError(f"--positive names a class, but {table.path} has no labels; leave it out")
+    return np.asarray(table.y == class_named(positive, np.unique(table.y).tolist(), table.path))

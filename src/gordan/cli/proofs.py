@@ -1,25 +1,60 @@
-"""The certificates in a file, and the labels that each of them is about."""
+"""`gordan verify`: the certificates in a file, and the labels that each of them is about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from gordan.cli.data import Data
+import typer
+
+import gordan
+from gordan.certificates.problem import Problem
+from gordan.cli.answers import headline, say, say_json
+from gordan.cli.commands import ANSWERED, NO, command
+from gordan.cli.data import Data, read_data
+from gordan.cli.options import File, Json, Label, Positive
+from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.io import Model
+from gordan.io.container import MAGIC
 
-if TYPE_CHECKING:
-    from gordan.certificates import Certificate
 
-MODEL = b"\x89GORDAN\n"
+@command(
+    "gordan separate data.csv --certificate proof.json",
+    "gordan verify proof.json data.csv",
+    "gordan verify model.gordan data.csv",
+)
+def verify(
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
+    file: File,
+    label: Label = None,
+    positive: Positive = None,
+    as_json: Json = False,
+) -> int:
+    """Check a certificate against the data: everything is re-derived, in exact arithmetic where floats do not decide.
+
+    Exit code 0: accepted. 1: rejected.
+    """
+    with Watch(f"reading {file}") as watch:
+        claims = claims_in(certificate)
+        data = read_data(file, label, positive, multiclass=any(claim.positive is not None for claim in claims))
+        watch.about("checking")
+        checked = [Checked.of(claim, data) for claim in claims]
+    accepted = all(each.check for each in checked)
+    if as_json:
+        say_json({"accepted": accepted, "checks": [each.plain() for each in checked]})
+    else:
+        for each in checked:
+            each.tell()
+    return ANSWERED if accepted else NO
 
 
 @dataclass(frozen=True)
 class Claim:
     """A certificate; `positive` is its class if it is about one class of a model against the rest."""
 
-    certificate: Certificate
+    certificate: gordan.Certificate
     positive: Any = None
 
     def target(self, data: Data) -> Any:
@@ -32,28 +67,51 @@ class Claim:
             return data.y.astype(bool)
         return data.y
 
-    def other_data(self, data: Data) -> bool:
-        """Whether the hash in the certificate is that of other data."""
-        from gordan.certificates.problem import Problem
-
-        stated = self.certificate.data_hash
-        return stated is not None and stated != Problem.of(data.X, self.target(data)).hash(self.certificate.intercept)
-
 
 def claims_in(path: Path) -> list[Claim]:
     """The certificate in a JSON file, or all those in a model file."""
-    from gordan.certificates import Certificate
-    from gordan.io import Model
-
     with path.open("rb") as file:
-        if file.read(len(MODEL)) == MODEL:
-            model = Model.load(path)
-            if model.certificates is None:
-                raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")
-            texts = [Certificate.from_json(text) for text in model.certificates]
-            several = model.kind == "one-vs-rest"
-            return [Claim(text, model.classes[k] if several else None) for k, text in enumerate(texts)]
+        is_model = file.read(len(MAGIC)) == MAGIC
+    if is_model:
+        model = Model.load(path)
+        if model.certificates is None:
+            raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")
+        certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
+        several = model.kind == "one-vs-rest"
+        return [Claim(certificate, model.classes[k] if several else None) for k, certificate in enumerate(certificates)]
     try:
-        return [Claim(Certificate.from_json(path.read_bytes()))]
+        return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a claim. `other_data`: the hash in the certificate is that of other data."""
+
+    claim: Claim
+    check: gordan.Check
+    other_data: bool
+
+    @staticmethod
+    def of(claim: Claim, data: Data) -> Checked:
+        """Check the claim against the data."""
+        y, stated = claim.target(data), claim.certificate.data_hash
+        check = gordan.verify(claim.certificate, data.X, y)
+        other = stated is not None and stated != Problem.of(data.X, y).hash(claim.certificate.intercept)
+        return Checked(claim, check, other)
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        check = {"accepted": self.check.accepted, "claim": self.check.claim, "reason": self.check.reason}
+        return {**check, "positive": self.claim.positive, "other_data": self.other_data}
+
+    def tell(self) -> None:
+        """In words."""
+        about = "" if self.claim.positive is None else f"{self.claim.positive} against the rest: "
+        if self.check:
+            headline(f"accepted: {about}{self.check.claim}", True)
+        else:
+            headline(f"rejected: {about}{self.check.reason} (it claims that {self.check.claim})", False)
+        if self.other_data:
+            say("  it was made for other data than this file" + (", but holds for this as well" if self.check else ""))

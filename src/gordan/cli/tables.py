@@ -8,7 +8,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from gordan.cli.telling import console, say, visible
+from gordan.cli.answers import console, say, visible
 from gordan.report.page import seconds_told
 from gordan.verdicts import outward
 

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from gordan.io.files import write_atomic as write_atomic
     from gordan.io.model import Model as Model
     from gordan.io.reading import read as read
+    from gordan.io.store import check as check
     from gordan.io.table import Table as Table
 
-__all__ = ["Converted", "Model", "Table", "convert", "read", "write_atomic"]
+__all__ = ["Converted", "Model", "Table", "check", "convert", "read", "write_atomic"]
 
 # `import gordan` needs none of them.
 __getattr__ = fetched(
@@ -23,6 +24,7 @@ __getattr__ = fetched(
         "Converted": "gordan.io.converting",
         "Model": "gordan.io.model",
         "Table": "gordan.io.table",
+        "check": "gordan.io.store",
         "convert": "gordan.io.converting",
         "read": "gordan.io.reading",
         "write_atomic": "gordan.io.files",

@@ -13,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.delimited import Cells
+from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.npy import read_npy
 from gordan.io.parquet import open_parquet
 from gordan.io.parts import Parts
@@ -31,13 +31,13 @@ DENSE = 0.25
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion wrote. `resumed` is the number of rows that an earlier, stopped run had written."""
+    """What a conversion wrote. `kept` is the number of rows that an earlier, stopped run had written."""
 
     path: Path
     kind: str
     shape: tuple[int, int]
     entries: int
-    resumed: int
+    kept: int
     already: bool = False
 
 
@@ -50,12 +50,23 @@ def convert(
     memory_limit: int | None = None,
     progress: Callable[[int], object] = lambda rows: None,
 ) -> Converted:
-    """Convert svmlight, CSV, TSV, .npy or Parquet (a file or a folder of them) to a folder of arrays that `gordan.io.read` maps.
+    """Convert data to a folder of arrays that `gordan.io.read` maps.
 
-    Memory in use is some 200 MB and what a row group takes, whatever the size of the source (less with `memory_limit`, in
-    bytes), and one label per row. If it is stopped, the same call goes on where it was; if the source was changed in between,
-    from the beginning. `kind` "auto" stores rows dense if a quarter of their entries, as the first rows have it, is not zero.
-    `progress` is called with the number of rows written so far.
+    Memory in use is some 200 MB and what a row group takes, whatever the size of the source, and one label per row. If it is
+    stopped, the same call goes on where it was; if the source was changed in between, from the beginning.
+
+    Parameters
+    ----------
+    source, target
+        svmlight, CSV, TSV, .npy or Parquet, a file or a folder of them; and the folder to write.
+    label
+        the label column, by name or position, as in `gordan.io.read`.
+    kind
+        "dense", "csr", or "auto": dense if a quarter of the entries, as the first rows have it, is not zero.
+    memory_limit
+        bytes that the process should stay below, where those 200 MB are too many.
+    progress
+        called with the number of rows written so far.
     """
     path, folder = Path(source), Path(target)
     if kind not in ("auto", "dense", "csr"):
@@ -76,9 +87,8 @@ def convert(
         head = {**stamp, **found.settle(kind)}
         if folder.exists():
             discard(folder)  # what a conversion of something else, which was stopped, had written
-    head = {name: value for name, value in head.items() if name not in ("format", "kind")}
-    with Writer(folder, head["stored"], head) as writer:
-        resumed = writer.rows
+    with Writer(folder, head) as writer:
+        kept = writer.rows
         found.resume(writer, head)
         for piece, labels in found.pieces(writer.place):
             writer.write(piece, labels)
@@ -86,7 +96,7 @@ def convert(
         if not writer.rows:
             raise InputError(f"{path} has no rows")
         shape = found.finish(writer)
-        return Converted(folder, writer.kind, shape, writer.entries, resumed)
+        return Converted(folder, writer.kind, shape, writer.entries, kept)
 
 
 def _stamp(path: Path) -> list[list[Any]]:
@@ -99,7 +109,7 @@ class Source(Protocol):
     """Something that can be converted."""
 
     def settle(self, kind: str) -> dict[str, Any]:
-        """What must be known before the first row is written, as plain JSON: at least "stored", the kind."""
+        """What must be known before the first row is written, as plain JSON: at least the "kind" of storage."""
         ...
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
@@ -119,8 +129,8 @@ def _source(path: Path, wanted: Wanted, most: int) -> Source:
     kind = format_of(path)
     if kind == "svmlight":
         return _Svmlight(path, wanted, most)
-    if kind in ("csv", "tsv"):
-        return _Delimited(path, wanted, "," if kind == "csv" else "\t", most)
+    if kind in DELIMITERS:
+        return _Delimited(path, wanted, DELIMITERS[kind], most)
     if kind in ("parquet", "npy"):
         return _Arrays(path, wanted, kind, most)
     raise InputError(f"{path}: only svmlight, CSV, TSV, .npy and Parquet are converted; `gordan.io.read` reads it as it is")
@@ -167,9 +177,8 @@ class _Text:
 class _Svmlight(_Text):
     def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
         super().__init__(path, most)
-        if wanted.label is not None:
-            raise InputError(f"{path} is svmlight: the label comes first; leave out label=")
-        self.width, self.base, self.stored = 0, 1, "csr"
+        wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
+        self.width, self.base, self.kind = 0, 1, "csr"
         self.lowest = MOST_INDEX
 
     def settle(self, kind: str) -> dict[str, Any]:
@@ -181,13 +190,13 @@ class _Svmlight(_Text):
             if kind == "auto" and entries + rows >= self.most // 4:
                 kind = "dense" if entries > DENSE * rows * max(1, self.width) else "csr"
             if kind == "csr":
-                return {"stored": "csr"}
+                return {"kind": "csr"}
         if kind == "auto" and entries <= DENSE * rows * max(1, self.width):
-            return {"stored": "csr"}
-        return {"stored": "dense", "width": self.width + (self.lowest == 0), "base": int(self.lowest > 0)}
+            return {"kind": "csr"}
+        return {"kind": "dense", "width": self.width + (self.lowest == 0), "base": int(self.lowest > 0)}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.stored, self.labels, self.lowest = head["stored"], Labels(), MOST_INDEX
+        self.kind, self.labels, self.lowest = head["kind"], Labels(), MOST_INDEX
         self.known(writer)
         self.width, self.base = head.get("width", 0), head.get("base", 1)
         for piece in writer.pieces:  # the widest row and the lowest index so far
@@ -202,7 +211,7 @@ class _Svmlight(_Text):
             entries.labels = self.labels
 
             while text.more():
-                take_rows(text, entries.scan, entries.parse, lambda: entries.held >= self.most)
+                take_rows(entries, self.most)
                 yield entries.drained()
 
     def _note(self, indices: Array) -> None:
@@ -215,7 +224,7 @@ class _Svmlight(_Text):
             if not len(counts):
                 continue
             self._note(indices)
-            if self.stored == "csr":
+            if self.kind == "csr":
                 content = csr_bytes(values, indices - 1, counts, self.written)  # from 1; put right at the end if it is from 0
             else:
                 X = np.zeros((len(counts), self.width))
@@ -227,7 +236,7 @@ class _Svmlight(_Text):
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         y = self.y(writer)
-        if self.stored == "dense":
+        if self.kind == "dense":
             writer.finish(y, (writer.rows, self.width), {"X.npy": "<f8"}, None)
             return writer.rows, self.width
         width = self.width + (self.lowest == 0)
@@ -243,7 +252,7 @@ class _Delimited(_Text):
     def __init__(self, path: Path, wanted: Wanted, delimiter: str, most: int) -> None:
         super().__init__(path, most)
         self.wanted, self.delimiter = wanted, delimiter
-        self.stored = "dense"
+        self.kind = "dense"
 
     def _read(self, place: Any) -> Iterator[Array]:
         with Text(self.path) as text:
@@ -259,23 +268,22 @@ class _Delimited(_Text):
 
     def _drain(self, cells: Cells) -> Iterator[Array]:
         while self.text.more():
-            take_rows(self.text, cells.scan, cells.parse, lambda: cells.held >= self.most)
+            take_rows(cells, self.most)
             yield cells.drained()
 
     def settle(self, kind: str) -> dict[str, Any]:
         if kind == "auto":
-            first = next(self._read(None), np.empty((0, 1)))
-            kind = "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
-        return {"stored": kind}
+            kind = _by_density(next(self._read(None), np.empty((0, 1))))
+        return {"kind": kind}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.stored, self.labels = head["stored"], Labels()
+        self.kind, self.labels = head["kind"], Labels()
         self.known(writer)
 
     def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
         for X in self._read(place):
             if len(X):
-                piece = _rows_piece(X, self.stored, self.written, list(self.text.place))
+                piece = _rows_piece(X, self.kind, self.written, list(self.text.place))
                 self.written += piece.entries
                 yield piece, self.new_labels(piece.content)
 
@@ -294,7 +302,7 @@ class _Arrays:
         self.X, self.y, self.names = table.X, table.y, table.names
         self.step = max(1, most // self.X.shape[1])
         self.dtype = "<f4" if self.X.dtype.itemsize <= 2 or self.X.dtype == np.float32 else "<f8"
-        self.stored, self.written = "dense", 0
+        self.kind, self.written = "dense", 0
 
     def _part(self, k: int) -> tuple[Array, int]:
         """Rows from place k on, and the next place: a row group, or some rows."""
@@ -303,23 +311,22 @@ class _Arrays:
         part = np.asarray(self.X[k : k + self.step])
         if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > 2**53:
             raise InputError(f"{self.path}, row {k} or one soon after: an integer beyond 2**53, which float64 cannot hold")
-        require_finite(part, Path(f"{self.path}, from row {k}"))
+        require_finite(part, self.path, first=k)
         return part, k + len(part)
 
     def settle(self, kind: str) -> dict[str, Any]:
         if kind == "auto":
-            first = self._part(0)[0]
-            kind = "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
-        return {"stored": kind}
+            kind = _by_density(self._part(0)[0])
+        return {"kind": kind}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.stored, self.written = head["stored"], writer.entries
+        self.kind, self.written = head["kind"], writer.entries
 
     def pieces(self, place: Any) -> Iterator[tuple[Piece, list[Any]]]:
         k = 0 if place is None else int(place)
         while k < (len(self.X.parts) if isinstance(self.X, Parts) else len(self.X)):
             X, k = self._part(k)
-            piece = _rows_piece(X.astype(self.dtype, copy=False), self.stored, self.written, k)
+            piece = _rows_piece(X.astype(self.dtype, copy=False), self.kind, self.written, k)
             self.written += piece.entries
             yield piece, []
 
@@ -329,9 +336,14 @@ class _Arrays:
         return shape
 
 
-def _rows_piece(X: Array, stored: str, before: int, place: Any) -> Piece:
+def _by_density(first: Array) -> str:
+    """How to store rows like these."""
+    return "csr" if np.count_nonzero(first) < DENSE * first.size else "dense"
+
+
+def _rows_piece(X: Array, kind: str, before: int, place: Any) -> Piece:
     """Dense rows as a piece of either kind."""
-    if stored == "dense":
+    if kind == "dense":
         return Piece(len(X), X.size, {"X.npy": np.ascontiguousarray(X).tobytes()}, place)
     rows, columns = np.nonzero(X)
     counts = np.bincount(rows, minlength=len(X))

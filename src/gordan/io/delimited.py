@@ -15,14 +15,15 @@ from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
 from gordan.io.text import Text, take_rows
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 LABEL, UNUSED = -1, -2
 
 
 def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Table:
-    """The table in a CSV (delimiter ",") or TSV ("\\t") file; X is dense float64."""
+    """The table in a file of text with that delimiter; X is dense float64."""
     with Text(path) as text:
         cells = Cells(text, wanted, delimiter)
-        take_rows(text, cells.scan, cells.parse)
+        take_rows(cells)
     X = cells.matrix()
     return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path)
 
@@ -65,8 +66,7 @@ class Cells:
         )
         self._parts.append(X[:rows].copy())
         if self.labelled:
-            found = labels[:distinct].tolist()
-            self.labels.add([block[start:end] for start, end, _ in found], [line for *_, line in found], which[:rows])
+            self.labels.add_found(block, labels[:distinct], which[:rows])
         return state == scan.STOPPED, rows
 
     def parse(self, most: int) -> None:
@@ -108,7 +108,7 @@ class Cells:
         return sum(part.size for part in self._parts)
 
     def drained(self) -> Array:
-        """The rows read since the last call."""
+        """The rows since the last call."""
         X = np.concatenate([np.empty((0, self.width)), *self._parts])
         self._parts = []
         return X
@@ -120,8 +120,7 @@ class Cells:
 
     def matrix(self) -> Array:
         """X."""
-        X = np.concatenate([np.empty((0, self.width)), *self._parts])
-        self._parts = []
+        X = self.drained()
         if not len(X):
             raise InputError(f"{self.text.path} has a header but no rows")
         return X

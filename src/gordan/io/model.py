@@ -6,6 +6,7 @@ import math
 import os
 import re
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -105,6 +106,14 @@ class Model:
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
                 raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
 
+    def scores(self, X: Any) -> Array:
+        """x·w + b for each row and plane."""
+        return np.asarray(X @ self.coef.T + self.intercept)
+
+    def labels(self, scores: Array) -> Array:
+        """The class of each row with these scores."""
+        return np.asarray(np.array(self.classes)[chosen(self.kind, scores, len(self.classes))])
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, in one step: there is the old file or the new, never half of one."""
         container.save(path, *self._parts())
@@ -148,6 +157,35 @@ def planes(kind: str, classes: int) -> int:
     if classes == 2:
         return 1 if kind == "binary" else -1
     return {"one-vs-rest": classes, "one-vs-one": classes * (classes - 1) // 2}.get(kind, -1)
+
+
+def pairs(classes: int) -> list[tuple[int, int]]:
+    """(0, 1), (0, 2), …, (1, 2), …: which two classes each plane of a one-vs-one model is about."""
+    return list(combinations(range(classes), 2))
+
+
+def decisions(kind: str, scores: Array, classes: int) -> Array:
+    """A number for each row and class (one for each row of a binary model), the largest being that of the class to choose.
+
+    Scores themselves, or (one-vs-one) the votes of each class, ties broken by the sum of its scores squeezed into (-⅓, ⅓).
+    """
+    if kind != "one-vs-one":
+        return scores[:, 0] if kind == "binary" else scores
+    votes = np.zeros((len(scores), classes))
+    sums = np.zeros_like(votes)
+    for k, (i, j) in enumerate(pairs(classes)):
+        won = scores[:, k] > 0
+        votes[:, i] += ~won
+        votes[:, j] += won
+        sums[:, i] -= scores[:, k]
+        sums[:, j] += scores[:, k]
+    return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+
+def chosen(kind: str, scores: Array, classes: int) -> Array:
+    """The number of the class of each row."""
+    found = decisions(kind, scores, classes)
+    return np.asarray(found > 0).astype(int) if kind == "binary" else np.asarray(found.argmax(axis=1))
 
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> Model:

@@ -89,8 +89,7 @@ def read_labels(path: Path, n: int) -> Array:
 
 def read_npz(path: Path, wanted: Wanted) -> Table:
     """The table in an .npz file: arrays X and y, or the arrays that scipy.sparse.save_npz writes for CSR, and y."""
-    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
-        raise InputError(f"{path} has its labels in the array y and its columns have no names; leave out label= and names")
+    features = wanted.count(f"{path} has its labels in the array y and its columns have no names")
     with path.open("rb") as file:
         if not os.fstat(file.fileno()).st_size:
             raise InputError(f"{path} is empty")
@@ -105,8 +104,8 @@ def read_npz(path: Path, wanted: Wanted) -> Table:
             if error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"{path} is damaged: {error}") from None
-    if wanted.features is not None and X.shape[1] != wanted.features:
-        raise InputError(f"{path} has {X.shape[1]} columns, where {wanted.features} features are wanted")
+    if features not in (None, X.shape[1]):
+        raise InputError(f"{path} has {X.shape[1]} columns, where {features} features are wanted")
     require_finite(X, path)
     if y is not None:
         require_labels(y, X.shape[0], path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gordan.errors import InputError, MissingExtra
 from gordan.io.parts import Parts
 from gordan.io.table import Table, Wanted, require_finite, require_labels
 
-ROWS = 1 << 16  # per batch
+ROWS = 1 << 16  # of labels, at a time
 
 
 def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
@@ -21,86 +22,54 @@ def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
 
     What would take more than `most` bytes stays in its files, as `Parts`.
     """
-    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if 8 * _size(parts) > most:
-        return open_parquet(path, wanted)
-    columns, names = None, None
-    X: list[Array] = []
-    y: list[Array] = []
-    for part in parts:
-        with _Parquet(part) as file:
-            if names is None:
-                names = file.names
-                columns = wanted.columns(len(names), names, path)
-            if file.names != names or columns is None:
-                raise InputError(f"{part} has other columns than {parts[0]}: {', '.join(map(repr, file.names[:8]))}")
-            at, chosen = columns
-            for batch in file.batches([*chosen, *([] if at is None else [at])]):
-                X.append(file.features(batch[: len(chosen)]))
-                if at is not None:
-                    y.append(file.labels(batch[-1][1]))
-    if names is None or columns is None or not sum(map(len, X)):
-        raise InputError(f"{path} has no rows")
-    matrix, picked = np.concatenate(X), tuple(names[j] for j in columns[1])
-    require_finite(matrix, path, picked)
-    labels = np.concatenate(y) if y else None
-    if len({part.dtype.kind for part in y}) > 1:
-        raise InputError(f"the label column has another type in some of the files of {path}")
-    if labels is not None:
-        require_labels(labels, len(matrix), path)
-    return Table(matrix, labels, picked, path)
-
-
-def _size(parts: list[Path]) -> int:
-    """Rows times columns."""
-    size = 0
-    for part in parts:
-        with _Parquet(part) as file:
-            size += file.rows * len(file.names)
-    return size
+    table = open_parquet(path, wanted)
+    n, d = table.X.shape
+    return table if 8 * n * d > most else replace(table, X=np.asarray(table.X, dtype=np.float64))
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a Parquet file."""
+    """One row group of a Parquet file; `first` is the first of its rows."""
 
     path: Path
     k: int
+    first: int
     n: int
     names: tuple[str, ...]
     dtype: str
 
     def read(self) -> Array:
-        """Its rows; an InputError names the file, the row group and what is wrong with it."""
-        where = Path(f"{self.path}, row group {self.k}")
+        """Its rows; an InputError names the file, the row and what is wrong with it."""
         with _Parquet(self.path) as file:
             columns = file.group(self.k, self.names)
-            if len(columns[0][1]) != self.n:
-                raise InputError(f"{where} has {len(columns[0][1])} rows, where there were {self.n}; the file was changed")
-            X = file.features(columns, where).astype(self.dtype, copy=False)
-        require_finite(X, where, self.names)
+            if len(columns[0]) != self.n:
+                where = f"{self.path}, row group {self.k}"
+                raise InputError(f"{where} has {len(columns[0])} rows, where there were {self.n}; the file was changed")
+            for name, column in zip(self.names, columns, strict=True):
+                file.require_values(name, column, self.first)
+            X = file.features(self.names, columns).astype(self.dtype, copy=False)
+        require_finite(X, self.path, self.names, self.first)
         return X
 
 
 def open_parquet(path: Path, wanted: Wanted) -> Table:
     """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read."""
-    parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    groups: list[tuple[Path, int, int]] = []
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
-    first: list[tuple[str, str]] | None = None
-    for part in parts:
+    schema: list[tuple[str, str]] = []
+    for part in files:
         with _Parquet(part) as file:
-            if first is None:
-                first = file.schema
-                names = file.names
-                at, chosen = wanted.columns(len(names), names, path)
-                picked = tuple(names[j] for j in chosen)
-            elif (differing := _difference(first, file.schema)) is not None:
-                raise InputError(f"{part} {differing} in {parts[0]}; the files of a folder must have the same columns")
+            if not schema:
+                schema = file.schema
+                at, chosen = wanted.columns(len(file.names), file.names, path)
+                picked = tuple(file.names[j] for j in chosen)
+            elif (differing := _difference(schema, file.schema)) is not None:
+                raise InputError(f"{part} {differing} in {files[0]}; the files of a folder must have the same columns")
             file.require_numbers(picked)
-            groups += [(part, k, n) for k, n in enumerate(file.groups) if n]
+            groups += [(part, k, first, n) for k, first, n in file.groups if n]
             if at is not None:
-                y += [file.labels(batch[0][1]) for batch in file.batches([at])]
+                y += file.labels(file.names[at])
     if not groups:
         raise InputError(f"{path} has no rows")
     n = sum(rows for *_, rows in groups)
@@ -108,9 +77,9 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     if labels is not None:
         require_labels(labels, n, path)
     features = set(picked)
-    kinds = {kind for name, kind in first or () if name in features}
+    kinds = {kind for name, kind in schema if name in features}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
-    held = tuple(RowGroup(part, k, rows, picked, dtype) for part, k, rows in groups)
+    held = tuple(RowGroup(*group, picked, dtype) for group in groups)
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path)
 
 
@@ -152,15 +121,12 @@ class _Parquet:
         self._raw.close()
 
     @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self._guarded(lambda: self._file.metadata.num_rows))
-
-    @property
-    def groups(self) -> list[int]:
-        """Number of rows of each row group."""
+    def groups(self) -> list[tuple[int, int, int]]:
+        """Number, first row and number of rows of each row group."""
         metadata = self._file.metadata
-        return [int(metadata.row_group(k).num_rows) for k in range(metadata.num_row_groups)]
+        sizes = [int(metadata.row_group(k).num_rows) for k in range(metadata.num_row_groups)]
+        firsts = accumulate(sizes, initial=0)
+        return [(k, first, n) for (k, n), first in zip(enumerate(sizes), firsts, strict=False)]
 
     @property
     def schema(self) -> list[tuple[str, str]]:
@@ -179,67 +145,51 @@ class _Parquet:
                     f"{self._path}, column {name!r} is of type {kind}; features must be numbers (leave it out with features=)"
                 )
 
-    def group(self, k: int, names: tuple[str, ...]) -> list[tuple[str, Any]]:
-        """(name, Arrow array) of these columns of row group k."""
+    def require_values(self, name: str, column: Any, first: int) -> None:
+        """Refuse a column, or the part of it from row `first` on, in which values are missing."""
+        if column.null_count:
+            row = first + int(np.argmax(np.asarray(column.is_null())))
+            where = f"{self._path}, row {row} (from 0), column {name!r}"
+            raise InputError(f"{where}: the value is missing; fill or drop missing values first")
+
+    def group(self, k: int, names: tuple[str, ...]) -> list[Any]:
+        """These columns of row group k, as Arrow has them."""
         table = self._guarded(lambda: self._file.read_row_group(k, columns=list(names)))
-        columns = [(name, table.column(name)) for name in names]
-        for name, array in columns:
-            if array.null_count:
-                row = int(np.argmax(array.is_null().to_numpy()))
-                where = f"{self._path}, row group {k}, row {row} of it (from 0), column {name!r}"
-                raise InputError(f"{where}: the value is missing; fill or drop missing values first")
-        return columns
+        return [table.column(name) for name in names]
 
-    def batches(self, positions: list[int]) -> Any:
-        """The rows, some at a time: (name, Arrow array) for each of the columns at `positions`."""
-        if len(set(self.names)) < len(self.names):
-            raise InputError(f"{self._path} has two columns of the same name; rename one")
-        names = [self.names[j] for j in positions]
-        for name in names:
-            self._require_plain(name)
-        done = 0
-        batches = self._guarded(lambda: self._file.iter_batches(batch_size=ROWS, columns=names))
-        while (batch := self._guarded(lambda: next(batches, None))) is not None:
-            arrays = [batch.column(batch.schema.get_field_index(name)) for name in names]
-            pairs = list(zip(names, arrays, strict=True))
-            for name, array in pairs:
-                if array.null_count:
-                    row = done + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-                    where = f"{self._path}, row {row} (from 0), column {name!r}"
-                    raise InputError(f"{where}: the value is missing; fill or drop missing values first")
-            yield pairs
-            done += batch.num_rows
-
-    def features(self, columns: list[tuple[str, Any]], where: Path | None = None) -> Array:
+    def features(self, names: tuple[str, ...], columns: list[Any]) -> Array:
         """These columns as one float64 matrix, exactly."""
-        X = np.empty((len(columns[0][1]), len(columns)))
-        for k, (name, array) in enumerate(columns):
-            X[:, k] = self._guarded(self._as_float64(array, f"{where or self._path}, column {name!r}").to_numpy)
+        X = np.empty((len(columns[0]), len(columns)))
+        for k, (name, column) in enumerate(zip(names, columns, strict=True)):
+            X[:, k] = self._guarded(self._as_float64(column, name).to_numpy)
         return X
 
-    def labels(self, array: Any) -> Array:
-        """A column as labels."""
-        plain = self._guarded(array.dictionary_decode) if hasattr(array, "dictionary_decode") else array
+    def labels(self, name: str) -> list[Array]:
+        """A column as labels, some rows at a time."""
+        kind = self._schema.field(name).type
+        if self._arrow.types.is_nested(kind):
+            raise InputError(f"{self._path}, column {name!r} is of type {kind}; labels must be numbers, booleans or text")
+        parts: list[Array] = []
+        batches = self._guarded(lambda: self._file.iter_batches(batch_size=ROWS, columns=[name]))
+        while (batch := self._guarded(lambda: next(batches, None))) is not None:
+            column = batch.column(batch.schema.get_field_index(name))
+            self.require_values(name, column, sum(map(len, parts)))
+            parts.append(self._labels(column))
+        return parts
+
+    def _labels(self, column: Any) -> Array:
+        plain = self._guarded(column.dictionary_decode) if hasattr(column, "dictionary_decode") else column
         y: Array = self._guarded(lambda: plain.to_numpy(zero_copy_only=False))
         return y.astype(np.str_) if y.dtype.kind == "O" and all(isinstance(label, str) for label in y) else y
 
-    def _as_float64(self, array: Any, where: str) -> Any:
-        types, kind = self._arrow.types, array.type
-        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            raise InputError(f"{where} is of type {kind}; features must be numbers (leave it out with features=)")
-        if types.is_boolean(kind):
-            array = array.cast(self._arrow.uint8())
+    def _as_float64(self, column: Any, name: str) -> Any:
+        if self._arrow.types.is_boolean(column.type):
+            column = column.cast(self._arrow.uint8())
         try:
-            return array.cast(self._arrow.float64())
+            return column.cast(self._arrow.float64())
         except self._arrow.ArrowInvalid as error:
+            where = f"{self._path}, column {name!r}"
             raise InputError(f"{where}: {error}; float64 cannot hold it exactly, rescale the column") from None
-
-    def _require_plain(self, name: str) -> None:
-        kind = self._schema.field(name).type
-        if self._arrow.types.is_nested(kind):
-            raise InputError(
-                f"column {name!r} of {self._path} is of type {kind}; numbers are needed (leave it out with features=)"
-            )
 
     def _guarded(self, step: Any) -> Any:
         arrow = self._arrow

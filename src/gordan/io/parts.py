@@ -50,10 +50,15 @@ class Parts:
 
 
 class Csr:
-    """X in CSR, its arrays in mapped files (see `gordan.io.store`). `checked` is set by whoever has looked at all indices."""
+    """X in CSR, its arrays in mapped files (see `gordan.io.store`). `checked` is set by whoever has looked at all indices.
 
-    def __init__(self, data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> None:
-        self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
+    `columns` are the names of its columns.
+    """
+
+    def __init__(
+        self, data: Array, indices: Array, indptr: Array, shape: tuple[int, int], columns: tuple[str, ...] | None = None
+    ) -> None:
+        self.data, self.indices, self.indptr, self.shape, self.columns = data, indices, indptr, shape, columns
         self.checked = False
 
     @property

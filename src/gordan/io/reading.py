@@ -12,7 +12,7 @@ import numpy as np
 
 from gordan.arrays import whole_number
 from gordan.errors import InputError
-from gordan.io.delimited import read_delimited
+from gordan.io.delimited import DELIMITERS, read_delimited
 from gordan.io.npy import MAGIC, read_npy, read_npz, unpacked_npz
 from gordan.io.parquet import read_parquet
 from gordan.io.parts import Csr, physical_memory
@@ -101,8 +101,8 @@ def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
         raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
     if kind == "svmlight":
         return read_svmlight(path, wanted)
-    if kind in ("csv", "tsv"):
-        return read_delimited(path, wanted, "," if kind == "csv" else "\t")
+    if kind in DELIMITERS:
+        return read_delimited(path, wanted, DELIMITERS[kind])
     return read_npz(path, wanted)
 
 

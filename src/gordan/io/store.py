@@ -48,14 +48,19 @@ class Piece:
 
 @dataclass
 class Writer:
-    """A folder in the making. `head` says what is being written from what; a folder with another head is not gone on with."""
+    """A folder in the making. `head` says what is being written from what, and of which "kind"; a folder with another head is
+    not gone on with."""
 
     path: Path
-    kind: str
     head: dict[str, Any]
     pieces: list[dict[str, Any]] = field(default_factory=list)
     _journal: IO[bytes] | None = None
     _files: dict[str, IO[bytes]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """ "dense" or "csr"."""
+        return str(self.head["kind"])
 
     def __enter__(self) -> Writer:
         self.path.mkdir(exist_ok=True)
@@ -75,7 +80,7 @@ class Writer:
         kept = self._read_journal()
         os.ftruncate(journal.fileno(), kept)
         if not kept:
-            self._append({"format": FORMAT, "kind": self.kind, **self.head})
+            self._append({"format": FORMAT, **self.head})
         for name in (*FILES[self.kind], "codes.part"):
             file = self._files[name] = open(self.path / name, "a+b")  # noqa: SIM115 (closed in __exit__)
             size = self.size_of(name)
@@ -202,7 +207,7 @@ class Writer:
                 records.append(strict_json(line))
             except ValueError:
                 break
-        if not records or records[0] != {"format": FORMAT, "kind": self.kind, **self.head}:
+        if not records or records[0] != {"format": FORMAT, **self.head}:
             return 0
         self.pieces = records[1:]
         return sum(len(line) + 1 for line in lines[: len(records)])
@@ -236,7 +241,7 @@ def begun(path: Path) -> dict[str, Any] | None:
         found = strict_json(line) if line.endswith(b"\n") else None
     except (FileNotFoundError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return {name: value for name, value in found.items() if name != "format"} if isinstance(found, dict) else None
 
 
 def manifest_of(path: Path) -> dict[str, Any]:
@@ -264,13 +269,12 @@ def manifest_of(path: Path) -> dict[str, Any]:
 
 def read_store(path: Path, wanted: Wanted) -> Table:
     """The table in a folder, its arrays mapped. Sizes and headers are checked, checksums are not (see `check`)."""
-    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
-        raise InputError(f"{path} was converted, with its labels in y.npy; leave out label= and names")
+    features = wanted.count(f"{path} was converted, with its labels in y.npy")
     manifest = manifest_of(path)
     n, d = manifest["shape"]
-    if wanted.features not in (None, d):
-        raise InputError(f"{path} has {d} columns, where {wanted.features} features are wanted")
-    arrays = [_mapped(path / name, told) for name, told in ((name, manifest["files"][name]) for name in FILES[manifest["kind"]])]
+    if features not in (None, d):
+        raise InputError(f"{path} has {d} columns, where {features} features are wanted")
+    arrays = [_mapped(path / name, manifest["files"][name]) for name in FILES[manifest["kind"]]]
     y = None
     if manifest["y"] is not None and wanted.labelled is not False:
         if (path / "y.npy").stat().st_size != manifest["y"]["bytes"]:
@@ -283,14 +287,18 @@ def read_store(path: Path, wanted: Wanted) -> Table:
     if manifest["kind"] == "csr":
         if len(arrays[0]) != len(arrays[1]) or len(arrays[2]) != n + 1:
             raise InputError(f"{path} is damaged: its arrays do not fit each other")
-        X = Csr(arrays[0], arrays[1], arrays[2], (n, d))
+        X = Csr(arrays[0], arrays[1], arrays[2], (n, d), names)
     elif X.shape != (n, d):
         raise InputError(f"{path} is damaged: X has the shape {X.shape}, where the manifest says {(n, d)}")
     return Table(X, y, names, path)
 
 
-def check(path: Path) -> int:
-    """Read everything and compare with the checksums; how many bytes that was. An InputError names the piece that differs."""
+def check(folder: str | os.PathLike[str]) -> int:
+    """Read all of a converted folder and compare with its checksums; how many bytes that was.
+
+    An InputError names the piece that differs.
+    """
+    path = Path(folder)
     manifest = manifest_of(path)
     read_store(path, Wanted(labelled=None))
     total = 0

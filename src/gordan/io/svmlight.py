@@ -18,13 +18,12 @@ ROWS = 1 << 15  # per call of the scanner
 
 def read_svmlight(path: Path, wanted: Wanted) -> Table:
     """The table in an svmlight file; X is CSR, and every value is stored, explicit zeros too."""
-    if wanted.label is not None or not (wanted.features is None or isinstance(wanted.features, int)):
-        raise InputError(f"{path} is svmlight: the label comes first and columns have no names; leave out label= and names")
+    features = wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
     with Text(path) as text:
         entries = Entries(text, labelled(text, wanted))
-        take_rows(text, entries.scan, entries.parse)
-    X, labels = entries.matrix(wanted.features), entries.labels
-    return Table(X, labels.array(path) if entries.labelled else None, None, path)
+        take_rows(entries)
+    X = entries.matrix(features)
+    return Table(X, entries.labels.array(path) if entries.labelled else None, None, path)
 
 
 def labelled(text: Text, wanted: Wanted) -> bool:
@@ -67,9 +66,9 @@ class Entries:
         state, text.at, text.line, rows, count, distinct = scanner(
             np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, *self._scratch
         )
-        found, counts = labels[:distinct].tolist(), np.diff(ends[:rows], prepend=0)
-        texts, lines = [block[start:end] for start, end, _ in found], [line for *_, line in found]
-        self._add(indices[:count], values[:count], counts, texts, lines, which[:rows])
+        self._add(indices[:count], values[:count], np.diff(ends[:rows], prepend=0))
+        if self.labelled:
+            self.labels.add_found(block, labels[:distinct], which[:rows])
         return state == scan.STOPPED, rows
 
     def parse(self, most: int) -> None:
@@ -94,14 +93,14 @@ class Entries:
                 indices += parsed[1]
                 values += parsed[2]
                 counts.append(len(parsed[1]))
-        self._add(np.array(indices), np.array(values), np.array(counts), texts, numbers, np.arange(len(texts)))
+        self._add(np.array(indices), np.array(values), np.array(counts))
+        if self.labelled:
+            self.labels.add(texts, numbers, np.arange(len(texts)))
 
-    def _add(self, indices: Array, values: Array, counts: Array, texts: list[bytes], lines: list[int], which: Array) -> None:
+    def _add(self, indices: Array, values: Array, counts: Array) -> None:
         self._indices.append(indices.astype(np.int32))
         self._values.append(values.astype(np.float64))
         self._counts.append(counts.astype(np.int64))
-        if self.labelled:
-            self.labels.add(texts, lines, which)
 
     @property
     def held(self) -> int:
@@ -116,16 +115,14 @@ class Entries:
         self._indices, self._values, self._counts = [], [], []
         return indices, values, counts
 
-    def matrix(self, features: Any) -> Any:
+    def matrix(self, features: int | None) -> Any:
         """The CSR matrix. Columns count from 1, unless an index 0 occurs."""
         from scipy.sparse import csr_array  # here: 0.15 s to import
 
         path = self.text.path
-        counts = np.concatenate([np.empty(0, np.int64), *self._counts])
+        indices, values, counts = self.drained()
         if not len(counts):
             raise InputError(f"{path} is empty: it has no rows")
-        indices, values = np.concatenate(self._indices), np.concatenate(self._values)
-        self._indices, self._values = [], []
         if not (len(indices) and indices.min() == 0):
             indices -= 1
         width = int(indices.max()) + 1 if len(indices) else 0

@@ -41,6 +41,12 @@ class Wanted:
     features: Features = None
     labelled: bool | None = True
 
+    def count(self, fixed: str) -> int | None:
+        """How many features are wanted (None: all) of a file with which a caller chooses nothing else; `fixed` says why."""
+        if self.label is not None or not (self.features is None or isinstance(self.features, int)):
+            raise InputError(f"{fixed}; leave out label= and names")
+        return self.features
+
     def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
         """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
         if self.features is None or isinstance(self.features, int):
@@ -116,8 +122,11 @@ def require_labels(y: Array, n: int, path: Path) -> None:
         raise InputError(f"{path}, row {bad[0]} (from 0): the label is {y[bad[0]]}; every row needs a label (drop that row)")
 
 
-def require_finite(X: Any, path: Path, names: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity in X, dense or CSR, with the place of the first; in blocks, so that no mask of X's size is made."""
+def require_finite(X: Any, path: Path, names: Sequence[str] | None = None, first: int = 0) -> None:
+    """Refuse NaN and infinity in X, dense or CSR, with the place of the first of them; X is from row `first` of the file on.
+
+    In blocks, so that no mask of X's size is made.
+    """
     values = X.data if hasattr(X, "indptr") else X
     if values.dtype.kind != "f":
         return
@@ -131,7 +140,8 @@ def require_finite(X: Any, path: Path, names: Sequence[str] | None = None) -> No
             if values.ndim == 1:
                 place = [int(np.searchsorted(X.indptr, place[0], side="right")) - 1, int(X.indices[place[0]])]
             told = place[1] if names is None else repr(names[place[1]])
-            raise InputError(f"{path}, row {place[0]} (from 0), column {told}: the value is {value}; every value must be finite")
+            where = f"{path}, row {first + place[0]} (from 0), column {told}"
+            raise InputError(f"{where}: the value is {value}; every value must be finite")
 
 
 class Labels:
@@ -152,6 +162,10 @@ class Labels:
             if code == len(self._lines):
                 self._lines.append(line)
         self._parts.append(codes[which])
+
+    def add_found(self, block: bytes, found: Array, which: Array) -> None:
+        """The same, of a scanner: each of the labels found is (start, end) in the block, and its line."""
+        self.add([block[start:end] for start, end, _ in found.tolist()], found[:, 2].tolist(), which)
 
     def drained(self) -> tuple[Array, list[tuple[bytes, int]]]:
         """The codes of the rows since the last call, and all labels by code, each with the line where it was first seen."""

@@ -6,10 +6,11 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from gordan.errors import InputError
 
@@ -32,20 +33,36 @@ def compression(start: bytes) -> str | None:
     return None
 
 
-def take_rows(
-    text: Text, scan: Callable[[], tuple[bool, int]], parse: Callable[[int], None], enough: Callable[[], bool] = lambda: False
-) -> None:
-    """Take the whole file, or what is `enough` of it.
+class Reader(Protocol):
+    """Something that makes rows of the lines of a text."""
 
-    `scan` takes plain lines at full speed and tells whether it stopped before another kind of line, and after how many rows;
-    `parse` takes that line in Python, and more of them where scanning gets nowhere.
+    text: Text
+
+    @property
+    def held(self) -> int:
+        """How much was read and not yet handed on."""
+        ...
+
+    def scan(self) -> tuple[bool, int]:
+        """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
+        ...
+
+    def parse(self, most: int) -> None:
+        """Take that many lines in Python, or refuse one."""
+        ...
+
+
+def take_rows(reader: Reader, most: float = math.inf) -> None:
+    """Take the whole file, or what makes the reader hold `most`.
+
+    Plain lines are scanned; another kind of line is parsed, and more of them where scanning gets nowhere.
     """
     run = 1
-    while text.more() and not enough():
-        stopped, rows = (True, 0) if text.short else scan()
+    while reader.text.more() and reader.held < most:
+        stopped, rows = (True, 0) if reader.text.short else reader.scan()
         if stopped:
             run = 1 if rows else min(2 * run, MOST_PARSED)
-            parse(run)
+            reader.parse(run)
 
 
 def _gunzip(file: IO[bytes]) -> gzip.GzipFile:

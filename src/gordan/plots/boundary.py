@@ -9,6 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.io.model import chosen
 from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
 
 # Directions in which a reduced hull is asked for its extreme point.
@@ -50,39 +51,22 @@ class BoundaryDisplay:
                 f"a boundary is drawn for two features; X has shape {X.shape}, the classifier {len(estimator.coef_[0])}"
             )
         y = np.asarray(y)
-        binary = len(estimator.classes_) == 2
-        nu = estimator.nu_ if binary and hasattr(estimator, "nu_") else None
-        c = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        hulls = []
-        for label in estimator.classes_:
-            own = (y == label) & (c > 0)
-            caps = None if nu is None else c[own] * (2 if estimator.intercept == "free" else 1) / (nu * c.sum())
-            hulls.append(_hull(X[own], caps))
-        closest, support = None, np.zeros(len(X), bool)
-        if binary:
-            found = side(estimator, X, y, 0)
-            support[found.own[found.weights > 0]] = True
-            share = found.share
-            if share is not None and estimator.intercept == "free":
-                ends = [(share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1)]
-                closest = ends[0], ends[1]
-        planes = [(w, float(b)) for w, b in zip(estimator.coef_, estimator.intercept_, strict=True) if binary and w.any()]
+        binary = estimator.kind_ == "binary"
+        nu = getattr(estimator, "nu_", None) if binary else None
+        closest, support = _closest(estimator, X, y) if binary else (None, np.zeros(len(X), bool))
         limits = _limits(X)
-        across, up = np.linspace(limits[0], limits[1], resolution), np.linspace(limits[2], limits[3], resolution)
-        points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
-        predicted = estimator._chosen(points @ estimator.coef_.T + estimator.intercept_).reshape(resolution, resolution)
         display = cls(
-            X,
-            y,
-            estimator.classes_.tolist(),
-            (across, up, predicted),
-            hulls,
-            planes,
-            closest,
-            support,
-            nu is not None,
-            (names[0], names[1]),
-            limits,
+            X=X,
+            y=y,
+            classes=estimator.classes_.tolist(),
+            grid=_predicted(estimator, limits, resolution),
+            hulls=_hulls(estimator, X, y, sample_weight, nu),
+            planes=[(w, float(b)) for w, b in zip(estimator.coef_, estimator.intercept_, strict=True) if binary and w.any()],
+            closest=closest,
+            support=support,
+            soft=nu is not None,
+            names=(names[0], names[1]),
+            limits=limits,
         )
         return display.plot(ax)
 
@@ -93,7 +77,18 @@ class BoundaryDisplay:
         """Draw on these axes, or on new ones."""
         self.ax_ = ax = axes(ax, "BoundaryDisplay.plot")
         self.figure_ = ax.figure
+        self._draw_classes(ax)
+        self._draw_planes(ax)
         left, right, bottom, top = self.limits
+        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
+        # one unit the same length both ways, so that distances are distances; unless the picture would be a strip
+        if 0.25 <= (top - bottom) / (right - left) <= 4:
+            ax.set_aspect("equal")
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize="small")
+        return self
+
+    def _draw_classes(self, ax: Any) -> None:
+        """What is predicted where, the hulls, the points and the support rows among them."""
         from matplotlib.colors import ListedColormap
 
         colours = [COLOURS[k % len(COLOURS)] for k in range(len(self.classes))]
@@ -108,8 +103,7 @@ class BoundaryDisplay:
             interpolation="nearest",
             aspect="auto",
         )
-        for k, (label, colour) in enumerate(zip(self.classes, colours, strict=True)):
-            hull = self.hulls[k]
+        for label, colour, hull in zip(self.classes, colours, self.hulls, strict=True):
             if len(hull) > 1:
                 ax.fill(*hull.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=0)
                 ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
@@ -118,6 +112,9 @@ class BoundaryDisplay:
         if self.support.any():
             marked = f"support rows ({np.count_nonzero(self.support)})"
             ax.scatter(*self.X[self.support].T, s=48, facecolors="none", edgecolors=INK, linewidths=0.8, label=marked, zorder=3)
+
+    def _draw_planes(self, ax: Any) -> None:
+        """The planes, their parallels through the closest points, and these."""
         for w, b in self.planes:
             _line(ax, w, b, color=INK, linewidth=1.6)
             for point in self.closest or ():
@@ -136,12 +133,37 @@ class BoundaryDisplay:
                 zorder=4,
                 label=f"closest points of the {hulls}, {apart:.3g} apart",
             )
-        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
-        # one unit the same length both ways, so that distances are distances; unless the picture would be a strip
-        if 0.25 <= (top - bottom) / (right - left) <= 4:
-            ax.set_aspect("equal")
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize="small")
-        return self
+
+
+def _closest(estimator: Any, X: Array, y: Array) -> tuple[tuple[Array, Array] | None, Array]:
+    """The closest points of the two hulls, where b is free, and which rows are support rows."""
+    found = side(estimator, X, y, 0)
+    support = np.zeros(len(X), bool)
+    support[found.own[found.weights > 0]] = True
+    share = found.share
+    if share is None or estimator.intercept != "free":
+        return None, support
+    negative, positive = ((share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1))
+    return (negative, positive), support
+
+
+def _hulls(estimator: Any, X: Array, y: Array, sample_weight: Any, nu: float | None) -> list[Array]:
+    """The hull of each class, reduced if the margin is soft."""
+    c = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    hulls = []
+    for label in estimator.classes_:
+        own = (y == label) & (c > 0)
+        caps = None if nu is None else c[own] * (2 if estimator.intercept == "free" else 1) / (nu * c.sum())
+        hulls.append(_hull(X[own], caps))
+    return hulls
+
+
+def _predicted(estimator: Any, limits: tuple[float, float, float, float], resolution: int) -> tuple[Array, Array, Array]:
+    """The number of the class that is predicted at each point of a grid, with its coordinates across and up."""
+    across, up = np.linspace(limits[0], limits[1], resolution), np.linspace(limits[2], limits[3], resolution)
+    points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
+    scores = points @ estimator.coef_.T + estimator.intercept_
+    return across, up, chosen(estimator.kind_, scores, len(estimator.classes_)).reshape(resolution, resolution)
 
 
 def _limits(X: Array) -> tuple[float, float, float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError, MissingExtra
+from gordan.io.model import pairs
 
 # Colours that are told apart by colour-blind eyes and in grey (after Paul Tol's "bright").
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -51,9 +52,8 @@ def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
         raise InputError(f"problem is {problem}; the classifier has the binary problems 0 to {count - 1}")
     if y.shape != (np.shape(X)[0],):
         raise InputError(f"X has {np.shape(X)[0]} rows, y has shape {y.shape}; pass one label for each row")
-    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    if len(names) == 2 or estimator._kind == "one-vs-one":
-        i, j = pairs[problem]
+    if estimator.kind_ != "one-vs-rest":
+        i, j = pairs(len(names))[problem]
         own = np.flatnonzero((y == estimator.classes_[i]) | (y == estimator.classes_[j]))
         signs = np.where(y[own] == estimator.classes_[j], 1, -1)
         labels = (names[i], names[j])

@@ -45,11 +45,11 @@ function colour(k) { return css(`--c${k % 8}`); }
 
 function traces(figure) {
   return race.methods.flatMap((m, k) => figure.lines(m, state.axis).filter(Boolean).map(line => ({
-    type: "scatter", mode: line.dotted ? "lines" : "lines+markers", x: line.x, y: line.y, name: `${m.name}, ${line.name}`,
+    type: "scatter", mode: line.dotted ? "lines" : "lines+markers", x: line.x, y: line.y, name: `${m.method}, ${line.name}`,
     visible: !state.hidden.has(k), showlegend: false, meta: k, connectgaps: false,
     line: { color: colour(k), width: line.dotted ? 1.5 : 2, dash: line.dotted ? "dot" : "solid" },
     marker: { color: colour(k), symbol: symbols[k % 8], size: 7, maxdisplayed: 7 },
-    hovertemplate: `<b>${m.name}</b><br>${line.name} %{y:.4g}<br>${figure.cost ? state.axis : "round"} %{x:.4g}<extra></extra>`,
+    hovertemplate: `<b>${m.method}</b><br>${line.name} %{y:.4g}<br>${figure.cost ? state.axis : "round"} %{x:.4g}<extra></extra>`,
   })));
 }
 
@@ -98,7 +98,7 @@ function layout(figure) {
 function draw() {
   for (const figure of figures) {
     Plotly.react(figure.div, traces(figure), layout(figure), { displayModeBar: false, responsive: true });
-    const shown = race.methods.filter((_, k) => !state.hidden.has(k)).map(m => m.name);
+    const shown = race.methods.filter((_, k) => !state.hidden.has(k)).map(m => m.method);
     figure.div.setAttribute("aria-label", `${figure.title} against ${figure.cost ? state.axis : "rounds"}. ${figure.caption} Shown: ${shown.join(", ") || "no method"}.`);
   }
   document.querySelectorAll("[data-mark]").forEach(mark => {
@@ -122,10 +122,10 @@ function build() {
   race.methods.forEach((m, k) => {
     const chip = document.createElement("button");
     chip.type = "button";
-    chip.dataset.chip = m.name;
+    chip.dataset.chip = m.method;
     chip.setAttribute("aria-pressed", "true");
     chip.innerHTML = `<span class="mark" data-mark="${k}" aria-hidden="true"></span>`;
-    chip.append(m.name);
+    chip.append(m.method);
     chip.addEventListener("click", () => {
       const hide = !state.hidden.has(k);
       hide ? state.hidden.add(k) : state.hidden.delete(k);

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any
 
+from gordan.arrays import plain
 from gordan.errors import MissingExtra
 from gordan.report.racing import Race, Step
 from gordan.verdicts import outward
@@ -30,7 +29,7 @@ def page_html(race: Race) -> str:
         "ROWS": "\n".join(_row(race, k) for k in range(len(race.lanes))),
         "STYLE": (files("gordan.report") / "page.css").read_text(encoding="utf-8"),
         # "</" would end the script element wherever it stands
-        "DATA": json.dumps(_finite(race.to_dict()), allow_nan=False).replace("<", "\\u003c"),
+        "DATA": json.dumps(plain(race.to_dict()), allow_nan=False).replace("<", "\\u003c"),
         "PLOTLY": get_plotlyjs().replace("</script", "<\\/script"),
         "SCRIPT": (files("gordan.report") / "page.js").read_text(encoding="utf-8"),
     }
@@ -80,12 +79,3 @@ def seconds_told(seconds: float) -> str:
     if seconds < 1e-3:
         return f"{1e6 * seconds:.0f} µs"
     return f"{1e3 * seconds:.2g} ms" if seconds < 0.0995 else f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def _finite(value: Any) -> Any:
-    """For JSON, which has no infinity: null, which is not drawn."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan import methods, rows
+from gordan import rows
 from gordan.arrays import Array, is_number, positive, whole_number
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.errors import InputError
 from gordan.geometry import Simplex
-from gordan.methods import Method
+from gordan.methods import Method, get
 from gordan.research import play
 from gordan.trace import Moment, Trace
 from gordan.verdicts import Verdict, separate
@@ -88,10 +88,33 @@ class Lane:
             return None
         return np.asarray((trace.regret_w + trace.regret_p) / trace.weight)
 
+    def to_dict(self, tol: float, gamma: float) -> dict[str, Any]:
+        """Everything as plain data; `tol` is that of the race, `gamma` as in `promised_margin`."""
+        trace, regret = self.trace, self.average_regret
+        return {
+            "method": self.name,
+            "form": trace.form,
+            "guarantee": self.method.guarantee.statement,
+            "status": trace.status,
+            "bracket": list(trace.bracket),
+            "gap": float(trace.gap[-1]),
+            "rounds": int(trace.t[-1]),
+            "passes": float(trace.passes[-1]),
+            "seconds": float(trace.seconds[-1]),
+            "first_positive": _step(self.first_positive),
+            "to_tol": _step(self.reached(tol)),
+            "columns": {**trace.to_dict(), "gap": trace.gap.tolist()},
+            "promised_margin": self.promised_margin(gamma),
+            "average_regret": None if regret is None else regret.tolist(),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """What `race` measured. `bracket` is the best of all lanes, in the units of X: floating-point estimates, as in a trace."""
+    """What `race` measured. `bracket` is the best of all lanes, in the units of X: floating-point estimates, as in a trace.
+
+    `source` and `told` name the data and its classes in words; `dataclasses.replace` gives them other ones.
+    """
 
     source: str
     told: str
@@ -138,25 +161,7 @@ class Race:
             "verdict": self.verdict_told,
             "status": self.verdict.status,
             "bracket": list(self.bracket),
-            "methods": [
-                {
-                    "name": lane.name,
-                    "form": lane.trace.form,
-                    "statement": lane.method.guarantee.statement,
-                    "status": lane.trace.status,
-                    "bracket": list(lane.trace.bracket),
-                    "gap": float(lane.trace.gap[-1]),
-                    "rounds": int(lane.trace.t[-1]),
-                    "passes": float(lane.trace.passes[-1]),
-                    "seconds": float(lane.trace.seconds[-1]),
-                    "first_positive": _step(lane.first_positive),
-                    "to_tol": _step(lane.reached(self.tol)),
-                    "columns": {**lane.trace.to_dict(), "gap": lane.trace.gap.tolist()},
-                    "promised_margin": lane.promised_margin(gamma),
-                    "average_regret": None if lane.average_regret is None else lane.average_regret.tolist(),
-                }
-                for lane in self.lanes
-            ],
+            "methods": [lane.to_dict(self.tol, gamma) for lane in self.lanes],
         }
 
 
@@ -167,35 +172,60 @@ def _step(step: Step | None) -> dict[str, float] | None:
 def race(
     X: Any,
     y: Any,
-    names: Sequence[str] | None = None,
     *,
+    methods: Sequence[str] | None = None,
     intercept: str = "free",
     norm: float = 2.0,
     rounds: int = 2000,
     tol: float = 1e-4,
-    time_limit: float = 10.0,
+    time_limit: float | None = 10.0,
     device: str | None = None,
-    source: str = "the data",
-    told: str | None = None,
     begin: Callable[[str], object] | None = None,
     callback: Callable[[Moment], object] | None = None,
 ) -> Race:
-    """Run the methods of these names on X, y, each until its bracket is narrower than tol, or for `rounds` rounds or seconds.
+    """Run methods on the same X, y, one after the other, and measure each in the same way.
 
-    Each method plays two rounds before its clock is started, so that nobody pays for loading compiled code. `begin` is told the
-    name of each before it runs. Ctrl-C ends the method that is running, and the race with those that have run so far.
+    Each method plays two rounds before its clock is started, so that nobody pays for loading compiled code. Ctrl-C ends the
+    method that is running, and the race with those that have run so far.
 
+    Parameters
+    ----------
+    X, y
+        data; as for `gordan.separate`.
+    methods
+        names of methods (see `gordan.methods.names()`); if None, those that play for this norm and are worth comparing.
+    intercept
+        "free", "penalized" or "none".
+    norm
+        the norm p of feature space, 2 ≤ p ≤ ∞.
+    rounds
+        how many rounds to play at most, each method.
+    tol
+        relative width of the bracket to stop at; in floats, as in a trace.
+    time_limit
+        seconds after which to stop, for each method and for the verdict before them.
+    device
+        "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
+    begin
+        called with the name of each method before it runs, and with "verdict" at first.
+    callback
+        called with each recorded `Moment`; something true stops the method that is running.
+
+    Examples
+    --------
     >>> import gordan.report
     >>> X, y = [[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]
-    >>> result = gordan.report.race(X, y, ["smooth_perceptron", "double_oracle"])
+    >>> result = gordan.report.race(X, y, methods=["smooth_perceptron", "double_oracle"])
     >>> [lane.name for lane in result.lanes if lane.first_positive]
     ['smooth_perceptron', 'double_oracle']
     """
     check_intercept(intercept)
-    rounds, tol, time_limit = whole_number(rounds, "rounds"), positive(tol, "tol"), positive(time_limit, "time_limit")
+    rounds, tol = whole_number(rounds, "rounds"), positive(tol, "tol")
+    if time_limit is not None:
+        time_limit = positive(time_limit, "time_limit")
     problem = Problem.of(X, y, device)
     X = X if device is None else problem.storage  # where it is now, for all who ask
-    chosen = [_method(name, norm, intercept) for name in (names or _default(norm, intercept))]
+    chosen = [_method(name, norm, intercept) for name in (methods or _default(norm, intercept))]
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is named twice; name each once")
     begin = begin or (lambda _: None)
@@ -222,8 +252,8 @@ def race(
         lanes.append(Lane(method, trace, D))
         if trace.status == "interrupted":
             break
-    told = told or " against ".join(map(str, reversed(problem.classes)))
-    return Race(source, told, A.n, problem.X.d, intercept, float(norm), tol, verdict, tuple(lanes))
+    told = " against ".join(map(str, reversed(problem.classes)))
+    return Race("the data", told, A.n, problem.X.d, intercept, float(norm), tol, verdict, tuple(lanes))
 
 
 def _default(norm: float, intercept: str) -> tuple[str, ...]:
@@ -234,11 +264,11 @@ def _default(norm: float, intercept: str) -> tuple[str, ...]:
 
 def _method(name: str, norm: float, intercept: str) -> Method:
     """The method of that name for this norm, or an InputError that says why it cannot run."""
-    entry = methods.get(name)
+    entry = get(name)
     if not (is_number(norm) and norm >= 2):
         raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf")
     if name in WITHOUT_HALVES and intercept == "free":
-        raise InputError(f"{name} has no free intercept; pass --intercept penalized or none, or leave it out")
+        raise InputError(f"{name} has no free intercept; use intercept 'penalized' or 'none', or leave it out")
     method = entry(p=float(norm)) if "p" in signature(entry.factory).parameters else entry()
     if method.norm != norm:
         raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")

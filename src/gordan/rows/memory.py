@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, blas_has_room
+from gordan.arrays import Array
+from gordan.blas import blas_has_room
 from gordan.rows.mapped import CHUNK, in_order, is_large_file
 from gordan.rows.storage import HostVectors, Sums
 from gordan.rows.threads import available, chunks, run

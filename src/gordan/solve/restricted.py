@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, scipy_linalg
+from gordan.arrays import Array
+from gordan.blas import scipy_linalg
 from gordan.rows import Face, Rows, Until, level_out
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from gordan import rows as rows_
-from gordan.arrays import Array, is_sparse, scipy_linalg
+from gordan.arrays import Array, is_sparse
+from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem

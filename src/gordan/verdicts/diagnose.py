@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gordan.arrays import blas_threads, positive
+from gordan.arrays import positive
+from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.exact import split
 from gordan.certificates.problem import Problem, check_intercept

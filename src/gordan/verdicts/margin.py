@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, blas_threads, is_number, positive, whole_number
+from gordan.arrays import Array, is_number, positive, whole_number
+from gordan.blas import blas_threads
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.checkpoint import Checkpoint

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array, blas_threads, positive, seed, whole_number
+from gordan.arrays import Array, positive, seed, whole_number
+from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products

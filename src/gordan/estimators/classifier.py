@@ -1,13 +1,11 @@
-"""`MaxMarginClassifier`: `maximize_margin` with the manners of scikit-learn."""
+"""`MaxMarginClassifier`: the face that scikit-learn knows; `planes` has the fitting."""
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -20,80 +18,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, blas_threads, is_number, positive, vector
+from gordan.arrays import Array, is_number, positive
+from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.errors import InputError
-from gordan.io import Model
+from gordan.estimators.planes import Fitting, Plane, binary_problems, row_weights
+from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import on_device
 from gordan.rows.tensors import is_elsewhere, is_tensor
-from gordan.trace import Trace
-from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts import outward
 
-# The gap to which a fit is brought at the end, whatever `tol`.
-FINISH = 1e-9
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
+# scikit-learn's word for it, and ours.
 KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 
 
 class InseparableWarning(UserWarning):
     """No plane separates the classes (or none was found), so a soft margin was fitted, or none at all."""
-
-
-@dataclass(frozen=True, eq=False)
-class Binary:
-    """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second."""
-
-    name: str
-    X: Any
-    labels: Array
-    positive: Array
-    weights: Array | None
-    rows: Array | None
-
-    def storage(self) -> Any:
-        """X itself, or a copy of its rows `rows`: made when asked for, so that few are there at a time."""
-        return self.X if self.rows is None else self.X.part(self.rows)
-
-    @property
-    def totals(self) -> tuple[float, float]:
-        """C₊ and C₋."""
-        c = np.ones(len(self.positive)) if self.weights is None else self.weights
-        return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
-
-    def most(self, intercept: str) -> float:
-        """The largest nu: 2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
-        return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
-
-    def row(self, i: int) -> int:
-        """The row of X that is row i here."""
-        return i if self.rows is None else int(self.rows[i])
-
-
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """What came of one binary problem. `separable` is None where that was not asked or not decided."""
-
-    binary: Binary
-    result: MarginResult
-    w: Array
-    b: float
-    separable: bool | None
-    witness: Witness | None
-    trace: Trace | None
-    n_iter: int
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is nothing left to be found out: the reduced hulls meet, as far as floats can tell."""
-        return not self.w.any() or self.result.status == "margin-below-tol"
-
-    @property
-    def weights(self) -> Array:
-        """y_i p_i over the rows of the problem."""
-        p = self.result.p
-        signs = np.where(self.binary.positive, 1.0, -1.0)
-        return np.zeros(len(signs)) if p is None else np.asarray(signs * p)
 
 
 class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -149,6 +91,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Their b: scores x·w + b are signed distances, positive on the side of `classes_[1]`, of the class, or of j.
     classes_, n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
+    kind_ : {"binary", "one-vs-rest", "one-vs-one"}
+        What the planes separate, as in `gordan.io.Model`.
     n_iter_ : int
         Rounds; the most over the binary problems.
     nu_ : float or None
@@ -230,35 +174,44 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         row, others matter for soft margins only, where k counts as k equal rows.
         """
         started = time.perf_counter()
-        tol = positive(self.tol, "tol")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, allowed))}")
+        tol = positive(self.tol, "tol")
         storage, y = self._read(X, y)
         check_classification_targets(y)
         classes, which = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        weights = self._weights(sample_weight, classes, which)
-        problems = list(self._problems(storage, classes, which, weights))
-        starts = self._starts(classes, storage.n)
-        limit = None if self.time_limit is None else started + positive(self.time_limit, "time_limit")
+        kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
+        weights = row_weights(sample_weight, self.class_weight, classes, which)
+        problems = binary_problems(kind, storage, classes, which, weights)
+        starts = self._starts(kind, classes, storage.n) or [None for _ in problems]
         seed = self.random_state
         if seed is not None and not is_number(seed):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         busy = len(problems) > 1 and effective_n_jobs(self.n_jobs) > 1
-
-        def solve(k: int) -> Plane:
-            threads = 1 if busy else None
-            return self._plane(problems[k], tol, limit, seed, threads, None if starts is None else starts[k])
-
+        fitting = Fitting(
+            nu=self.nu,
+            norm=self.norm,
+            intercept=self.intercept,
+            method=self.method,
+            tol=tol,
+            max_iter=self.max_iter,
+            deadline=None if self.time_limit is None else started + positive(self.time_limit, "time_limit"),
+            random_state=seed,
+            threads=1 if busy else None,
+            verbose=self.verbose,
+            on_inseparable=self.on_inseparable,
+        )
         if busy:
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
-                planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(solve)(k) for k in range(len(problems)))
+                tasks = (delayed(fitting.plane)(*each) for each in zip(problems, starts, strict=True))
+                planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)
         else:
-            planes = [solve(k) for k in range(len(problems))]
-        self._keep(planes, classes, storage.n)
-        self._tell(planes, tol)
+            planes = [fitting.plane(*each) for each in zip(problems, starts, strict=True)]
+        self._keep(planes, kind, classes, storage.n)
+        self._warn(planes, fitting)
         return self
 
     def _read(self, X: Any, y: Any) -> tuple[Any, Array]:
@@ -275,163 +228,20 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         return storage, y
 
-    def _weights(self, sample_weight: Any, classes: Array, which: Array) -> Array | None:
-        """c_i = sample weight × class weight; None where all are 1."""
-        if sample_weight is None and self.class_weight is None:
-            return None
-        n = len(which)
-        c = np.ones(n)
-        if sample_weight is not None:
-            sample_weight = host(sample_weight)
-            c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
-            bad = ~((c >= 0) & np.isfinite(c))
-            if bad.any():
-                row = int(np.argmax(bad))
-                raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
-        labels = classes.tolist()
-        factors = np.ones(len(classes))
-        if isinstance(self.class_weight, Mapping):
-            unknown = [label for label in self.class_weight if label not in labels]
-            if unknown:
-                raise InputError(f"class_weight names {unknown[0]!r}, but the classes are {', '.join(map(repr, labels))}")
-            for k, label in enumerate(labels):
-                factors[k] = factor = self.class_weight.get(label, 1.0)
-                if not (is_number(factor) and 0 <= factor < math.inf):
-                    raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
-        elif self.class_weight == "balanced":
-            totals = np.bincount(which, weights=c, minlength=len(classes))
-            factors = np.divide(c.sum(), len(classes) * totals, out=np.zeros(len(classes)), where=totals > 0)
-        elif self.class_weight is not None:
-            raise InputError(f"class_weight is {self.class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
-        c *= factors[which]
-        left = np.bincount(which[c > 0], minlength=len(classes))
-        if not left.all():
-            label = labels[int(np.argmin(left))]
-            raise InputError(f"all rows of class {label!r} have weight zero; leave them out, or give them some weight")
-        return c
-
-    def _problems(self, storage: Any, classes: Array, which: Array, weights: Array | None) -> Iterator[Binary]:
-        """The binary problems, all over one storage of X."""
-        labels = classes.tolist()
-        if len(classes) == 2:
-            yield Binary(f"{labels[1]!r} against {labels[0]!r}", storage, classes[which], which == 1, weights, None)
-        elif self.multi_class == "ovr":
-            for k, label in enumerate(labels):
-                own = which == k
-                yield Binary(f"{label!r} against the rest", storage, own, own, weights, None)
-        else:
-            for i, j in _pairs(len(classes)):
-                rows = np.flatnonzero((which == i) | (which == j))
-                c = None if weights is None else weights[rows]
-                name = f"{labels[j]!r} against {labels[i]!r}"
-                yield Binary(name, storage, classes[which[rows]], which[rows] == j, c, rows)
-
-    def _starts(self, classes: Array, n: int) -> list[Array] | None:
+    def _starts(self, kind: str, classes: Array, n: int) -> list[Array | None] | None:
         """The weights of the last fit for each problem, where they can serve again."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
-        if self.shape_fit_ != (n, self.n_features_in_) or not np.array_equal(classes, self.classes_):
+        if (self.kind_, *self.shape_fit_) != (kind, n, self.n_features_in_) or not np.array_equal(classes, self.classes_):
             return None
         starts = np.zeros((len(self.dual_coef_), n))
         starts[:, self.support_] = np.abs(self.dual_coef_)
         return list(starts)
 
-    def _plane(
-        self, binary: Binary, tol: float, deadline: float | None, seed: int | None, threads: int | None, start: Array | None
-    ) -> Plane:
-        """The plane of one problem: hard, or soft where that cannot be."""
-        if start is not None and binary.rows is not None:
-            start = start[binary.rows]
-
-        storage = binary.storage()
-
-        def solve(nu: float | None) -> tuple[MarginResult, MarginResult]:
-            return self._solve(binary, storage, nu, tol, deadline, seed, threads, start)
-
-        first, result = solve(self.nu)
-        witness, separable = result.witness, None
-        if self.nu is None:
-            separable = True if result.margin[0] > 0 else False if witness is not None else None
-        trace, rounds = first.trace, first.n_iter
-        if witness is not None and binary.rows is not None:
-            witness = replace(witness, rows=tuple(binary.row(i) for i in witness.rows))
-        meet = result.margin[0] <= 0 and not self._stopped(result)
-        if meet and self.on_inseparable == "raise":
-            raise InputError(self._blame(binary, witness, self.nu) + ". " + self._advice(binary))
-        if meet and self.nu is None:
-            for share in (0.5, 1.0):
-                first, result = solve(share * binary.most(self.intercept))
-                trace, rounds = first.trace, rounds + first.n_iter
-                if result.margin[0] > 0:
-                    break
-            meet = result.margin[0] <= 0 and not self._stopped(result)
-        w, b = result.w, result.b
-        if w is None or b is None or meet:
-            more, less = binary.totals
-            w, b = np.zeros(storage.d), (more - less) / (more + less)
-        plane = Plane(binary, result, w, b, separable, witness, trace, rounds)
-        if self.verbose:
-            print(f"[MaxMarginClassifier] {binary.name}: {result!r}", flush=True)
-        return plane
-
-    def _solve(
-        self,
-        binary: Binary,
-        storage: Any,
-        nu: float | None,
-        tol: float,
-        deadline: float | None,
-        seed: int | None,
-        threads: int | None,
-        start: Array | None,
-    ) -> tuple[MarginResult, MarginResult]:
-        """The run of the method, and what is left of it after the exact finish."""
-        weights = binary.weights
-        if nu is None and weights is not None and weights.all():
-            weights = None  # they change nothing, and a certificate would carry them
-
-        def run(method: Any, tol: float, start: Any) -> MarginResult:
-            return maximize_margin(
-                storage,
-                binary.labels,
-                norm=self.norm,
-                nu=nu,
-                intercept=self.intercept,
-                method=method,
-                tol=tol,
-                sample_weight=weights,
-                max_iter=self.max_iter,
-                time_limit=None if deadline is None else max(1e-3, deadline - time.perf_counter()),
-                start=start,
-                random_state=seed,
-                threads=threads,
-                callback=_printer(binary.name) if self.verbose > 1 else None,
-            )
-
-        try:
-            if isinstance(self.method, str) and self.method in ("auto", "double_oracle"):
-                result = run(self.method, min(tol, FINISH), start)
-                return result, result
-            first = run(self.method, tol, start)
-            if first.status != "solved" or first.gap <= FINISH:
-                return first, first
-            finished = run("auto", min(tol, FINISH), first)
-            return first, finished if finished.gap < first.gap else first
-        except InputError as error:
-            if binary.rows is None and binary.labels is not binary.positive:
-                raise
-            raise InputError(f"{binary.name}: {error}") from None
-
-    def _stopped(self, result: MarginResult) -> bool:
-        """Whether a limit that was set ended the run."""
-        if result.status in ("time-limit", "interrupted"):
-            return True
-        return self.max_iter is not None and result.status == "iteration-limit" and result.n_iter >= self.max_iter
-
-    def _keep(self, planes: list[Plane], classes: Array, n: int) -> None:
+    def _keep(self, planes: list[Plane], kind: str, classes: Array, n: int) -> None:
         """The attributes of a fitted estimator."""
-        many = len(classes) > 2
-        self._kind = KINDS[self.multi_class] if many else "binary"
+        many = kind != "binary"
+        self.kind_ = kind
         self.classes_ = classes
         self.shape_fit_ = (n, self.n_features_in_)
         self.coef_ = np.array([plane.w for plane in planes])
@@ -455,9 +265,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.support_ = np.flatnonzero(dual.any(axis=0))
         self.dual_coef_ = dual[:, self.support_]
 
-    # ---- warnings ----------------------------------------------------------------------------------------------------
-
-    def _tell(self, planes: list[Plane], tol: float) -> None:
+    def _warn(self, planes: list[Plane], fitting: Fitting) -> None:
         """One warning for all problems without a separator, one for all that did not converge."""
         blamed = [
             plane
@@ -465,48 +273,23 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if (plane.result.nu is not None and self.nu is None) or (plane.settled and not plane.w.any())
         ]
         if blamed and self.on_inseparable == "warn":
-            worst = "; ".join(self._outcome(plane) for plane in blamed[:3])
+            worst = "; ".join(fitting.outcome(plane) for plane in blamed[:3])
             more = f"; and {len(blamed) - 3} more" if len(blamed) > 3 else ""
-            warnings.warn(f"{worst}{more}. {self._advice(blamed[0].binary)}", InseparableWarning, stacklevel=3)
-        wide = [plane for plane in planes if plane.result.gap > tol and not plane.settled]
+            warnings.warn(f"{worst}{more}. {fitting.advice(blamed[0].binary)}", InseparableWarning, stacklevel=3)
+        wide = [plane for plane in planes if plane.result.gap > fitting.tol and not plane.settled]
         if wide:
             plane = max(wide, key=lambda plane: plane.result.gap)
             lower, upper = outward(*plane.result.margin)
             which = f" of {plane.binary.name}" if len(planes) > 1 else ""
             others = f", as are {len(wide) - 1} others" if len(wide) > 1 else ""
-            limit = plane.result.status if self._stopped(plane.result) else "no progress"
+            limit = plane.result.status if plane.stopped else "no progress"
             warnings.warn(
-                f"the margin{which} is between {lower} and {upper}: wider than tol={tol:g} (gap {plane.result.gap:.2g}{others}) "
-                f"after {plane.n_iter} rounds ({limit}). Raise max_iter or time_limit where they are set; else bring the "
-                "columns of X to a like size, or raise tol",
+                f"the margin{which} is between {lower} and {upper}: wider than tol={fitting.tol:g} (gap {plane.result.gap:.2g}"
+                f"{others}) after {plane.n_iter} rounds ({limit}). Raise max_iter or time_limit where they are set; "
+                "else bring the columns of X to a like size, or raise tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _outcome(self, plane: Plane) -> str:
-        told = self._blame(plane.binary, plane.witness, self.nu)
-        if not plane.w.any():
-            heavier = plane.b > 0
-            label = plane.binary.labels[plane.binary.positive == heavier][:1].tolist()
-            tried = f"with nu = {plane.result.nu:.6g} too; " if self.nu is None else ""
-            return f"{told} {tried}w is 0 and the heavier class ({label[0]!r}) is predicted"
-        return f"{told}; fitted with nu = {plane.result.nu:.6g}"
-
-    def _blame(self, binary: Binary, witness: Witness | None, nu: float | None) -> str:
-        if nu is not None:
-            return f"{binary.name}: the reduced hulls of the classes meet at nu = {nu:g}, no plane has a positive soft margin;"
-        if witness is None:
-            return f"{binary.name}: no separator was found, nor a proof that there is none"
-        return f"{binary.name} is not separable: {witness}"
-
-    def _advice(self, binary: Binary) -> str:
-        most = binary.most(self.intercept)
-        if self.on_inseparable == "raise":
-            soft = f", or on_inseparable='warn' to fit softly with nu = {most / 2:.6g}" if self.nu is None else ""
-            return f"Pass {'nu' if self.nu is None else 'a larger nu'} (at most {most:.6g}){soft}"
-        if self.nu is None:
-            return "Pass nu to choose how soft the margin is, or on_inseparable='ignore' if this is expected"
-        return f"Pass a larger nu (at most {most:.6g})"
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -516,14 +299,12 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For pairs: the votes of each class, ties broken by the sum of its distances squeezed into (-⅓, ⅓).
         """
         distances = self._distances(X)
-        if self._kind == "binary":
-            return distances.ravel()
-        return self._votes(distances) if self._kind == "one-vs-one" else distances
+        return decisions(self.kind_, distances, len(self.classes_))
 
     def predict(self, X: Any) -> Array:
         """The class of each row."""
-        chosen = self._chosen(self._distances(X))
-        return np.asarray(self.classes_[chosen])
+        distances = self._distances(X)
+        return np.asarray(self.classes_[chosen(self.kind_, distances, len(self.classes_))])
 
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
@@ -538,23 +319,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
         return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
 
-    def _chosen(self, distances: Array) -> Array:
-        """The number of the class, from the distances to the planes."""
-        if self._kind == "binary":
-            return np.asarray(distances[:, 0] > 0).astype(int)
-        return np.asarray(np.argmax(self._votes(distances) if self._kind == "one-vs-one" else distances, axis=1))
-
-    def _votes(self, scores: Array) -> Array:
-        votes = np.zeros((len(scores), len(self.classes_)))
-        sums = np.zeros_like(votes)
-        for k, (i, j) in enumerate(_pairs(len(self.classes_))):
-            won = scores[:, k] > 0
-            votes[:, i] += ~won
-            votes[:, j] += won
-            sums[:, i] -= scores[:, k]
-            sums[:, j] += scores[:, k]
-        return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
-
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -565,14 +329,14 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _model(self) -> Model:
         from gordan import __version__
 
-        many = len(self.classes_) > 2
+        many = self.kind_ != "binary"
         names = getattr(self, "feature_names_in_", None)
         certificates = self.certificate_ if many else [self.certificate_]
         return Model(
             classes=tuple(self.classes_.tolist()),
             coef=self.coef_,
             intercept=self.intercept_,
-            kind=self._kind,
+            kind=self.kind_,
             margins=np.array(self.margin_).reshape(-1, 2),
             norm=float(self.norm),
             nu=None if self.nu is None else float(self.nu),
@@ -592,7 +356,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         multi_class = "ovo" if model.kind == "one-vs-one" else "ovr"
         found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind, multi_class=multi_class)  # type: ignore[arg-type]
         many = model.kind != "binary"
-        found._kind = model.kind
+        found.kind_ = model.kind
         found.classes_ = np.array(model.classes)
         found.coef_, found.intercept_ = model.coef, model.intercept
         found.n_features_in_ = model.coef.shape[1]
@@ -608,18 +372,3 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             nus = [certificate.nu for certificate in certificates]
             found.nu_ = nus if many else nus[0]
         return found
-
-
-def _pairs(count: int) -> list[tuple[int, int]]:
-    """(0, 1), (0, 2), …, (1, 2), …"""
-    return [(i, j) for i in range(count) for j in range(i + 1, count)]
-
-
-def _printer(name: str) -> Any:
-    def show(moment: Any) -> None:
-        lower, upper = outward(max(0.0, moment.lower), moment.upper)
-        print(
-            f"[MaxMarginClassifier] {name}: round {moment.t}, {moment.passes:.1f} passes, margin in {lower}..{upper}", flush=True
-        )
-
-    return show

@@ -1,0 +1,113 @@
+"""What a command is: a function that returns its exit code, with examples; and how it ends, also when it is interrupted."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+
+from gordan.cli.answers import say_json, visible
+from gordan.errors import InputError, MissingExtra
+
+ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
+# What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
+TERMINATED = 75
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the program: what typer runs, and what its help ends with."""
+
+    run: Callable[..., None]
+    epilog: str
+
+
+def command(*lines: str) -> Callable[[Callable[..., int]], Command]:
+    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use."""
+    return lambda function: Command(answering(function), examples(*lines))
+
+
+def examples(*lines: str) -> str:
+    """Lines as the help shows them."""
+    return "[bold]Examples[/bold]\n\n\b\n" + "\n".join("  " + line for line in lines)
+
+
+def answering(command: Callable[P, int]) -> Callable[P, None]:
+    """A command that returns its exit code, with the errors that gordan raises by design told in one line each."""
+
+    @functools.wraps(command)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except BrokenPipeError:  # whoever read our output has gone, as `head` does
+            raise
+        except KeyboardInterrupt as error:
+            terminated = isinstance(error, Terminated)
+            complain("terminated" if terminated else "interrupted", kwargs)
+            code = TERMINATED if terminated else INTERRUPTED
+        except (InputError, MissingExtra) as error:
+            code = complain(str(error), kwargs)
+        except OSError as error:
+            told = f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
+            code = complain(told, kwargs)
+        except MemoryError:
+            code = complain("there is not enough memory for this data", kwargs)
+        raise typer.Exit(code)
+
+    return answer
+
+
+def complain(message: str, options: dict[str, Any]) -> int:
+    """Say on stderr what went wrong, and with --json on stdout as well; the exit code of bad input."""
+    typer.echo(f"gordan: {visible(message)}", err=True)
+    if options.get("as_json"):
+        say_json({"error": message})
+    return BAD_INPUT
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: taken as the wish to stop with what there is, as Ctrl-C is."""
+
+
+class Interrupts:
+    """Within: Ctrl-C and SIGTERM are remembered, since the functions that keep what they have proved do not pass them on.
+
+    `code` is the exit code that the signal asks for, None if there was none.
+    """
+
+    code: int | None = None
+
+    @property
+    def pressed(self) -> bool:
+        """Whether there was a signal."""
+        return self.code is not None
+
+    @property
+    def told(self) -> str:
+        """What happened, in a word."""
+        return "terminated" if self.code == TERMINATED else "interrupted"
+
+    def __enter__(self) -> Interrupts:
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._before = {which: signal.signal(which, self._press) for which in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _press(self, which: int, _: FrameType | None) -> NoReturn:
+        if which == signal.SIGTERM:
+            self.code = TERMINATED
+            raise Terminated
+        self.code = INTERRUPTED
+        raise KeyboardInterrupt
+
+    def __exit__(self, *_: object) -> None:
+        for which, before in self._before.items():
+            if before is not None:  # it was none of Python's
+                signal.signal(which, before)

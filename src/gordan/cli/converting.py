@@ -1,0 +1,78 @@
+"""`gordan convert`: data once to arrays on disk."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gordan import io
+from gordan.cli.answers import headline, say, say_json
+from gordan.cli.commands import ANSWERED, NO, command
+from gordan.cli.data import bytes_of
+from gordan.cli.options import Json, Label, MemoryLimit
+from gordan.cli.progress import Watch
+from gordan.errors import InputError
+
+
+class Kind(StrEnum):
+    """How rows are stored."""
+
+    auto = "auto"
+    dense = "dense"
+    csr = "csr"
+
+
+@command(
+    "gordan convert train.svm.gz train               then: gordan fit train -o model.gordan",
+    "gordan convert tables/ data --label y           a folder of Parquet files",
+    "gordan convert --check train                    compare a converted folder with its checksums",
+)
+def convert(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
+    label: Label = None,
+    kind: Annotated[Kind, typer.Option(help="dense, csr, or auto: by the share of entries that are not zero.")] = Kind.auto,
+    memory_limit: MemoryLimit = None,
+    check: Annotated[bool, typer.Option("--check", help="Convert nothing; compare the folder with its checksums.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Convert data once to arrays on disk, for data larger than memory: every command reads the folder in place of a file.
+
+    If it is stopped, even by a kill, the same command goes on where it was.
+
+    Exit code 1: the check found something wrong.
+    """
+    if check:
+        return _check(file if folder is None else folder, as_json)
+    if folder is None:
+        raise InputError("convert needs a folder to write to: gordan convert FILE DIR")
+    limit = bytes_of(memory_limit)
+    with Watch(f"converting {file}") as watch:
+        done = io.convert(
+            file, folder, label=label, kind=str(kind), memory_limit=limit, progress=lambda rows: watch.about(f"{rows} rows")
+        )
+    n, d = done.shape
+    if as_json:
+        facts = {"kind": done.kind, "n": n, "d": d, "entries": done.entries, "kept": done.kept, "already": done.already}
+        say_json({"folder": str(folder), **facts})
+    else:
+        told = "was converted before" if done.already else f"went on after {done.kept} rows" if done.kept else "converted"
+        say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
+    return ANSWERED
+
+
+def _check(folder: Path, as_json: bool) -> int:
+    size, reason = 0, ""
+    with Watch(f"checking {folder}"):
+        try:
+            size = io.check(folder)
+        except InputError as error:
+            reason = str(error)
+    if as_json:
+        say_json({"accepted": not reason, "reason": reason, "bytes": size})
+    else:
+        headline(reason or f"{folder}: {size} bytes as they were written", not reason)
+    return NO if reason else ANSWERED

@@ -1,0 +1,140 @@
+"""`gordan race` and `gordan play`: methods at work on the rows of a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import gordan
+from gordan.certificates.problem import Problem
+from gordan.cli.answers import headline, require_folder, say, say_json, write_text, writing
+from gordan.cli.commands import ANSWERED, Interrupts, command
+from gordan.cli.data import read_data
+from gordan.cli.options import Device, File, Intercept, Json, Label, Positive, TimeLimit, WithIntercept, method_names
+from gordan.cli.progress import Watch
+from gordan.errors import InputError
+
+# The gap at which the bar of `play` is full: it has no tolerance to stop at.
+FULL_BAR = 1e-6
+
+
+@command(
+    "gordan race data.csv --html report.html",
+    "gordan race data.csv --method smooth_perceptron --method nesterov --rounds 10000",
+    "gordan race iris.csv --positive setosa --intercept none --json",
+)
+def race(
+    file: File,
+    html: Annotated[Path | None, typer.Option("--html", metavar="PAGE", help="Write one self-contained page with plots.")] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", "-m", help="A method by name; again for more. Default: six of them.", autocompletion=method_names
+        ),
+    ] = None,
+    label: Label = None,
+    positive: Positive = None,
+    intercept: WithIntercept = Intercept.free,
+    norm: Annotated[
+        float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
+    ] = 2.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method at most.")] = 2000,
+    tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method has arrived.")] = 1e-4,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="Seconds of each method at most.")] = 10.0,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Run methods side by side on the same data, and compare what they cost."""
+    from gordan import report  # here, as in other commands: what only one of them needs delays all the others
+
+    require_folder(html)
+    if html is not None:
+        report.require_plotly()
+    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
+        data = read_data(file, label, positive)
+        measured = report.race(
+            data.X,
+            data.y,
+            methods=method,
+            intercept=str(intercept),
+            norm=norm,
+            rounds=rounds,
+            tol=tol,
+            time_limit=time_limit,
+            device=device,
+            begin=lambda what: watch.about(what, data.X),
+            callback=watch.moment,
+        )
+        result = replace(measured, source=file.name, told=data.told)
+        if html is not None:
+            watch.about("writing")
+            write_text(html, report.page_html(result))
+    if as_json:
+        say_json({**result.to_dict(), "html": None if html is None else str(html), "interrupted": interrupts.pressed})
+    else:
+        from gordan.cli.tables import race_table
+
+        headline(result.verdict_told, result.verdict.separable)
+        race_table(result)
+        if html is not None:
+            say(f"page written to {html}")
+    return interrupts.code or ANSWERED
+
+
+@command(
+    "gordan play data.csv smooth_perceptron --rounds 5000",
+    "gordan play data.csv accelerated_p_norm_perceptron --norm 4 --save trace.json",
+    "gordan play data.csv nesterov --json | jq '.bracket'",
+)
+def play(
+    file: File,
+    method: Annotated[str, typer.Argument(help="A method by name.", autocompletion=method_names)] = "smooth_perceptron",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 1000,
+    form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
+    norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
+    label: Label = None,
+    positive: Positive = None,
+    intercept: WithIntercept = Intercept.free,
+    time_limit: TimeLimit = None,
+    device: Device = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="TRACE.json", help="Write the whole trace, for `gordan.Trace.load`.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Play one method on the rows and print what was measured: the bracket, regrets and the theorem's bound."""
+    require_folder(save)
+    chosen = _method(method, form, norm)
+    with Interrupts() as interrupts, Watch(f"reading {file}", FULL_BAR) as watch:
+        data = read_data(file, label, positive)
+        problem = Problem.of(data.X, data.y)
+        A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized", device=device)
+        watch.about(method, data.X)
+        halves = problem.signs < 0 if intercept == "free" else None
+        trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
+    if save is not None:
+        with writing(save):
+            trace.save(save)
+    if as_json:
+        facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
+        say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": trace.to_dict()})
+    else:
+        from gordan.cli.tables import trace_table
+
+        trace_table(trace, chosen.guarantee.statement)
+        if save is not None:
+            say(f"trace written to {save}")
+    return interrupts.code or ANSWERED
+
+
+def _method(name: str, form: str | None, norm: float | None) -> gordan.methods.Method:
+    """The method of that name with these options, where it has them."""
+    entry = gordan.methods.get(name)
+    if norm is not None and "p" not in signature(entry.factory).parameters:
+        raise InputError(f"{name} has no --norm; that belongs to the p-norm methods and to double_oracle")
+    options: dict[str, Any] = {"form": form, "p": norm}
+    return entry(**{name: value for name, value in options.items() if value is not None})

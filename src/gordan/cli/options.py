@@ -1,0 +1,68 @@
+"""The arguments and options that several commands have: each is declared once, with the name that the library has for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gordan import methods
+
+
+class Intercept(StrEnum):
+    """How b enters; see `gordan.separate`."""
+
+    free = "free"
+    penalized = "penalized"
+    none = "none"
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Names of methods that start so, for completion."""
+    return [name for name in methods.names() if name.startswith(incomplete)]
+
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="Data: svmlight, CSV or TSV with a header (all of these also .gz, .bz2, .xz), .npy, .npz, Parquet (also a folder), "
+        "or a folder that `gordan convert` wrote.",
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="The label column, by name or position from 0. Default: the last one."),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option("--positive", metavar="CLASS", help="This class against the rest, for files of more than two classes."),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="Memory to stay below, such as 4GB: what is larger than half of it stays on disk."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="A Dask scheduler, as tcp://10.0.0.1:8786: its workers read FILE, or the Parquet or .npy files of that folder.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", metavar="DEVICE", help="cuda: search on the GPU (pip install 'gordan\\[gpu]'). Default: cpu."),
+]
+WithIntercept = Annotated[
+    Intercept,
+    typer.Option("--intercept", help="free: x·w + b. penalized: b is a weight like the others. none: through the origin."),
+]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -1,0 +1,140 @@
+"""`gordan separate` and `gordan diagnose`: questions that are answered with proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import gordan
+from gordan.cli.answers import (
+    headline,
+    note,
+    require_folder,
+    rows_told,
+    say,
+    say_json,
+    say_witness,
+    witness_plain,
+    write_text,
+)
+from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
+from gordan.cli.data import Data, on_cluster, read_data
+from gordan.cli.options import Cluster, Device, File, Intercept, Json, Label, MemoryLimit, Positive, TimeLimit, WithIntercept
+from gordan.cli.progress import Watch
+
+
+@command(
+    "gordan separate data.csv",
+    "gordan separate iris.csv --label species --positive setosa",
+    "gordan separate train.svm.gz --certificate proof.json --time-limit 60",
+    "gordan separate data.csv --json | jq .status",
+)
+def separate(
+    file: File,
+    label: Label = None,
+    positive: Positive = None,
+    intercept: WithIntercept = Intercept.free,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="OUT.json", help="Write the proof to this file, for `gordan verify`.")
+    ] = None,
+    time_limit: TimeLimit = None,
+    cluster: Cluster = None,
+    memory_limit: MemoryLimit = None,
+    device: Device = None,
+    as_json: Json = False,
+) -> int:
+    """Is there a plane between the two classes? Yes or no, with proof.
+
+    Exit code 0: separable. 1: not separable. 3: undecided. Rows are counted from 0, without the header.
+    """
+    require_folder(certificate)
+    with Interrupts() as interrupts, Watch(f"reading {file}") as watch, on_cluster(cluster) as client:
+        data = read_data(file, label, positive, client=client, memory_limit=memory_limit)
+        watch.about("separating")
+        v = gordan.separate(
+            data.X,
+            data.y,
+            intercept=str(intercept),
+            time_limit=time_limit,
+            device=device,
+            callback=watch.verdict if watch.visible else None,
+        )
+        written = None
+        if certificate is not None and v.certificate is not None:
+            write_text(certificate, v.certificate.to_json() + "\n")
+            written = str(certificate)
+    if as_json:
+        say_json({**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written})
+    else:
+        headline(repr(v), v.separable)
+        if v.witness is not None:
+            say_witness(v.witness, data)
+        if certificate is not None:
+            say(f"certificate written to {written}" if written else "no certificate was written: nothing is proved")
+    if interrupts.pressed:
+        note(interrupts.told)
+    return interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable]
+
+
+def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
+    return {
+        "status": v.status,
+        "separable": v.separable,
+        "proved": v.proved,
+        "margin": v.margin,
+        "w": v.w,
+        "b": v.b,
+        "witness": witness_plain(v.witness),
+        "classes": data.classes,
+        "n": data.n,
+        "d": data.d,
+        "names": data.names,
+        "seconds": v.seconds,
+    }
+
+
+@command("gordan diagnose trial.csv --label died", "gordan diagnose trial.csv --json | jq .columns")
+def diagnose(
+    file: File,
+    label: Label = None,
+    positive: Positive = None,
+    intercept: WithIntercept = Intercept.free,
+    time_limit: TimeLimit = None,
+    as_json: Json = False,
+) -> int:
+    """Do the estimates of a logistic regression exist? Complete or quasi-complete separation, or overlap, with proof.
+
+    Exit code 3: undecided.
+    """
+    with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
+        data = read_data(file, label, positive)
+        watch.about("diagnosing")
+        found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
+    if as_json:
+        say_json({**_diagnosis_plain(found, data), "interrupted": interrupts.pressed})
+    else:
+        first, *rest = repr(found).split("\n")
+        headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
+        for line in rest:
+            say(line)
+        if found.kind == "quasi-complete":
+            say(f"Rows strictly on their side: {rows_told(found.rows)} (from 0, without the header).")
+    if interrupts.pressed:
+        note(interrupts.told)
+    return interrupts.code or (ANSWERED if found.proved else OPEN)
+
+
+def _diagnosis_plain(found: gordan.Diagnosis, data: Data) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "proved": found.proved,
+        "columns": found.columns,
+        "rows": found.rows,
+        "direction": None if found.direction is None else {name: hex(value) for name, value in found.direction.items()},
+        "dependent": found.dependent,
+        "open": found.open,
+        "event": data.classes[1],
+        "seconds": found.seconds,
+    }

@@ -1,0 +1,279 @@
+"""What a fit is made of: weights of the rows, the binary problems, and the plane of each, soft where no hard one exists."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, is_number, vector
+from gordan.errors import InputError
+from gordan.io.model import pairs
+from gordan.rows import host
+from gordan.trace import Moment, Trace
+from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
+
+# The gap to which a fit is brought at the end, whatever `tol`.
+FINISH = 1e-9
+
+
+def row_weights(sample_weight: Any, class_weight: Any, classes: Array, which: Array) -> Array | None:
+    """c_i = sample weight × class weight, row i being of class classes[which[i]]; None where all are 1."""
+    if sample_weight is None and class_weight is None:
+        return None
+    n = len(which)
+    c = np.ones(n)
+    if sample_weight is not None:
+        sample_weight = host(sample_weight)
+        c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
+        bad = ~((c >= 0) & np.isfinite(c))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
+    labels = classes.tolist()
+    c *= _class_factors(class_weight, labels, np.bincount(which, weights=c, minlength=len(labels)))[which]
+    left = np.bincount(which[c > 0], minlength=len(labels))
+    if not left.all():
+        label = labels[int(np.argmin(left))]
+        raise InputError(f"all rows of class {label!r} have weight zero; leave them out, or give them some weight")
+    return c
+
+
+def _class_factors(class_weight: Any, labels: list[Any], totals: Array) -> Array:
+    """The class weight of each label; `totals` are the sums of the sample weights of each class."""
+    if class_weight is None:
+        return np.ones(len(labels))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
+        return factors
+    if not isinstance(class_weight, Mapping):
+        raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise InputError(f"class_weight names {unknown[0]!r}, but the classes are {', '.join(map(repr, labels))}")
+    given = [class_weight.get(label, 1.0) for label in labels]
+    for label, factor in zip(labels, given, strict=True):
+        if not (is_number(factor) and 0 <= factor < math.inf):
+            raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
+    return np.array(given, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Binary:
+    """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second."""
+
+    name: str
+    X: Any
+    labels: Array
+    positive: Array
+    weights: Array | None
+    rows: Array | None
+
+    def storage(self) -> Any:
+        """X itself, or a copy of its rows `rows`: made when asked for, so that few are there at a time."""
+        return self.X if self.rows is None else self.X.part(self.rows)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what was asked, X and y themselves, and not one problem of several."""
+        return self.rows is None and self.labels is not self.positive
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """C₊ and C₋."""
+        c = np.ones(len(self.positive)) if self.weights is None else self.weights
+        return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
+
+    def largest_nu(self, intercept: str) -> float:
+        """2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
+        return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
+
+    def row(self, i: int) -> int:
+        """The row of X that is row i here."""
+        return i if self.rows is None else int(self.rows[i])
+
+
+def binary_problems(kind: str, X: Any, classes: Array, which: Array, weights: Array | None) -> list[Binary]:
+    """The binary problems of a fit of that kind (see `gordan.io.Model`), all over one storage of X."""
+    labels = classes.tolist()
+    if kind == "binary":
+        return [Binary(f"{labels[1]!r} against {labels[0]!r}", X, classes[which], which == 1, weights, None)]
+    if kind == "one-vs-rest":
+        sides = [which == k for k in range(len(labels))]
+        return [
+            Binary(f"{label!r} against the rest", X, own, own, weights, None) for label, own in zip(labels, sides, strict=True)
+        ]
+    problems = []
+    for i, j in pairs(len(classes)):
+        rows = np.flatnonzero((which == i) | (which == j))
+        c = None if weights is None else weights[rows]
+        name = f"{labels[j]!r} against {labels[i]!r}"
+        problems.append(Binary(name, X, classes[which[rows]], which[rows] == j, c, rows))
+    return problems
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """What came of one binary problem. `separable` is None where that was not asked or not decided.
+
+    `stopped`: a limit that was set ended the run.
+    """
+
+    binary: Binary
+    result: MarginResult
+    w: Array
+    b: float
+    separable: bool | None
+    witness: Witness | None
+    trace: Trace | None
+    n_iter: int
+    stopped: bool
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to be found out: the reduced hulls meet, as far as floats can tell."""
+        return not self.w.any() or self.result.status == "margin-below-tol"
+
+    @property
+    def weights(self) -> Array:
+        """y_i p_i over the rows of the problem."""
+        p = self.result.p
+        signs = np.where(self.binary.positive, 1.0, -1.0)
+        return np.zeros(len(signs)) if p is None else np.asarray(signs * p)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """What is asked of every binary problem of a fit; the names are those of `MaxMarginClassifier`."""
+
+    nu: float | None
+    norm: float
+    intercept: str
+    method: Any
+    tol: float
+    max_iter: int | None
+    deadline: float | None
+    random_state: int | None
+    threads: int | None
+    verbose: int
+    on_inseparable: str
+
+    def plane(self, binary: Binary, start: Array | None) -> Plane:
+        """The plane of one problem: hard, or soft where that cannot be. `start` are weights over all rows of X."""
+        if start is not None and binary.rows is not None:
+            start = start[binary.rows]
+        storage = binary.storage()
+        first, result = self._solve(binary, storage, self.nu, start)
+        witness, separable = result.witness, None
+        if self.nu is None:
+            separable = True if result.margin[0] > 0 else False if witness is not None else None
+        trace, rounds = first.trace, first.n_iter
+        if witness is not None and binary.rows is not None:
+            witness = replace(witness, rows=tuple(binary.row(i) for i in witness.rows))
+        if self._meet(result) and self.on_inseparable == "raise":
+            raise InputError(f"{self._blame(binary, witness)}. {self.advice(binary)}")
+        if self._meet(result) and self.nu is None:
+            for share in (0.5, 1.0):
+                first, result = self._solve(binary, storage, share * binary.largest_nu(self.intercept), start)
+                trace, rounds = first.trace, rounds + first.n_iter
+                if result.margin[0] > 0:
+                    break
+        w, b = result.w, result.b
+        if w is None or b is None or self._meet(result):
+            more, less = binary.totals
+            w, b = np.zeros(storage.d), (more - less) / (more + less)
+        if self.verbose:
+            print(f"[MaxMarginClassifier] {binary.name}: {result!r}", flush=True)
+        return Plane(binary, result, w, b, separable, witness, trace, rounds, self._stopped(result))
+
+    def _solve(self, binary: Binary, storage: Any, nu: float | None, start: Array | None) -> tuple[MarginResult, MarginResult]:
+        """The run of the method, and what is left of it after the exact finish."""
+        weights = binary.weights
+        if nu is None and weights is not None and weights.all():
+            weights = None  # they change nothing, and a certificate would carry them
+
+        def run(method: Any, tol: float, start: Any) -> MarginResult:
+            return maximize_margin(
+                storage,
+                binary.labels,
+                norm=self.norm,
+                nu=nu,
+                intercept=self.intercept,
+                method=method,
+                tol=tol,
+                sample_weight=weights,
+                max_iter=self.max_iter,
+                time_limit=None if self.deadline is None else max(1e-3, self.deadline - time.perf_counter()),
+                start=start,
+                random_state=self.random_state,
+                threads=self.threads,
+                callback=_printer(binary.name) if self.verbose > 1 else None,
+            )
+
+        try:
+            if isinstance(self.method, str) and self.method in ("auto", "double_oracle"):
+                result = run(self.method, min(self.tol, FINISH), start)
+                return result, result
+            first = run(self.method, self.tol, start)
+            if first.status != "solved" or first.gap <= FINISH:
+                return first, first
+            finished = run("auto", min(self.tol, FINISH), first)
+            return first, finished if finished.gap < first.gap else first
+        except InputError as error:
+            if binary.is_whole:
+                raise
+            raise InputError(f"{binary.name}: {error}") from None
+
+    def _meet(self, result: MarginResult) -> bool:
+        """Whether the (reduced) hulls of the classes meet: no plane has a positive margin, and no limit is to blame."""
+        return result.margin[0] <= 0 and not self._stopped(result)
+
+    def _stopped(self, result: MarginResult) -> bool:
+        """Whether a limit that was set ended the run."""
+        if result.status in ("time-limit", "interrupted"):
+            return True
+        return self.max_iter is not None and result.status == "iteration-limit" and result.n_iter >= self.max_iter
+
+    # ---- in words ----------------------------------------------------------------------------------------------------
+
+    def outcome(self, plane: Plane) -> str:
+        """What was done about a problem that no hard margin, or none this soft, separates."""
+        told = self._blame(plane.binary, plane.witness)
+        if not plane.w.any():
+            heavier = plane.b > 0
+            label = plane.binary.labels[plane.binary.positive == heavier][:1].tolist()
+            tried = f"with nu = {plane.result.nu:.6g} too; " if self.nu is None else ""
+            return f"{told} {tried}w is 0 and the heavier class ({label[0]!r}) is predicted"
+        return f"{told}; fitted with nu = {plane.result.nu:.6g}"
+
+    def _blame(self, binary: Binary, witness: Witness | None) -> str:
+        if self.nu is not None:
+            return (
+                f"{binary.name}: the reduced hulls of the classes meet at nu = {self.nu:g}, no plane has a positive soft margin;"
+            )
+        if witness is None:
+            return f"{binary.name}: no separator was found, nor a proof that there is none"
+        return f"{binary.name} is not separable: {witness}"
+
+    def advice(self, binary: Binary) -> str:
+        """What to pass instead."""
+        most = binary.largest_nu(self.intercept)
+        if self.on_inseparable == "raise":
+            soft = f", or on_inseparable='warn' to fit softly with nu = {most / 2:.6g}" if self.nu is None else ""
+            return f"Pass {'nu' if self.nu is None else 'a larger nu'} (at most {most:.6g}){soft}"
+        if self.nu is None:
+            return "Pass nu to choose how soft the margin is, or on_inseparable='ignore' if this is expected"
+        return f"Pass a larger nu (at most {most:.6g})"
+
+
+def _printer(name: str) -> Callable[[Moment], None]:
+    def show(moment: Moment) -> None:
+        lower, upper = outward(max(0.0, moment.lower), moment.upper)
+        told = f"round {moment.t}, {moment.passes:.1f} passes, margin in {lower}..{upper}"
+        print(f"[MaxMarginClassifier] {name}: {told}", flush=True)
+
+    return show

@@ -1,0 +1,46 @@
+"""Where the rows of a text file are in it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from gordan.io.delimited import DELIMITERS
+from gordan.io.reading import format_of
+from gordan.io.text import Text
+
+# Bytes up to which a file is gone through once more to find the lines of some rows.
+CHEAP = 1 << 24
+
+
+def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
+    """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
+    kind = "folder" if path.is_dir() else format_of(path)
+    if not rows or kind not in ("svmlight", *DELIMITERS) or path.stat().st_size > CHEAP:
+        return {}
+    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, DELIMITERS[kind])
+    wanted, last, found = {*rows}, max(rows), {}
+    for row, line in enumerate(starts):
+        if row in wanted:
+            found[row] = line
+        if row >= last:
+            break
+    return found
+
+
+def _svmlight_starts(path: Path) -> Iterator[int]:
+    with Text(path) as text:
+        for number, line in enumerate(text.lines(), 1):
+            if line.partition(b"#")[0].split():
+                yield number
+
+
+def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
+    with Text(path) as text:
+        records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
+        header, start = True, 1
+        for record in records:
+            if record and not header:
+                yield start
+            header, start = header and not record, records.line_num + 1
