@@ -109,7 +109,8 @@ def environment(place, packages, python=None):
         venv.create(place, with_pip=True)
     else:
         run([python, "-m", "venv", place], place.parent)
-    run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], place.parent)
+    quick = ("--quiet", "--disable-pip-version-check", "--no-compile")  # few of the modules are ever imported
+    run([place / "bin" / "python", "-m", "pip", "install", *quick, *packages], place.parent)
     return place / "bin" / "python"
 
 

@@ -1,4 +1,4 @@
-"""What a release says of itself is the same everywhere, and its types can be relied on. `tests/release.py` tries the wheel."""
+"""What a release says of itself is the same everywhere; programs can rely on its types. `tests/release.py` tries the wheel."""
 
 from __future__ import annotations
 
