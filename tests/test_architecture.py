@@ -1,0 +1,111 @@
+"""The walks in docs/architecture.md are taken, and pass where the page says, in its order."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from typer.testing import CliRunner
+
+import gordan
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
+
+
+def written():
+    """The functions of each walk, by its title."""
+    _, _, text = PAGE.read_text(encoding="utf-8").partition("## Three walks")
+    walks = {}
+    for part in re.split(r"^### ", text.partition("\n## ")[0], flags=re.M)[1:]:
+        walks[part.splitlines()[0]] = re.findall(r"^\| `([\w.]+)` \|", part, flags=re.M)
+    return walks
+
+
+def taken(work):
+    """Every function of gordan that is called, in order."""
+    calls = []
+
+    def note(frame, event, _):
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith("gordan."):
+            calls.append(f"{module.removeprefix('gordan.')}.{frame.f_code.co_qualname}")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def separate_a_csv(folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    lines = ["a,b,c,class", *(",".join([*map(repr, row), label]) for row, label in zip(X.tolist(), y, strict=True))]
+    (folder / "data.csv").write_text("\n".join(lines))
+    from gordan.cli.app import app
+
+    def work():
+        told = CliRunner().invoke(app, ["separate", str(folder / "data.csv")])
+        assert told.exit_code == 0, told.output
+
+    return work
+
+
+def fit_sparse(_):
+    X = sp.random(3000, 300, 0.05, format="csr", random_state=0)
+    y = X @ np.random.default_rng(0).normal(size=300) > 0
+    return lambda: gordan.MaxMarginClassifier().fit(X, y)
+
+
+def play(_):
+    A = np.random.default_rng(0).normal((2.0, 0.0, 0.0), size=(40, 3))
+    return lambda: gordan.play(A, "smooth_perceptron", 5)
+
+
+@pytest.mark.parametrize(
+    ("start", "work"), [("`gordan separate", separate_a_csv), ("`MaxMarginClassifier", fit_sparse), ("`play", play)]
+)
+def test_walks(start, work, tmp_path):
+    (steps,) = (steps for title, steps in written().items() if title.startswith(start))
+    calls = iter(taken(work(tmp_path)))
+    assert len(steps) > 8
+    for step in steps:
+        assert step in calls, f"{step} is not called after the steps before it"
+
+
+def test_everything_public_says_what_it_is():
+    """Modules, classes and functions without an underscore have a docstring, and methods and properties, unless they are what
+    a protocol of their room asks for: that is said once, there."""
+    source = Path(gordan.__file__).parent
+    trees = {path.relative_to(source): ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")}
+    silent, looked = [], 0
+    for path, tree in trees.items():
+        room = [other for name, other in trees.items() if name.parts[0] == path.parts[0]]
+        said_once = {method.name for other in room for method in asked_for(other)}
+        for node in [tree, *public(tree)]:
+            looked += 1
+            if not ast.get_docstring(node) and getattr(node, "name", "") not in said_once:
+                silent.append(f"{path.as_posix()}: {getattr(node, 'name', 'the module')}")
+    assert looked > 800
+    assert not silent
+
+
+def asked_for(tree):
+    """The methods of the protocols in a module."""
+    for node in public(tree):
+        if isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") == "Protocol" for base in node.bases):
+            yield from (method for method in public(node) if ast.get_docstring(method))
+
+
+def public(owner):
+    """The functions and classes in a module or class, and in these classes, whose names have no underscore."""
+    for node in owner.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node)
