@@ -190,7 +190,7 @@ def test_games_of_a_verdict_on_wide_rows_in_a_file_are_small_and_have_a_deadline
     assert played
     for game in played:
         assert started < game.deadline < started + 60
-        assert len(game.caps) <= 2 * 301  # twice as many as columns, with that of the intercept
+        assert len(game.allowed.caps) <= 2 * 301  # twice as many as columns, with that of the intercept
 
 
 @pytest.mark.usefixtures("small_files_count_as_large")
