@@ -1075,7 +1075,7 @@ MARGIN_OPTIONS = {
     "weights that overflow": ({"sample_weight": [1e308] * 8, "class_weight": {1: 1e10}, "nu": 0.5}, "overflows", "divide"),
     "class_weight a word": ({"class_weight": "even"}, "class_weight is 'even'", "'balanced'"),
     "class_weight a list": ({"class_weight": [1, 2]}, "class_weight is [1, 2]", "'balanced'"),
-    "class_weight of others": ({"class_weight": {2: 1.0}}, "class_weight names 2", "0 and 1"),
+    "class_weight of others": ({"class_weight": {2: 1.0}}, "class_weight names 2", "0, 1"),
     "class_weight negative": ({"class_weight": {0: -1.0}}, "class_weight[0] is -1.0", "not negative"),
     "class_weight nan": ({"class_weight": {0: float("nan")}}, "class_weight[0] is nan", "finite"),
     "class_weight a string": ({"class_weight": {0: "1"}}, "class_weight[0] is '1'", "finite"),

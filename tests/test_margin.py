@@ -340,6 +340,16 @@ def test_class_weights_are_weights():
     assert solved(X, y, nu=1, class_weight="balanced").nu == pytest.approx(1.0)  # any nu is possible with it
 
 
+def test_balanced_classes_do_not_see_rows_of_weight_zero():
+    y = np.arange(30) % 3 > 0
+    X = np.random.default_rng(8).normal(size=(30, 2)) + np.outer(y, [2.0, 1.0])
+    c = np.where((np.arange(30) < 18) & y, 0.0, 1.0)  # 10 to 20 rows become 10 to 8
+    whole = gordan.maximize_margin(X, y, nu=0.5, class_weight="balanced", sample_weight=c, tol=1e-9)
+    part = gordan.maximize_margin(X[c > 0], y[c > 0], nu=0.5, class_weight="balanced", tol=1e-9)
+    assert part.margin[0] > 0
+    assert whole.margin == pytest.approx(part.margin, rel=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nu_at_its_limit(seed):
     """2·min(C₊, C₋)/(C₊ + C₋) as a caller computes it, rounded, is allowed; what is beyond is refused with the range."""

@@ -22,12 +22,13 @@ from gordan.arrays import Array, is_number, positive
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.errors import InputError
-from gordan.estimators.planes import Fitting, Plane, binary_problems, row_weights
+from gordan.estimators.planes import Fitting, Plane, binary_problems
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import on_device
 from gordan.rows.tensors import is_elsewhere, is_tensor
 from gordan.verdicts import outward
+from gordan.verdicts.weights import row_weights
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 # scikit-learn's word for it, and ours.
@@ -184,7 +185,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
-        weights = row_weights(sample_weight, self.class_weight, classes, which)
+        weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
         problems = binary_problems(kind, storage, classes, which, weights)
         starts = self._starts(kind, classes, storage.n) or [None for _ in problems]
         seed = self.random_state

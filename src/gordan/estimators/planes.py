@@ -4,62 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_number, vector
+from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.model import pairs
-from gordan.rows import host
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 
 # The gap to which a fit is brought at the end, whatever `tol`.
 FINISH = 1e-9
-
-
-def row_weights(sample_weight: Any, class_weight: Any, classes: Array, which: Array) -> Array | None:
-    """c_i = sample weight × class weight, row i being of class classes[which[i]]; None where all are 1."""
-    if sample_weight is None and class_weight is None:
-        return None
-    n = len(which)
-    c = np.ones(n)
-    if sample_weight is not None:
-        sample_weight = host(sample_weight)
-        c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
-        bad = ~((c >= 0) & np.isfinite(c))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
-    labels = classes.tolist()
-    c *= _class_factors(class_weight, labels, np.bincount(which, weights=c, minlength=len(labels)))[which]
-    left = np.bincount(which[c > 0], minlength=len(labels))
-    if not left.all():
-        label = labels[int(np.argmin(left))]
-        raise InputError(f"all rows of class {label!r} have weight zero; leave them out, or give them some weight")
-    return c
-
-
-def _class_factors(class_weight: Any, labels: list[Any], totals: Array) -> Array:
-    """The class weight of each label; `totals` are the sums of the sample weights of each class."""
-    if class_weight is None:
-        return np.ones(len(labels))
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
-        return factors
-    if not isinstance(class_weight, Mapping):
-        raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
-    unknown = [label for label in class_weight if label not in labels]
-    if unknown:
-        raise InputError(f"class_weight names {unknown[0]!r}, but the classes are {', '.join(map(repr, labels))}")
-    given = [class_weight.get(label, 1.0) for label in labels]
-    for label, factor in zip(labels, given, strict=True):
-        if not (is_number(factor) and 0 <= factor < math.inf):
-            raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
-    return np.array(given, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

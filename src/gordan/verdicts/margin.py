@@ -17,11 +17,10 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
-from gordan.rows import host
 from gordan.trace import Moment
 from gordan.verdicts.result import MarginResult
 from gordan.verdicts.search import Search, choose_method
-from gordan.verdicts.weights import allowed_nu, row_weights
+from gordan.verdicts.weights import allowed_nu, row_weights, that_matter
 
 
 def maximize_margin(
@@ -66,8 +65,8 @@ def maximize_margin(
     tol
         relative width of the certified bracket to stop at.
     sample_weight, class_weight
-        weights c_i = sample weight × class weight ("balanced": n/(2·count)). Without nu positive ones change nothing; a zero
-        weight removes the row.
+        weights c_i = sample weight × class weight ("balanced": the same total for each class). Without nu positive ones change
+        nothing; a zero weight removes the row.
     max_iter, time_limit
         rounds and seconds at most.
     start
@@ -106,7 +105,8 @@ def maximize_margin(
     started = time.perf_counter()
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby()
-    weights = row_weights(problem, host(sample_weight), class_weight, caps=nu is not None)
+    which = (problem.signs > 0).astype(np.intp)
+    weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
     nu = allowed_nu(nu, problem, weights, intercept)
     # what Newton's method keeps is on a device, and not in a file
     chosen = "double_oracle" if keeper is not None and isinstance(method, str) and method == "auto" else method

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,61 +14,71 @@ from gordan.certificates.bounds import exact_sum
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.geometry import Simplex
+from gordan.rows import host
 
 # Sample weights further apart than this leave rows whose cap is lost in rounding.
 FURTHEST = 2.0**-500
 
 
-def row_weights(problem: Problem, sample_weight: Any, class_weight: Any, *, caps: bool) -> Array | None:
-    """c_i = sample weight × class weight, up to a common factor; None where they are all equal.
+def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array) -> Array | None:
+    """c_i = sample weight × class weight, row i being of class labels[which[i]]; None where neither is given.
 
-    Unless they make `caps` only which of them are zero matters, and they are 0 or 1.
+    "balanced" gives every class the same total, of the sample weights: a row of weight 0 counts as if it were not there.
     """
-    n = problem.X.n
     if sample_weight is None and class_weight is None:
         return None
+    n = len(which)
     c = np.ones(n)
     if sample_weight is not None:
-        if is_number(sample_weight):
-            sample_weight = np.full(n, float(sample_weight))
-        c = vector(sample_weight, "sample_weight", n).copy()
+        sample_weight = host(sample_weight)
+        c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
         bad = ~((c >= 0) & np.isfinite(c))
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
-    if class_weight is not None:
-        for side, label in zip((-1, 1), problem.classes, strict=True):
-            own = problem.signs == side
-            if isinstance(class_weight, str):
-                if class_weight != "balanced":
-                    raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
-                c[own] *= n / (2 * np.count_nonzero(own))
-            elif isinstance(class_weight, Mapping):
-                factor = class_weight.get(label, 1.0)
-                if not (is_number(factor) and 0 <= factor < math.inf):
-                    raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
-                with np.errstate(over="ignore"):
-                    c[own] *= float(factor)
-            else:
-                raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
-        unknown = [label for label in class_weight if label not in problem.classes] if isinstance(class_weight, Mapping) else []
-        if unknown:
-            raise InputError(
-                f"class_weight names {unknown[0]!r}, but the classes are {problem.classes[0]!r} and {problem.classes[1]!r}"
-            )
-    for side, label in zip((-1, 1), problem.classes, strict=True):
-        if not c[problem.signs == side].any():
-            raise InputError(f"all rows of class {label!r} have weight zero; two classes are needed")
-    largest, row = float(np.max(c)), int(np.argmax(c))
-    if math.isinf(largest):
+    with np.errstate(over="ignore"):
+        totals = np.bincount(which, weights=c / max(float(np.max(c)), 1.0), minlength=len(labels))
+        c *= _class_factors(class_weight, labels, totals)[which]
+    if not np.isfinite(c).all():
+        row = int(np.argmin(np.isfinite(c)))
         raise InputError(f"the weight of row {row} overflows: sample_weight × class_weight; divide one of them")
-    if (c == largest).all():
+    left = np.bincount(which[c > 0], minlength=len(labels))
+    if not left.all():
+        label = labels[int(np.argmin(left))]
+        needed = "two classes are needed" if len(labels) == 2 else "leave them out, or give them some weight"
+        raise InputError(f"all rows of class {label!r} have weight zero; {needed}")
+    return c
+
+
+def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
+    """The class weight of each label; `totals` are the sums of the sample weights of each class, up to a common factor."""
+    if class_weight is None:
+        return np.ones(len(labels))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
+        return factors
+    if not isinstance(class_weight, Mapping):
+        raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise InputError(f"class_weight names {unknown[0]!r}, but the classes are {', '.join(map(repr, labels))}")
+    given = [class_weight.get(label, 1.0) for label in labels]
+    for label, factor in zip(labels, given, strict=True):
+        if not (is_number(factor) and 0 <= factor < math.inf):
+            raise InputError(f"class_weight[{label!r}] is {factor!r}; weights must be finite and not negative")
+    return np.array(given, dtype=np.float64)
+
+
+def that_matter(c: Array | None, *, caps: bool) -> Array | None:
+    """The weights up to a common factor, None where they are all equal; unless they make `caps` only which are zero matters, and
+    they are 0 or 1."""
+    if c is None or (c == c[0]).all():
         return None
     if not caps:
         return (c > 0).astype(np.float64)
-    least = np.where(c > 0, c, np.inf)
+    largest, least = float(np.max(c)), np.where(c > 0, c, np.inf)
     if np.min(least) < FURTHEST * largest:
-        low = int(np.argmin(least))
+        low, row = int(np.argmin(least)), int(np.argmax(c))
         raise InputError(
             f"the weights of rows {low} and {row} are {c[low]:g} and {c[row]:g}, too far apart; make the first one 0"
         )
