@@ -24,7 +24,7 @@ import numpy as np
 from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HIGH, PEAK, SIGNED, Moments, Sums
+from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL, Moments, Sums
 from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -307,9 +307,9 @@ class Device(Moments):
         matrix = torch.from_numpy(np.stack([v for v, _ in units], axis=1)).to(place, self.wide)
         unit = torch.tensor([unit for _, unit in units], dtype=self.wide, device=place)
         constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, self.wide)
-        found = torch.zeros((k, count, 4 + self.d), dtype=torch.float64, device=place)
-        tally, acc = found[:, :, :4], found[:, :, 4:]
-        tally[:, :, 0], tally[:, :, 3] = -3e38, math.inf
+        found = torch.zeros((k, count, HIGH + self.d), dtype=torch.float64, device=place)
+        tally, acc = found[:, :, :HIGH], found[:, :, HIGH:]
+        tally[:, :, PEAK], tally[:, :, LOW] = -3e38, math.inf
         scores = torch.empty((k, self.n), dtype=self.wide, device=place)
         for lo, hi in self._blocks():
             x, y = self.X[lo:hi], signs[lo:hi]
@@ -319,7 +319,7 @@ class Device(Moments):
             of_group = [None] if groups is None else [groups.groups[lo:hi] == g for g in (0, 1)]
             q = torch.stack([_weights(tally[:, g], acc[:, g], z, s, mine) for g, mine in enumerate(of_group)], 1)
             q *= y
-            tally[:, :, 2] += q.sum(-1)
+            tally[:, :, SIGNED] += q.sum(-1)
             acc += (q.reshape(k * count, -1).to(self.narrow) @ x.to(self.narrow)).reshape(acc.shape)
         return found, scores
 
@@ -348,14 +348,14 @@ def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
     s = s.to(torch.float64)
     if mine is not None:
         z, s = torch.where(mine, z, -math.inf), torch.where(mine, s, math.inf)
-    top = torch.fmax(tally[:, 0], z.nan_to_num(-math.inf, math.inf, -math.inf).amax(1))
-    shrink = torch.exp(tally[:, 0] - top)
+    top = torch.fmax(tally[:, PEAK], z.nan_to_num(-math.inf, math.inf, -math.inf).amax(1))
+    shrink = torch.exp(tally[:, PEAK] - top)
     weight = torch.exp(z - top[:, None])
     acc *= shrink[:, None]
-    tally[:, 0] = top
-    tally[:, 1] = tally[:, 1] * shrink + weight.sum(1)
-    tally[:, 2] *= shrink
-    tally[:, 3] = torch.fmin(tally[:, 3], s.amin(1))
+    tally[:, PEAK] = top
+    tally[:, TOTAL] = tally[:, TOTAL] * shrink + weight.sum(1)
+    tally[:, SIGNED] *= shrink
+    tally[:, LOW] = torch.fmin(tally[:, LOW], s.amin(1))
     return weight
 
 
