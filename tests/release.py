@@ -320,10 +320,10 @@ def dask():
     X, y, file = iris()
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         verdict = gordan.separate(dask.array.from_array(X, chunks=(50, -1)), y)
-        assert verdict.separable
+        certificate = verdict.certificate  # the hash of the data is computed where that is
         told = gordan_command("separate", file, "--positive", "setosa", "--cluster", cluster.scheduler_address)
         assert told.startswith("separable"), told
-    assert gordan.verify(verdict.certificate, X, y)
+    assert gordan.verify(certificate, X, y)
 
 
 def gpu():
