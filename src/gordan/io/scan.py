@@ -156,7 +156,7 @@ def scan_number(text, p):
             c = text[p]
         e, places = 0, 0
         while 48 <= c <= 57 and places < 6:
-            e = 10 * e + (c - 48)
+            e = 10 * e + np.int64(c - 48)
             places += 1
             p += 1
             c = text[p]
@@ -227,7 +227,7 @@ def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, wh
                     break
                 index, digits = 0, 0
                 while 48 <= c <= 57 and digits < 11:
-                    index = 10 * index + (c - 48)
+                    index = 10 * index + np.int64(c - 48)
                     digits += 1
                     p += 1
                     c = text[p]
