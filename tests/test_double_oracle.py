@@ -21,6 +21,7 @@ from scipy.optimize import linprog, minimize
 import gordan
 from gordan import rows
 from gordan.geometry import Simplex, dual_exponent, norm
+from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Allowed, Gram, Restricted, filled
@@ -344,6 +345,45 @@ def test_restricted_games_are_solved(game, random):
     # Wolfe's method leaves no dependence among the rows that can move
     free = (answer.p > 0) & (answer.p < caps)
     assert np.linalg.matrix_rank(np.column_stack([A, groups])[free], tol=1e-6) == np.count_nonzero(free)
+
+
+def descended(A, groups, mass, caps, p, most):
+    """p after `most` steps of Wolfe's method, and whether it came to an end."""
+    K, p = A @ A.T, np.array(p)
+    m, order = len(p), np.argsort(-p, kind="stable")
+    done = descend(K, K @ p, groups, 1e-3, mass, caps, order, p, 1e-12, most, np.empty(m), np.empty(len(mass)))
+    return p, done
+
+
+def test_wolfe_stops_with_a_better_feasible_p():
+    """Too few steps: not settled, but inside the set, and nearer to 0 with every step."""
+    A = _plain(3) / 5
+    n = len(A)
+    start, caps = np.full(n, 1 / n), np.full(n, 0.3)
+    lengths, ended = [np.linalg.norm(A.T @ start)], []
+    for most in range(1, 40):
+        p, done = descended(A, np.zeros(n, np.int64), np.ones(1), caps, start, most)
+        assert Simplex(n, caps=caps).contains(p, 1e-12)
+        lengths.append(np.linalg.norm(A.T @ p))
+        ended.append(done)
+    assert not ended[0]
+    assert ended == sorted(ended)
+    assert (np.diff(lengths) <= 1e-14).all()
+    assert ended[-1]
+    is_optimal(A, np.zeros(4), np.ones((n, 1)), np.ones(1), caps, p)
+
+
+def test_wolfe_leaves_a_group_without_mass_alone():
+    """Rows whose group has all its mass outside: the others are solved as if these were not there."""
+    A = _plain(3) / 5
+    n, half = len(A), np.arange(len(A)) < 7
+    start = np.where(half, 1 / 7, 0.0)
+    p, done = descended(A, np.where(half, 0, 1), np.array([1.0, 0.0]), np.full(n, np.inf), start, 100)
+    alone, _ = descended(A[:7], np.zeros(7, np.int64), np.ones(1), np.full(7, np.inf), start[:7], 100)
+    assert done
+    assert not p[7:].any()
+    np.testing.assert_allclose(p[:7], alone, atol=1e-12)
+    is_optimal(A[:7], np.zeros(4), np.ones((7, 1)), np.ones(1), np.full(7, np.inf), p[:7])
 
 
 @settings(max_examples=60)

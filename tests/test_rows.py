@@ -18,6 +18,8 @@ from gordan import InputError, rows
 from gordan.rows import Ascent, Face, Intercept, Until, level_out
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HostVectors, Storage, Sums
+from gordan.io import scan
+from gordan.rows import kernels
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -445,6 +447,50 @@ def test_level_is_the_stationary_point(storage, dtype, halves, constant, empty):
         assert rough[1] <= 1e-3
     # it can be asked to stop
     assert level_out(made, face, np.full(20, 0.05), Until(0.0, 0.0, 500, lambda: False))[0] == 0
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds(storage):
+    X = matrix(12, 15, np.float64)
+    made, K = rows.of(as_stored(X, storage)), X @ X.T
+    inside = np.linspace(1.0, 2.0, 12) / 18  # sums to 1
+    told = {"mass": np.ones(1), "pull": -K @ inside, "squares": np.diag(K), "rough": 1e-2, "target": 1e-11}
+    groups = np.zeros(12, np.int64)
+    found = {}
+    for cap in (np.inf, 0.1):  # 0.1 is less than some of `inside`
+        z = np.full(12, 1 / 12)
+        found[cap] = made.level(z, np.arange(12), groups, caps=np.full(12, cap), most=100, **told)
+        if cap == np.inf:
+            np.testing.assert_allclose(z, inside, atol=1e-10)
+    assert found[np.inf][1] <= 1e-11
+    assert 1e-11 < found[0.1][1] <= 1e-2
+    assert found[0.1][0] < found[np.inf][0]
+    # no more steps than allowed, and z is what they have reached
+    z = np.full(12, 1 / 12)
+    steps, spread = made.level(z, np.arange(12), groups, caps=np.full(12, np.inf), most=2, **told)
+    gradient = K @ (z - inside)
+    assert steps == 2
+    assert spread > 1e-11
+    assert gradient @ (z - inside) < (1 / 12 - inside) @ K @ (1 / 12 - inside)
+
+
+def test_level_does_not_step_where_nothing_moves():
+    """The rows are one point: no weights on them are better than others, and a pull between them is rounding."""
+    z = np.array([0.25, 0.75])
+    told = {"mass": np.ones(1), "squares": np.full(2, 25.0), "caps": np.full(2, np.inf), "rough": 0.0, "target": 0.0}
+    found = rows.of([[3.0, 4.0], [3.0, 4.0]]).level(
+        z, np.arange(2), np.zeros(2, np.int64), pull=np.array([0.0, 1e-17]), most=9, **told
+    )
+    assert found == (0, 0.0)
+    assert z.tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("compiled", [kernels.compiled, scan.compiled], ids=["rows", "io"])
+def test_kernels_compile_where_nothing_can_be_cached(compiled):
+    """As in a folder that cannot be written to: there is no place for what comes from no file."""
+    made: dict = {}
+    exec(compile("def twice(x):\n    return 2.0 * x", "<no file>", "exec"), made)
+    assert compiled(made["twice"])(1.25) == 2.5
 
 
 @pytest.mark.parametrize("storage", STORAGES)
