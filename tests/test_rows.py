@@ -15,11 +15,10 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
-from gordan.rows import Ascent, Face, Intercept, Until, level_out
+from gordan.io import scan
+from gordan.rows import Ascent, Face, Intercept, Until, kernels, level_out
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HostVectors, Storage, Sums
-from gordan.io import scan
-from gordan.rows import kernels
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -454,20 +453,21 @@ def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds
     X = matrix(12, 15, np.float64)
     made, K = rows.of(as_stored(X, storage)), X @ X.T
     inside = np.linspace(1.0, 2.0, 12) / 18  # sums to 1
-    told = {"mass": np.ones(1), "pull": -K @ inside, "squares": np.diag(K), "rough": 1e-2, "target": 1e-11}
-    groups = np.zeros(12, np.int64)
-    found = {}
-    for cap in (np.inf, 0.1):  # 0.1 is less than some of `inside`
-        z = np.full(12, 1 / 12)
-        found[cap] = made.level(z, np.arange(12), groups, caps=np.full(12, cap), most=100, **told)
-        if cap == np.inf:
-            np.testing.assert_allclose(z, inside, atol=1e-10)
-    assert found[np.inf][1] <= 1e-11
-    assert 1e-11 < found[0.1][1] <= 1e-2
-    assert found[0.1][0] < found[np.inf][0]
+
+    def level(z, cap, most):
+        face = Face(np.arange(12), np.zeros(12, np.int64), np.ones(1), -K @ inside, np.diag(K), np.full(12, cap))
+        return level_out(made, face, z, Until(1e-11, 1e-2, most))
+
+    z = np.full(12, 1 / 12)
+    steps, spread = level(z, np.inf, 100)
+    assert spread <= 1e-11
+    np.testing.assert_allclose(z, inside, atol=1e-10)
+    fewer, rough = level(np.full(12, 1 / 12), 0.1, 100)  # less than some of `inside`
+    assert fewer < steps
+    assert 1e-11 < rough <= 1e-2
     # no more steps than allowed, and z is what they have reached
     z = np.full(12, 1 / 12)
-    steps, spread = made.level(z, np.arange(12), groups, caps=np.full(12, np.inf), most=2, **told)
+    steps, spread = level(z, np.inf, 2)
     gradient = K @ (z - inside)
     assert steps == 2
     assert spread > 1e-11
@@ -475,12 +475,11 @@ def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds
 
 
 def test_level_does_not_step_where_nothing_moves():
-    """The rows are one point: no weights on them are better than others, and a pull between them is rounding."""
-    z = np.array([0.25, 0.75])
-    told = {"mass": np.ones(1), "squares": np.full(2, 25.0), "caps": np.full(2, np.inf), "rough": 0.0, "target": 0.0}
-    found = rows.of([[3.0, 4.0], [3.0, 4.0]]).level(
-        z, np.arange(2), np.zeros(2, np.int64), pull=np.array([0.0, 1e-17]), most=9, **told
-    )
+    """The rows are one point: weight moved between them moves nothing, and there is no end to it where one is pulled more."""
+    z, one = np.array([0.25, 0.75]), rows.of([[4.0, 4.0], [4.0, 4.0]])  # powers of two: no rounding
+    pull = np.array([0.0, 2.0**-20])
+    face = Face(np.arange(2), np.zeros(2, np.int64), np.ones(1), pull, np.full(2, 32.0), np.full(2, np.inf))
+    found = level_out(one, face, z, Until(0.0, 0.0, 9))
     assert found == (0, 0.0)
     assert z.tolist() == [0.25, 0.75]
 

@@ -52,7 +52,7 @@ FIVES, EXPONENTS = _powers_of_five()
 TENS = np.array([10.0**k for k in range(23)])  # exact
 TWOS = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
 
-U0, U1, U10, U11, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 11, 32, 63))
+U0, U1, U10, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 32, 63))
 LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 EXACT = np.uint64(2**53)
 
