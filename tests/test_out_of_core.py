@@ -287,6 +287,36 @@ def test_errors_name_file_and_row(tmp_path):
         table.X.parts[-1].read()
 
 
+def test_tables_that_are_no_data(tmp_path):
+    """Told when the folder is opened, before any row is read."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    one, words = pa.array([1.0, 2.0]), pa.array(["u", "v"])
+    for table, told in [
+        (pa.table([one, one, words], names=["a", "a", "y"]), "two columns of the same name; rename one"),
+        (pa.table({"a": words, "b": one, "y": words}), "column 'a' is of type string; features must be numbers"),
+        (pa.table({"a": one[:0], "y": words[:0]}), "has no rows"),
+    ]:
+        pq.write_table(table, tmp_path / "a.parquet")
+        for limit in (1, None):
+            with pytest.raises(gordan.InputError, match=told if limit else "."):
+                read(tmp_path / "a.parquet", label="y", memory_limit=limit)
+
+
+def test_a_table_that_changes_under_a_run(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y, files=1)
+    table = read(tmp_path / "tables", memory_limit=1)
+    write_parquet(tmp_path / "tables", X[:30], Y[:30], files=1)
+    with pytest.raises(gordan.InputError, match="has 30 rows, where there were 40; the file was changed"):
+        table.X.parts[0].read()
+
+
+def test_features_alone_in_row_groups(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y)
+    table = read(tmp_path / "tables", features=[f"x{j}" for j in range(D)], labelled=False, memory_limit=1)
+    assert table.y is None
+    np.testing.assert_array_equal(np.asarray(table.X), X)
+
+
 # ---- converted folders --------------------------------------------------------------------------------------------------
 
 
@@ -458,6 +488,20 @@ def test_damage_is_found(tmp_path):
             rows.of(read(folder).X)
         raw[0] = kept
     raw.flush()
+    rows.of(read(folder).X)
+    ends = np.memmap(folder / "indptr.npy", "<i8", "r+", 128)
+    for k, value, told in [
+        (N, int(ends[N]) + 1, "arrays do not fit"),
+        (0, 1, "arrays do not fit"),
+        (9, int(ends[11]), "rows overlap"),
+    ]:
+        kept = int(ends[k])
+        ends[k] = value
+        ends.flush()
+        with pytest.raises(gordan.InputError, match=told):
+            rows.of(read(folder).X)
+        ends[k] = kept
+    ends.flush()
     rows.of(read(folder).X)
 
 
@@ -659,6 +703,12 @@ def test_labels_in_a_second_file(tmp_path):
     np.save(tmp_path / "y.npy", Y[1:])
     with pytest.raises(gordan.InputError, match="labels have the shape"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+    np.save(tmp_path / "y.npy", Y[:, None])
+    with pytest.raises(gordan.InputError, match="labels"):
+        read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(gordan.InputError, match=f"has {D} columns, where {D + 1} are wanted"):
+        read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"), features=D + 1)
 
 
 # ---- under a limit ------------------------------------------------------------------------------------------------------

@@ -1022,6 +1022,23 @@ def test_memory_map(dtype, tmp_path):
     assert (tmp_path / "X.npy").read_bytes()[-X.nbytes :] == X.tobytes()
 
 
+def test_rows_with_other_threads():
+    """The same rows and the same answers; only the number of threads is another one."""
+    made = rows.of(matrix(9, 4, np.float64), np.where(np.arange(9) % 2, -1, 1), constant=True).scaled(0.5)
+    other = rows.of(made, threads=1)
+    assert other is not made
+    assert other.storage is made.storage
+    np.testing.assert_array_equal(other.scores(np.arange(5.0)), made.scores(np.arange(5.0)))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_squares_find_what_is_not_finite(storage):
+    X = matrix(9, 4, np.float64)
+    X[5, 2] = np.nan
+    with pytest.raises(InputError, match=r"X\[5, 2\] is nan"):
+        rows.of(as_stored(X, storage)).squares()
+
+
 def test_rows_are_returned_as_they_are():
     made = rows.of(BASE)
     assert rows.of(made) is made
