@@ -16,8 +16,10 @@ import scipy.sparse as sp
 from catalogue import every_method
 
 import gordan
-from gordan import InputError, Trace, methods, play, rows
-from gordan.geometry import Simplex, dual_exponent
+from gordan import InputError, Trace, datasets, methods, play, rows
+from gordan.game import Game
+from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent
+from gordan.learners import Leader
 
 A3 = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
 
@@ -306,6 +308,32 @@ OF = {
 @pytest.mark.parametrize(("call", "first", "second"), cells(OF))
 def test_rows_of(call, first, second):
     refused(call, first, second)
+
+
+PIECES = {
+    "iris": (lambda: datasets.iris("rose"), "positive is 'rose'", "'virginica'"),
+    "norm below one": (lambda: rows.of(A3).radius(0.5), "p is 0.5", "p >= 1"),
+    "take nothing": (lambda: rows.of(A3).take([]), "rows between 0 and 2", "a mask of 3"),
+    "take beyond": (lambda: rows.of(A3).take([0, 3]), "rows between 0 and 2", "a mask of 3"),
+    "take half a row": (lambda: rows.of(A3).take([0.5]), "rows between 0 and 2", "a mask of 3"),
+    "take a short mask": (lambda: rows.of(A3).take([True, False]), "rows between 0 and 2", "a mask of 3"),
+    "a norm that is none": (lambda: SquaredNorm(q=0.5), "q >= 1", "q = 0.5"),
+    "a ball of no size": (lambda: Ball(3, radius=0.0), "positive radius", "radius = 0.0"),
+    "game, norm": (lambda: Game(rows.of(A3), Simplex(3), np.full(3, 1 / 3), norm=1.5), "norm >= 2", ""),
+    "game, p0 on the border": (lambda: Game(rows.of(A3), Simplex(3), np.array([0.5, 0.5, 0.0])), "p0 must be a positive", ""),
+    "game, p0 too short": (lambda: Game(rows.of(A3), Simplex(3), np.full(2, 0.5)), "one entry per row", ""),
+    "hint": (lambda: Leader(Simplex(3), np.full(3, 1 / 3), Entropy(), 0.5, hint="next"), "hint is 'next'", "'last'"),
+}
+
+
+@pytest.mark.parametrize(("call", "first", "second"), cells(PIECES))
+def test_pieces_built_by_hand(call, first, second):
+    refused(call, first, second)
+
+
+def test_rows_by_a_mask():
+    taken = rows.of(A3, [1, -1, 1]).take(np.array([False, True, True]))
+    np.testing.assert_array_equal(taken.dense(), A3[1:] * [[-1.0], [1.0]])
 
 
 # ---- the options of play --------------------------------------------------------------------------------------------

@@ -576,6 +576,94 @@ def test_standalone_reads_files(kind, tmp_path, capsys):
     assert standalone.main([str(path), str(tmp_path / "missing.csv")]) == 2
 
 
+FILES = {
+    "too few labels": ("data.svm", "1 1:1\n", "it is about 5 rows"),
+    "entries outside": ("data.svm", "1 9:1\n" * 5, "outside the 2 columns"),
+    "an index twice": ("data.svm", "1 1:1 1:2\n", "the same index twice"),
+    "infinite": ("data.csv", "a,b,y\n" + "inf,0,0\n" * 3 + "1,0,1\n" * 2, "not a finite number"),
+    "an open quote": ("data.csv", 'a,b,y\n1,2,"0' + "x" * 200_000, "field larger than field limit"),
+    "no such column": ("data.csv", "a,b,y\n1,2,0\n", "there is no column 7"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "told"), FILES.values(), ids=FILES)
+def test_standalone_says_what_is_wrong_with_a_file(name, content, told, tmp_path, capsys):
+    proof = tmp_path / "certificate.json"
+    proof.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json().replace(f'"shape": [{len(Y)}', '"shape": [5'))
+    (tmp_path / name).write_text(content)
+    options = ["--label", "7"] if "7" in told else []
+    assert standalone.main([str(proof), str(tmp_path / name), *options]) == (1 if told.startswith("it is") else 2)
+    printed = capsys.readouterr()
+    assert told in printed.out + printed.err
+
+
+def test_standalone_reads_arrays_of_labels(tmp_path, capsys):
+    """Text and booleans; what it does not read is refused, and so are arrays that are not there."""
+    labels = {"text": np.where(np.array(Y) == Y[0], "no", "yes"), "bool": np.array(Y) != Y[0]}
+    X, y, proof = (tmp_path / name for name in ("X.npy", "y.npy", "certificate.json"))
+    np.save(X, np.array(SEPARABLE))
+    for values in labels.values():
+        np.save(y, values)
+        proof.write_text(gordan.separate(SEPARABLE, values).certificate.to_json())
+        assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 0
+        np.save(y, values[::-1])
+        assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 1
+    np.save(y, labels["bool"])
+    assert standalone.main([str(proof), str(X)]) == 2
+    np.save(X, np.array(SEPARABLE).astype(">f8"))
+    assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 2
+    np.save(X, np.zeros((len(Y), 2, 1)))
+    assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 2
+    told = capsys.readouterr().err
+    assert "add --labels y.npy" in told
+    assert "arrays of type >f8" in told
+    assert "does not hold an array of shape" in told
+
+
+def test_standalone_reads_booleans_in_text(tmp_path):
+    y = np.array(Y) != Y[0]
+    (tmp_path / "c.json").write_text(gordan.separate(SEPARABLE, y).certificate.to_json())
+    for words in (("False", "True"), ("0", "1")):
+        data = write(tmp_path, "csv", SEPARABLE, Y)[0]
+        lines = data.read_text().splitlines()
+        body = [line.rsplit(",", 1)[0] + "," + words[value] for line, value in zip(lines[1:], y.tolist(), strict=True)]
+        data.write_text("\n".join([lines[0], *body]))
+        assert standalone.main([str(tmp_path / "c.json"), str(data), "--label", "label"]) == 0
+
+
+def test_claims_without_what_proves_them():
+    """Rejected by both checkers: no w, no weights, a group without weight."""
+    n = len(Y)
+    shape, classes = (n, 2), tuple(sorted({*Y}))
+    for certificate in (
+        gordan.Certificate("separator", "free", classes, shape, b=0.0),
+        gordan.Certificate("bracket", "free", classes, shape, lower=0.1),
+        gordan.Certificate("bracket", "none", classes, shape, w=(1.0, 1.0), lower=0.1, sample_weight=(0.0,) * n),
+        gordan.Certificate("bracket", "free", classes, shape, upper=1.0),
+    ):
+        assert not gordan.verify(certificate, SEPARABLE, Y)
+        assert not standalone.check(json.loads(certificate.to_json()), SEPARABLE, Y)[0]
+
+
+def test_what_the_second_checker_is_given():
+    """Rows and labels that are no data of a certificate are no reason to reject it: they are refused."""
+    content = json.loads(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    for X, y, told in [
+        (SEPARABLE, Y[:-1], "rows and"),
+        ([["x", 0.0], *SEPARABLE[1:]], Y, "not a finite number"),
+        ([{0: 1.0, 5: 1.0}, *SEPARABLE[1:]], Y, "outside the 2 columns"),
+    ]:
+        with pytest.raises(standalone.BadInput, match=told):
+            standalone.check(content, X, y)
+
+
+def test_labels_that_are_no_labels():
+    with pytest.raises(gordan.InputError, match=r"y\[1\] is a number of 4001 bits"):
+        gordan.separate([[0.0], [1.0]], np.array([0, 2**4000], dtype=object))
+    verdict = gordan.separate([[0.0], [1.0]], np.array([np.int64(3), np.int64(5)], dtype=object))
+    assert verdict.certificate.classes == (3, 5)
+
+
 def test_standalone_stands_alone(tmp_path):
     """It runs as one file, without site-packages."""
     path = tmp_path / "certificate.json"

@@ -523,6 +523,20 @@ def test_values_come_back_bit_by_bit(value, tmp_path_factory):
     same_value(value, found)
 
 
+def test_the_order_of_entries_in_memory_comes_back(tmp_path):
+    """A product with a transposed matrix is rounded in another order, so it must not come back as another one."""
+    kept = np.asfortranarray(np.random.default_rng(0).standard_normal((7, 5)))
+    assert not Checkpoint(tmp_path / "run").found
+    Checkpoint(tmp_path / "run").write(run=(kept, np.ascontiguousarray(kept)), notes=None)
+    again = Checkpoint(tmp_path / "run")
+    assert again.found
+    fortran, c = again.restored("run", tuple)
+    assert (fortran.flags.f_contiguous, c.flags.c_contiguous) == (True, True)
+    for found in (fortran, c):
+        np.testing.assert_array_equal(found, kept)
+    assert (fortran @ np.ones(5)).tobytes() == (kept @ np.ones(5)).tobytes()
+
+
 def test_an_array_met_twice_is_stored_once(tmp_path):
     x = np.arange(1000.0)
     Checkpoint(tmp_path / "run").write(run=(x, Leaf(x, x[:500])), notes=None)

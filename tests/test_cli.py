@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import gordan
 from gordan import datasets
 from gordan.certificates import standalone
+from gordan.cli import telling
 from gordan.cli.app import app
 from gordan.cli.data import bytes_of
 from gordan.cli.progress import fitting
@@ -143,6 +144,33 @@ def test_certificate_of_one_class_against_the_rest(tmp_path):
     assert run("verify", proof, IRIS, "--positive", "setosa").exit_code == 0
     assert run("verify", proof, IRIS, "--positive", "virginica").exit_code == 1
     assert run("verify", proof, IRIS).exit_code == 2
+
+
+def test_certificate_of_one_class_of_two(tmp_path, table):
+    """About a class against the rest: where the classes are 0 and 1 that is what they say; otherwise it must be told which."""
+    proof, X = tmp_path / "proof.json", read(table).X
+    numbers = write_csv(tmp_path / "numbers.csv", X, (X[:, 0] > 0.3).astype(int))
+    words = write_csv(tmp_path / "words.csv", X, np.where(X[:, 0] > 0.3, "up", "down"))
+    for data, positive in ((numbers, 1), (words, "up")):
+        assert run("separate", data, "--positive", positive, "--certificate", proof).exit_code == 0
+        assert run("verify", proof, data, "--positive", positive).exit_code == 0
+    assert run("verify", proof, numbers).exit_code == 0
+    result = run("verify", proof, words)
+    assert result.exit_code == 2
+    assert "say which with --positive" in result.stderr
+    assert run("separate", numbers, "--positive", "1.0").exit_code == 0  # the number, however it is written
+    assert "has no class 'up'" in run("separate", numbers, "--positive", "up").stderr
+
+
+def test_model_without_certificates(tmp_path):
+    model = tmp_path / "m.gordan"
+    assert run("fit", IRIS, "-o", model, "--positive", "setosa", "--no-certificates").exit_code == 0
+    result = run("verify", model, IRIS, "--positive", "setosa")
+    assert result.exit_code == 2
+    assert "model without certificates" in result.stderr
+    result = run("predict", model, IRIS, "--label", "species", "--unlabelled")
+    assert result.exit_code == 2
+    assert "leave out one of them" in result.stderr
 
 
 # ---- fit and predict --------------------------------------------------------------------------------------------------
@@ -468,6 +496,39 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
 
 
 # ---- data larger than memory --------------------------------------------------------------------------------------------
+
+
+def test_convert_tells_what_it_did(tmp_path):
+    told = run("convert", IRIS, tmp_path / "iris").stdout
+    assert told.startswith("converted: 150 rows, 4 columns, dense, ")
+    assert run("convert", IRIS, tmp_path / "iris").stdout.startswith("was converted before: 150 rows")
+    checked = run("convert", "--check", tmp_path / "iris")
+    assert checked.exit_code == 0
+    assert "bytes as they were written" in checked.stdout
+    (tmp_path / "iris/y.npy").unlink()
+    assert run("convert", "--check", tmp_path / "iris").exit_code != 0
+
+
+def test_too_little_memory_is_told(monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(gordan, "separate", full)
+    result = run("separate", IRIS, "--positive", "setosa")
+    assert result.exit_code == 2
+    assert "not enough memory" in result.stderr
+
+
+def test_lines_fit_a_terminal(monkeypatch):
+    """Broken between words, indented as they were; piped they stay whole."""
+    text = "  rows 3 and 8 have the same features and different labels"
+    assert telling.fitted(text) == text
+    monkeypatch.setattr("sys.stdout", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = telling.fitted(text).split("\n")
+    assert len(lines) > 1
+    assert all(len(line) <= 30 and line.startswith("  ") for line in lines)
+    assert " ".join(" ".join(lines).split()) == text.strip()
 
 
 def test_convert_and_use_the_folder(tmp_path):

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 import gordan
 from gordan import rows
+from gordan.certificates import matrix
 from gordan.rows.blocks import Blocks
 from gordan.rows.storage import Sums
 
@@ -91,6 +93,49 @@ def test_every_operation_agrees(client, kind, constant):
     np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense())
     np.testing.assert_allclose(ours.gram(some, np.array([1, 99])), theirs.gram(some, np.array([1, 99])), **close)
     assert ours.passes == theirs.passes
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse blocks"])
+def test_limits_as_for_large_data(client, kind, monkeypatch):
+    """Vectors that are sent once, weights on some rows that stay where they are, rows that are forgotten; and proofs there."""
+    X, y = problem()
+    for module, name, value in (
+        (cluster, "WORTH_SENDING_ONCE", 0),
+        (cluster, "MOST_TAKEN", 0),
+        (cluster, "MOST_ROWS", 30),
+        (matrix, "MOST_BROUGHT", 0),
+    ):
+        monkeypatch.setattr(module, name, value)
+    ours, theirs = rows.of(KINDS[kind](X), y), rows.of(X, y)
+    rng = np.random.default_rng(0)
+    w, p = rng.normal(size=D), rng.random(N)
+    few = np.where(np.arange(N) % 40 == 7, p, 0.0)
+    np.testing.assert_allclose(ours.scores(w), theirs.scores(w), rtol=1e-12, atol=1e-13)
+    for weights in (p, few):
+        np.testing.assert_allclose(ours.combine(weights), theirs.combine(weights), rtol=1e-12, atol=1e-13)
+    for _ in range(4):
+        some = rng.choice(N, 20, replace=False)
+        np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense())
+    stored = rows.stored(KINDS[kind](X))
+    found = gordan.maximize_margin(stored, y, tol=1e-8)
+    assert found.status == "solved"
+    assert gordan.verify(found.certificate, X, y)
+    assert gordan.verify(gordan.maximize_margin(X, y, tol=1e-8).certificate, stored, y)
+    assert not gordan.verify(replace(found.certificate, upper=found.margin[0] * (1 - 1e-6)), stored, y)
+    assert not gordan.verify(replace(found.certificate, lower=found.margin[1] * (1 + 1e-6)), stored, y)
+
+
+def test_files_that_do_not_belong_together(client, tmp_path):
+    X, y = problem(40, 2)
+    first = pd.DataFrame(X, columns=list("ab")).assign(label=y)
+    first.to_parquet(tmp_path / "0.parquet")
+    for other, told in [
+        (first.rename(columns={"b": "c"}), "1.parquet has other columns than .*0.parquet: 'a', 'c'"),
+        (first.assign(label=np.where(y > 0, "yes", "no")), "the label column has another type"),
+    ]:
+        other.to_parquet(tmp_path / "1.parquet")
+        with pytest.raises(gordan.InputError, match=told):
+            lazy.read_on(client, tmp_path, "label")
 
 
 def test_labels_in_a_list_of_strings_are_no_files(client):

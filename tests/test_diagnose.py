@@ -168,6 +168,37 @@ def test_the_route_for_many_rows(family, intercept, monkeypatch):
     assert still_open == 0 or family in ("tiny_margin", "huge_exponents", "cancelling")
 
 
+@pytest.mark.parametrize("missing", ["program", "completion"])
+@pytest.mark.parametrize("family", [*FAMILIES, *MORE])
+def test_where_floats_do_not_get_there(family, missing, monkeypatch):
+    """Exact arithmetic on a few rows, and on more of them as they turn out to be wrong, decides all the same."""
+    monkeypatch.setattr(recession, "SMALL", 0)
+    monkeypatch.setattr(
+        recession, *(("by_program", lambda cone: None) if missing == "program" else ("completed", lambda *_: None))
+    )
+    r = random.Random(f"pivoting {family}")
+    for _ in range(EACH // 2):
+        X, y = made(family, r)
+        found = gordan.diagnose(X, y)
+        check_diagnosis(X, y, "free", found)
+        assert found.kind != "undecided" or family in ("tiny_margin", "huge_exponents", "cancelling")
+
+
+def test_a_sample_of_the_rows_grows(monkeypatch):
+    """The rows that decide are three of thousands, so that a program over a sample is wrong about them at first."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack((rng.standard_normal((4000, 2)).round(3), np.zeros(4000)))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.where(y == 1, 0.25, -0.25)
+    X[[10, 2000, 3990], 0] = 0.0  # on the plane of the others, and of both classes
+    X[[10, 2000, 3990], 1] = [1.0, -1.0, 0.0]
+    y[[10, 2000, 3990]] = [0, 0, 1]
+    found = gordan.diagnose(X, y)
+    assert found.kind == "quasi-complete"
+    assert {*range(4000)} - {*found.rows} == {10, 2000, 3990}
+    assert both(found.certificate, X.tolist(), y.tolist()) == (True, True)
+
+
 @pytest.mark.parametrize("kind", ["overlap", "quasi-complete", "complete"])
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 def test_many_rows(kind, storage):

@@ -7,6 +7,8 @@ solver (SLSQP). Both ends of each bracket are recomputed from the raw rows.
 from __future__ import annotations
 
 import math
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import oracle
@@ -21,9 +23,11 @@ from scipy.optimize import linprog, minimize
 import gordan
 from gordan import rows
 from gordan.geometry import Simplex, dual_exponent, norm
+from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import Allowed, Gram, Restricted, filled
+from gordan.solve.restricted import Allowed, Gram, Products, Restricted, filled
+from gordan.solve.sup_norm import SupNormGame
 
 NORMS = (2.0, 3.0, 6.0, 12.0, math.inf)
 
@@ -241,6 +245,73 @@ def test_sup_norm_has_few_rows_and_columns(n, d):
     assert np.count_nonzero(np.abs(trace.w_best) > 1e-9) <= np.count_nonzero(trace.p_best) + 1
 
 
+@pytest.fixture(scope="module")
+def wide():
+    """Sparse rows, most of which are support vectors: more than a Gram matrix is made for, and fewer than columns."""
+    rng = np.random.default_rng(2)
+    A = sp.random_array((420, 900), density=0.02, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    return sp.csr_array(A + sp.csr_array((np.full(420, 0.2), (np.arange(420), np.zeros(420, int))), shape=A.shape))
+
+
+@pytest.mark.parametrize(("kind", "budget"), [("plain", "enough"), ("halves", "enough"), ("caps", "none")])
+def test_wide_rows_by_products(wide, kind, budget, monkeypatch):
+    """Conjugate gradients and, where their budget is spent, the Gram matrix: the same value as of the rows as an array."""
+    asked = []
+    if budget == "none":
+        monkeypatch.setattr("gordan.solve.double_oracle.GRAM_ENTRY", 0.0)
+        monkeypatch.setattr("gordan.solve.double_oracle.PIVOTS", 0.0)
+    stationary = Products.stationary
+
+    def counted(self, *arguments):
+        asked.append(len(arguments[0]))
+        return stationary(self, *arguments)
+
+    monkeypatch.setattr(Products, "stationary", counted)
+    sets = sets_of(kind, wide.shape[0])
+    trace = closed(wide, double_oracle(), tol=1e-7, **sets)
+    assert asked
+    assert max(asked) > 200
+    dense = closed(wide.toarray(), double_oracle(), tol=1e-7, **sets)
+    assert trace.bracket == pytest.approx(dense.bracket, rel=1e-6)
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, math.inf])
+def test_more_rows_near_than_can_be_in_hand(p, monkeypatch):
+    """The heaviest are kept, and the others come in when they are asked for: brackets of the same value."""
+    A = np.random.default_rng(7).standard_normal((450, 40))
+    A[:, 0] = 0.3 + np.abs(A[:, 0])
+    whole = closed(A, double_oracle(p=p)).bracket
+    for name in ("MOST_IN_HAND", "MOST_IN_PROGRAM"):
+        monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 12)
+    trace = gordan.play(A, double_oracle(p=p), 60)
+    lower, upper = trace.bracket
+    assert upper == pytest.approx(p_norm(A.T @ trace.p_best, p), rel=1e-9)
+    assert lower <= whole[1] * (1 + 1e-12)
+    assert whole[0] <= upper * (1 + 1e-12)
+
+
+def test_sup_norm_under_a_clock(monkeypatch):
+    """In time the same answer as without; too late, or without a solver that answers, a feasible p that claims nothing."""
+    A = _plain(1)
+    n = len(A)
+    ways = Allowed(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
+
+    def solve(seconds):
+        return SupNormGame(rows.of(A), ways, np.zeros(4), time.perf_counter() + seconds).solve(np.ones(n), 1e-9)
+
+    in_time, w = solve(60.0)
+    assert in_time.settled
+    assert p_norm(A.T @ in_time.p, math.inf) == pytest.approx(by_program(A), rel=1e-8)
+    assert np.min(A @ w) == pytest.approx(np.abs(w).sum() * by_program(A), rel=1e-7)
+    late = [solve(-1.0)]
+    monkeypatch.setattr("scipy.optimize.linprog", lambda **_: SimpleNamespace(status=4))
+    late.append(solve(math.inf))
+    for found, w in late:
+        assert not found.settled
+        assert not w.any()
+        assert Simplex(n).contains(found.p, 1e-12)
+
+
 def test_norms_that_are_refused():
     for p in (1.5, 1e7, "x", math.nan, None):
         with pytest.raises(gordan.InputError, match="the norm p is"):
@@ -344,6 +415,45 @@ def test_restricted_games_are_solved(game, random):
     # Wolfe's method leaves no dependence among the rows that can move
     free = (answer.p > 0) & (answer.p < caps)
     assert np.linalg.matrix_rank(np.column_stack([A, groups])[free], tol=1e-6) == np.count_nonzero(free)
+
+
+def descended(A, groups, mass, caps, p, most):
+    """p after `most` steps of Wolfe's method, and whether it came to an end."""
+    K, p = A @ A.T, np.array(p)
+    m, order = len(p), np.argsort(-p, kind="stable")
+    done = descend(K, K @ p, groups, 1e-3, mass, caps, order, p, 1e-12, most, np.empty(m), np.empty(len(mass)))
+    return p, done
+
+
+def test_wolfe_stops_with_a_better_feasible_p():
+    """Too few steps: not settled, but inside the set, and nearer to 0 with every step."""
+    A = _plain(3) / 5
+    n = len(A)
+    start, caps = np.full(n, 1 / n), np.full(n, 0.3)
+    lengths, ended = [np.linalg.norm(A.T @ start)], []
+    for most in range(1, 40):
+        p, done = descended(A, np.zeros(n, np.int64), np.ones(1), caps, start, most)
+        assert Simplex(n, caps=caps).contains(p, 1e-12)
+        lengths.append(np.linalg.norm(A.T @ p))
+        ended.append(done)
+    assert not ended[0]
+    assert ended == sorted(ended)
+    assert (np.diff(lengths) <= 1e-14).all()
+    assert ended[-1]
+    is_optimal(A, np.zeros(4), np.ones((n, 1)), np.ones(1), caps, p)
+
+
+def test_wolfe_leaves_a_group_without_mass_alone():
+    """Rows whose group has all its mass outside: the others are solved as if these were not there."""
+    A = _plain(3) / 5
+    n, half = len(A), np.arange(len(A)) < 7
+    start = np.where(half, 1 / 7, 0.0)
+    p, done = descended(A, np.where(half, 0, 1), np.array([1.0, 0.0]), np.full(n, np.inf), start, 100)
+    alone, _ = descended(A[:7], np.zeros(7, np.int64), np.ones(1), np.full(7, np.inf), start[:7], 100)
+    assert done
+    assert not p[7:].any()
+    np.testing.assert_allclose(p[:7], alone, atol=1e-12)
+    is_optimal(A[:7], np.zeros(4), np.ones((7, 1)), np.ones(1), np.full(7, np.inf), p[:7])
 
 
 @settings(max_examples=60)

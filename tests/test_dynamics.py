@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -121,6 +122,18 @@ def test_first_mover_cannot_know_the_current_loss():
     game = regularized(PROBLEM.A)
     with pytest.raises(gordan.InputError, match="moves first"):
         dynamics.Protocol1(game, W_PLAYERS["FTL"](game), P_PLAYERS["FTRL+"](game), "p", float)
+
+
+def test_an_order_and_weights_that_are_none():
+    game = regularized(PROBLEM.A)
+    w, p = W_PLAYERS["FTL"](game), P_PLAYERS["FTRL"](game)
+    with pytest.raises(gordan.InputError, match="first is 'both'"):
+        dynamics.Protocol1(game, w, p, "both", float)
+    for weight in (0.0, -1.0, math.inf, math.nan):
+        form = dynamics.Protocol1(game, w, p, "w", lambda t, weight=weight: weight if t == 2 else 1.0)
+        state, _ = form.round(form.start(), 1)
+        with pytest.raises(gordan.InputError, match="the weight of round 2 is"):
+            form.round(state, 2)
 
 
 def test_anchor_hint_needs_an_anchor():

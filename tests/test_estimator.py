@@ -472,6 +472,18 @@ def test_only_fitted_models_are_saved(tmp_path):
 # ---- options -------------------------------------------------------------------------------------------------------------
 
 
+def test_warm_start_of_pairs():
+    """Each pair goes on with the weights of its own rows."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = np.array([[6.0, 0.0], [-3.0, 5.0], [-3.0, -5.0]])[y] + rng.uniform(-1, 1, (60, 2))
+    model = MaxMarginClassifier(multi_class="ovo", method="smooth_perceptron", tol=1e-3, warm_start=True)
+    cold = np.sum(model.fit(X, y).n_iter_)
+    coef = model.coef_
+    assert np.sum(model.fit(X, y).n_iter_) < cold / 2
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
+
+
 def test_warm_start():
     X, y = X_IRIS, Y_IRIS == 0
     model = MaxMarginClassifier(method="smooth_perceptron", tol=1e-3, warm_start=True)

@@ -403,6 +403,15 @@ def test_many_rows_and_many_classes(classes, tmp_path, monkeypatch):
     assert table.X[:, 0].tolist() == list(range(40_000))
 
 
+@pytest.mark.parametrize("suffix", ["svm", "csv"])
+def test_more_labels_than_one_call_takes(suffix, route, tmp_path):
+    labels = [f"c{i % 70}" for i in range(150)]
+    lines = [f"{label} 1:{i}\n" if suffix == "svm" else f"{i},{label}\n" for i, label in enumerate(labels)]
+    table = read(written(tmp_path, f"a.{suffix}", ("" if suffix == "svm" else "x,y\n") + "".join(lines)))
+    assert table.y.tolist() == labels
+    assert dense(table).ravel().tolist() == list(range(150))
+
+
 # ---- .npy and .npz --------------------------------------------------------------------------------------------------
 
 

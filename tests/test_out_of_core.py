@@ -20,7 +20,7 @@ import gordan
 from gordan import rows
 from gordan.io import convert, read
 from gordan.io.parts import Csr, Parts
-from gordan.io.store import check
+from gordan.io.store import Piece, Writer, check
 from gordan.rows import accept, mapped, memory
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense, Sparse
@@ -287,6 +287,36 @@ def test_errors_name_file_and_row(tmp_path):
         table.X.parts[-1].read()
 
 
+def test_tables_that_are_no_data(tmp_path):
+    """Told when the folder is opened, before any row is read."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    one, words = pa.array([1.0, 2.0]), pa.array(["u", "v"])
+    for table, told in [
+        (pa.table([one, one, words], names=["a", "a", "y"]), "two columns of the same name; rename one"),
+        (pa.table({"a": words, "b": one, "y": words}), "column 'a' is of type string; features must be numbers"),
+        (pa.table({"a": one[:0], "y": words[:0]}), "has no rows"),
+    ]:
+        pq.write_table(table, tmp_path / "a.parquet")
+        for limit in (1, None):
+            with pytest.raises(gordan.InputError, match=told if limit else "."):
+                read(tmp_path / "a.parquet", label="y", memory_limit=limit)
+
+
+def test_a_table_that_changes_under_a_run(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y, files=1)
+    table = read(tmp_path / "tables", memory_limit=1)
+    write_parquet(tmp_path / "tables", X[:30], Y[:30], files=1)
+    with pytest.raises(gordan.InputError, match="has 30 rows, where there were 40; the file was changed"):
+        table.X.parts[0].read()
+
+
+def test_features_alone_in_row_groups(tmp_path):
+    write_parquet(tmp_path / "tables", X, Y)
+    table = read(tmp_path / "tables", features=[f"x{j}" for j in range(D)], labelled=False, memory_limit=1)
+    assert table.y is None
+    np.testing.assert_array_equal(np.asarray(table.X), X)
+
+
 # ---- converted folders --------------------------------------------------------------------------------------------------
 
 
@@ -380,12 +410,16 @@ def test_a_conversion_killed_at_any_instant_goes_on(tmp_path, source, kind):
 
 
 @pytest.mark.parametrize("kind", ["csr", "dense"])
-def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("source", ["data.svm", "data.csv"])
+def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, source, kind):
     """Every write, fsync, truncation, rename and removal is the last one once."""
     monkeypatch.setattr("gordan.io.converting.ENTRIES", 900)
     monkeypatch.setattr("gordan.io.text.BLOCK", 1 << 12)
-    write_svmlight(tmp_path / "data.svm", X, Y, base=0)
-    convert(tmp_path / "data.svm", tmp_path / "whole", kind=kind)
+    if source == "data.svm":
+        write_svmlight(tmp_path / source, X, Y, base=0)
+    else:
+        write_csv(tmp_path / source, X, Y)
+    convert(tmp_path / source, tmp_path / "whole", kind=kind)
 
     class Stop(Exception):
         pass
@@ -409,14 +443,14 @@ def test_a_conversion_stopped_after_any_step_goes_on(tmp_path, monkeypatch, kind
     while True:
         left, runs = runs, runs + 1
         try:
-            convert(tmp_path / "data.svm", target, kind=kind)
+            convert(tmp_path / source, target, kind=kind)
             break
         except Stop:
             continue
     assert runs > 3
     left = 10**6
     check(target)
-    for name in ("data.npy", "indices.npy", "indptr.npy") if kind == "csr" else ("X.npy",):
+    for name in ("y.npy", *(("data.npy", "indices.npy", "indptr.npy") if kind == "csr" else ("X.npy",))):
         assert (tmp_path / "whole" / name).read_bytes() == (target / name).read_bytes()
 
 
@@ -455,6 +489,183 @@ def test_damage_is_found(tmp_path):
         raw[0] = kept
     raw.flush()
     rows.of(read(folder).X)
+    ends = np.memmap(folder / "indptr.npy", "<i8", "r+", 128)
+    for k, value, told in [
+        (N, int(ends[N]) + 1, "arrays do not fit"),
+        (0, 1, "arrays do not fit"),
+        (9, int(ends[11]), "rows overlap"),
+    ]:
+        kept = int(ends[k])
+        ends[k] = value
+        ends.flush()
+        with pytest.raises(gordan.InputError, match=told):
+            rows.of(read(folder).X)
+        ends[k] = kept
+    ends.flush()
+    rows.of(read(folder).X)
+
+
+def manifests(found):
+    """Ways to spoil a manifest of CSR arrays, each with what is said of it."""
+    n, d = found["shape"]
+    first = {**found["pieces"][0], "rows": found["pieces"][0]["rows"] + 1}
+    files = found["files"]
+    shapes = {name: told["shape"] for name, told in files.items()}
+    yield {"shape": [float(n), d]}, "a size is no whole number"
+    yield {"shape": [n, 0]}, "a size is no whole number"
+    yield {"pieces": [first, *found["pieces"][1:]]}, "do not fit its shape"
+    yield {"files": {"X.npy": files["data.npy"]}}, "do not fit its shape"
+    yield {"names": ["a"]}, "names do not fit"
+    yield {"names": [1] * d}, "names do not fit"
+    yield {"files": {**files, "data.npy": {"dtype": "<f2", "shape": shapes["data.npy"]}}}, "it has the type float16"
+    yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [-1]}}}, "manifest of .*data.npy is damaged"
+    yield {"files": {**files, "data.npy": {"shape": shapes["data.npy"]}}}, "manifest of .*data.npy is damaged: 'dtype'"
+    yield {"format": "gordan-rows-99"}, "this version of gordan reads"
+
+
+def test_a_spoilt_manifest_is_told(tmp_path):
+    csr_on_disk(tmp_path / "c", X, Y)
+    path = tmp_path / "c/csr/manifest.json"
+    good = json.loads(path.read_text())
+    for change, told in manifests(good):
+        path.write_text(json.dumps({**good, **change}))
+        with pytest.raises(gordan.InputError, match=told):
+            read(path.parent)
+
+
+def test_arrays_that_do_not_fit_each_other(tmp_path):
+    """Whole files with honest headers, as another conversion would have left them."""
+    csr_on_disk(tmp_path / "a", X, Y)
+    csr_on_disk(tmp_path / "b", X[:-1], Y[:-1])
+    mine, theirs = (json.loads((tmp_path / name / "csr/manifest.json").read_text()) for name in "ab")
+    for name in ("indptr.npy", "data.npy"):
+        os.replace(tmp_path / "b/csr" / name, tmp_path / "a/csr" / name)
+        mine["files"][name] = theirs["files"][name]
+        (tmp_path / "a/csr/manifest.json").write_text(json.dumps(mine))
+        with pytest.raises(gordan.InputError, match="arrays do not fit each other"):
+            read(tmp_path / "a/csr")
+    write_csv(tmp_path / "X.csv", X, Y)
+    convert(tmp_path / "X.csv", tmp_path / "dense", kind="dense")
+    told = json.loads((tmp_path / "dense/manifest.json").read_text())
+    told["shape"][1], told["names"] = D - 1, None
+    (tmp_path / "dense/manifest.json").write_text(json.dumps(told))
+    with pytest.raises(gordan.InputError, match=rf"X has the shape \({N}, {D}\), where the manifest says \({N}, {D - 1}\)"):
+        read(tmp_path / "dense")
+
+
+def test_what_a_converted_folder_is_not_asked(tmp_path):
+    write_csv(tmp_path / "X.csv", X, Y)
+    folder = convert(tmp_path / "X.csv", tmp_path / "out").path
+    for options, told in [
+        ({"label": "y"}, "leave out label="),
+        ({"features": ["x0"]}, "leave out label= and names"),
+        ({"features": D + 1}, f"has {D} columns, where {D + 1} features are wanted"),
+    ]:
+        with pytest.raises(gordan.InputError, match=told):
+            read(folder, **options)
+    assert read(folder, features=D).X.shape == X.shape
+    assert read(folder, labelled=False).y is None
+
+
+def test_features_alone_are_converted(tmp_path):
+    """A matrix without a column of labels has none afterwards, and says so where they are asked for."""
+    with Writer(tmp_path / "out", "dense", {}) as writer:
+        writer.write(Piece(N, N * D, {"X.npy": X.astype("<f8").tobytes()}, None), [])
+        writer.finish(None, X.shape, {"X.npy": "<f8"}, None)
+    table = read(tmp_path / "out", labelled=False)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.y is None
+    assert check(tmp_path / "out") == X.nbytes
+    with pytest.raises(gordan.InputError, match="has no labels; pass labelled=False"):
+        read(tmp_path / "out", labelled=True)
+
+
+def test_two_conversions_into_one_folder(tmp_path):
+    """The second is refused while the first is at it, and the first is not disturbed."""
+    write_csv(tmp_path / "X.csv", X, Y)
+
+    def second(_):
+        with pytest.raises(gordan.InputError, match="is being written by another process"):
+            convert(tmp_path / "X.csv", tmp_path / "out")
+
+    convert(tmp_path / "X.csv", tmp_path / "out", progress=second)
+    check(tmp_path / "out")
+    np.testing.assert_array_equal(read(tmp_path / "out").X, X)
+
+
+@pytest.mark.parametrize("damage", ["journal", "data"])
+def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
+    """What the journal does not vouch for is written again; what it does and is gone cannot be gone on with."""
+    monkeypatch.setattr("gordan.io.converting.ENTRIES", 900)
+    write_csv(tmp_path / "X.csv", X, Y)
+
+    class Stop(Exception):
+        pass
+
+    def stop(rows):
+        if rows > N // 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        convert(tmp_path / "X.csv", tmp_path / "out", progress=stop)
+    if damage == "journal":
+        with (tmp_path / "out/journal.jsonl").open("ab") as journal:
+            journal.write(b'{"rows": \n')
+        assert 0 < convert(tmp_path / "X.csv", tmp_path / "out").resumed < N
+        check(tmp_path / "out")
+        np.testing.assert_array_equal(read(tmp_path / "out").X, X)
+    else:
+        os.truncate(tmp_path / "out/X.npy", 200)
+        with pytest.raises(gordan.InputError, match=r"X.npy was cut short; delete"):
+            convert(tmp_path / "X.csv", tmp_path / "out")
+
+
+CONVERSIONS = {
+    "kind": ("a.csv", "x,y\n1,1\n", {"kind": "sparse"}, "kind is 'sparse'"),
+    "no rows": ("a.csv", "x,y\n", {}, "has no rows"),
+    "no entries": ("a.svm", "1\n-1\n", {"kind": "csr"}, "number of columns is not known"),
+    "label of svmlight": ("a.svm", "1 1:1\n", {"label": "y"}, "the label comes first"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "options", "told"), CONVERSIONS.values(), ids=CONVERSIONS)
+def test_what_cannot_be_converted(tmp_path, name, content, options, told):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(gordan.InputError, match=told):
+        convert(tmp_path / name, tmp_path / "out", **options)
+
+
+def test_arrays_that_cannot_be_converted(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=Y)
+    with pytest.raises(gordan.InputError, match=r"only svmlight, CSV, TSV, .npy and Parquet are converted"):
+        convert(tmp_path / "a.npz", tmp_path / "out")
+    np.save(tmp_path / "a.npy", np.array([[1, 0], [2**53 + 1, 1]]))
+    with pytest.raises(gordan.InputError, match=r"beyond 2\*\*53, which float64 cannot hold"):
+        convert(tmp_path / "a.npy", tmp_path / "out")
+
+
+@pytest.mark.parametrize("most", [1 << 12, 1 << 20])
+def test_sparse_text_is_stored_sparse(tmp_path, monkeypatch, most):
+    """Decided by the first rows, or by all where they are few; rows without entries count."""
+    monkeypatch.setattr("gordan.io.converting.ENTRIES", most)
+    thin = np.where(RNG.random((3000, 30)) < 0.05, 1.5, 0.0)
+    thin[0, 29] = 2.5
+    write_svmlight(tmp_path / "thin.svm", thin, np.arange(3000) % 2)
+    assert convert(tmp_path / "thin.svm", tmp_path / "out").kind == "csr"
+    found = read(tmp_path / "out").X
+    np.testing.assert_array_equal(found.tocsr().toarray(), thin)
+
+
+@pytest.mark.usefixtures("small_files_count_as_large")
+def test_products_with_data_on_disk(tmp_path):
+    """`X @ w`, as of an array, for what stays in files."""
+    write_parquet(tmp_path / "tables", X, Y)
+    W = RNG.normal(size=(D, 2))
+    for stored in (read(tmp_path / "tables", memory_limit=1).X, csr_on_disk(tmp_path / "c", X, Y)):
+        assert len(stored) == N
+        assert stored.dtype == np.float64
+        np.testing.assert_allclose(stored @ W, X @ W, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(stored @ W[:, 0], X @ W[:, 0], rtol=1e-13, atol=1e-13)
 
 
 def test_what_is_in_the_way_of_a_conversion(tmp_path):
@@ -492,6 +703,12 @@ def test_labels_in_a_second_file(tmp_path):
     np.save(tmp_path / "y.npy", Y[1:])
     with pytest.raises(gordan.InputError, match="labels have the shape"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+    np.save(tmp_path / "y.npy", Y[:, None])
+    with pytest.raises(gordan.InputError, match="labels"):
+        read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
+    np.save(tmp_path / "y.npy", Y)
+    with pytest.raises(gordan.InputError, match=f"has {D} columns, where {D + 1} are wanted"):
+        read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"), features=D + 1)
 
 
 # ---- under a limit ------------------------------------------------------------------------------------------------------

@@ -51,6 +51,41 @@ def test_margins_keep_what_the_theorems_promise(result):
     assert promised >= 2
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_race_that_is_stopped_keeps_its_lanes(place, monkeypatch):
+    """Ctrl-C before a lane has a round to show: those before it are kept. In the first lane there is nothing to keep."""
+    real = report.racing.play
+
+    def play(A, method, *arguments, **options):
+        if method.name == METHODS[1 + place]:
+            raise KeyboardInterrupt
+        return real(A, method, *arguments, **options)
+
+    monkeypatch.setattr(report.racing, "play", play)
+
+    def race():
+        return report.race(*datasets.iris(), methods=METHODS[1:], rounds=20)
+
+    if place == 0:
+        with pytest.raises(KeyboardInterrupt):
+            race()
+    else:
+        found = race()
+        assert [lane.name for lane in found.lanes] == METHODS[1:2]
+        assert found.lanes[0].trace.t[-1] == 20
+
+
+def test_a_race_that_is_stopped_in_a_round_shows_it():
+    """The lane that was stopped is the last one, with the rounds it had played."""
+
+    def stop(moment):
+        if moment.t == 7:
+            raise KeyboardInterrupt
+
+    found = report.race(*datasets.iris(), methods=METHODS[1:], rounds=20, callback=stop)
+    assert [(lane.name, lane.trace.status, int(lane.trace.t[-1])) for lane in found.lanes] == [(METHODS[1], "interrupted", 7)]
+
+
 def test_smooth_perceptron_line_is_the_printed_one(result):
     lane = next(lane for lane in result.lanes if lane.name == "smooth_perceptron")
     X, y = datasets.iris()

@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
-from gordan.rows import Ascent, Face, Intercept, Until, level_out
+from gordan.io import scan
+from gordan.rows import Ascent, Face, Intercept, Until, kernels, level_out
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HostVectors, Storage, Sums
 
@@ -445,6 +446,50 @@ def test_level_is_the_stationary_point(storage, dtype, halves, constant, empty):
         assert rough[1] <= 1e-3
     # it can be asked to stop
     assert level_out(made, face, np.full(20, 0.05), Until(0.0, 0.0, 500, lambda: False))[0] == 0
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds(storage):
+    X = matrix(12, 15, np.float64)
+    made, K = rows.of(as_stored(X, storage)), X @ X.T
+    inside = np.linspace(1.0, 2.0, 12) / 18  # sums to 1
+
+    def level(z, cap, most):
+        face = Face(np.arange(12), np.zeros(12, np.int64), np.ones(1), -K @ inside, np.diag(K), np.full(12, cap))
+        return level_out(made, face, z, Until(1e-11, 1e-2, most))
+
+    z = np.full(12, 1 / 12)
+    steps, spread = level(z, np.inf, 100)
+    assert spread <= 1e-11
+    np.testing.assert_allclose(z, inside, atol=1e-10)
+    fewer, rough = level(np.full(12, 1 / 12), 0.1, 100)  # less than some of `inside`
+    assert fewer < steps
+    assert 1e-11 < rough <= 1e-2
+    # no more steps than allowed, and z is what they have reached
+    z = np.full(12, 1 / 12)
+    steps, spread = level(z, np.inf, 2)
+    gradient = K @ (z - inside)
+    assert steps == 2
+    assert spread > 1e-11
+    assert gradient @ (z - inside) < (1 / 12 - inside) @ K @ (1 / 12 - inside)
+
+
+def test_level_does_not_step_where_nothing_moves():
+    """The rows are one point: weight moved between them moves nothing, and there is no end to it where one is pulled more."""
+    z, one = np.array([0.25, 0.75]), rows.of([[4.0, 4.0], [4.0, 4.0]])  # powers of two: no rounding
+    pull = np.array([0.0, 2.0**-20])
+    face = Face(np.arange(2), np.zeros(2, np.int64), np.ones(1), pull, np.full(2, 32.0), np.full(2, np.inf))
+    found = level_out(one, face, z, Until(0.0, 0.0, 9))
+    assert found == (0, 0.0)
+    assert z.tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("compiled", [kernels.compiled, scan.compiled], ids=["rows", "io"])
+def test_kernels_compile_where_nothing_can_be_cached(compiled):
+    """As in a folder that cannot be written to: there is no place for what comes from no file."""
+    made: dict = {}
+    exec(compile("def twice(x):\n    return 2.0 * x", "<no file>", "exec"), made)
+    assert compiled(made["twice"])(1.25) == 2.5
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -975,6 +1020,23 @@ def test_memory_map(dtype, tmp_path):
     assert np.array_equal(warm.combine(p), same.combine(p))
     assert np.array_equal(warm.take([3, 1]).scores(w), same.take([3, 1]).scores(w))
     assert (tmp_path / "X.npy").read_bytes()[-X.nbytes :] == X.tobytes()
+
+
+def test_rows_with_other_threads():
+    """The same rows and the same answers; only the number of threads is another one."""
+    made = rows.of(matrix(9, 4, np.float64), np.where(np.arange(9) % 2, -1, 1), constant=True).scaled(0.5)
+    other = rows.of(made, threads=1)
+    assert other is not made
+    assert other.storage is made.storage
+    np.testing.assert_array_equal(other.scores(np.arange(5.0)), made.scores(np.arange(5.0)))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_squares_find_what_is_not_finite(storage):
+    X = matrix(9, 4, np.float64)
+    X[5, 2] = np.nan
+    with pytest.raises(InputError, match=r"X\[5, 2\] is nan"):
+        rows.of(as_stored(X, storage)).squares()
 
 
 def test_rows_are_returned_as_they_are():

@@ -278,6 +278,17 @@ def test_metamorphic(change, data):
     assert gordan.verify(second.certificate, X2, y2)
 
 
+def test_a_callback_that_says_stop():
+    """It is shown what is proved so far, and what it is shown last is the answer."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
+    shown = []
+    v = gordan.separate(X, y, callback=lambda so_far: shown.append(so_far) or True)
+    assert len(shown) == 1
+    assert (v.status, v.margin) == (shown[0].status, shown[0].margin)
+    assert v.status == "undecided"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_ctrl_c_keeps_what_was_proved():
     rng = np.random.default_rng(0)

@@ -52,7 +52,7 @@ FIVES, EXPONENTS = _powers_of_five()
 TENS = np.array([10.0**k for k in range(23)])  # exact
 TWOS = np.array([math.ldexp(1.0, e) for e in range(-1022, 972)])
 
-U0, U1, U10, U11, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 11, 32, 63))
+U0, U1, U10, U32, U63 = (np.uint64(k) for k in (0, 1, 10, 32, 63))
 LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 EXACT = np.uint64(2**53)
 
@@ -156,7 +156,7 @@ def scan_number(text, p):
             c = text[p]
         e, places = 0, 0
         while 48 <= c <= 57 and places < 6:
-            e = 10 * e + (c - 48)
+            e = 10 * e + np.int64(c - 48)
             places += 1
             p += 1
             c = text[p]
@@ -227,7 +227,7 @@ def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, wh
                     break
                 index, digits = 0, 0
                 while 48 <= c <= 57 and digits < 11:
-                    index = 10 * index + (c - 48)
+                    index = 10 * index + np.int64(c - 48)
                     digits += 1
                     p += 1
                     c = text[p]

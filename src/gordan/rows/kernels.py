@@ -373,7 +373,7 @@ def _scaled_norm(x, p):
     """‖x‖_p, scaled by the largest entry so that neither squares nor powers overflow; NaN where an entry is not finite."""
     top = 0.0
     for j in range(x.shape[0]):
-        top = max(top, abs(x[j]))
+        top = max(top, abs(np.float64(x[j])))
         if not math.isfinite(x[j]):
             return math.nan
     if top == 0.0 or p == math.inf:
