@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import tracemalloc
 from dataclasses import dataclass
 
@@ -1057,3 +1060,26 @@ def test_vectors_are_left_alone():
     made.softmin(w, log_p0, halves)
     made.lowest(w, 2)
     assert all(np.array_equal(x, y) for x, y in zip((w, p, log_p0, halves), before, strict=True))
+
+
+BITS = """
+import numpy as np, scipy.sparse as sp
+from gordan import rows
+
+rng = np.random.default_rng(0)
+A = rng.standard_normal((2000, 50))
+halves, log_p0 = (np.arange(2000) % 2).astype(np.int8), np.log(rng.random(2000))
+for stored in (A, sp.csr_array(A * (A > 1))):
+    R = rows.of(stored, threads=1)
+    for _ in range(30):
+        soft = R.softmin(3 * rng.standard_normal(50), log_p0, halves)
+        print(soft.combination.tobytes().hex(), soft.log_rest, soft.scores.tobytes().hex())
+"""
+
+
+def test_the_process_that_compiles_computes_the_same_bits(tmp_path):
+    """A kernel's helpers are part of it, so that a process which finds it in the cache runs the same code as the one before."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_NUM_THREADS": "1"}
+    told = [subprocess.run([sys.executable, "-c", BITS], env=environment, capture_output=True, check=True) for _ in range(2)]
+    assert any(tmp_path.rglob("*.nbc"))
+    assert told[0].stdout == told[1].stdout
