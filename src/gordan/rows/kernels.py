@@ -38,12 +38,14 @@ TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
 def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
-    """`function` compiled by numba, cached on disk where some folder can be written; with an underscore, put into its callers.
+    """`function` compiled by numba, cached on disk where some folder can be written. Helpers, with an underscore, whose sums may
+    be added up in another order are put into their callers.
 
-    Otherwise there would be two of it, its own and the caller's copy, with sums in another order: the process that compiles takes
-    the one, and processes that find the caller in the cache take the other, which is not the same to the last bit.
+    Else there would be two of them, their own and the caller's copy, and two orders: the process that compiles takes the one,
+    and processes that find the caller in the cache take the other, which is not the same to the last bit.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties), "forceinline": function.__name__.startswith("_")}
+    inside = function.__name__.startswith("_") and "reassoc" in liberties
+    options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties), "forceinline": inside}
     try:
         kernel: Kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no cache folder can be written: compile anew in every process
