@@ -57,8 +57,9 @@ NEEDS_TRITON = "gordan.rows.triton_kernels"
 
 
 def lowest():
-    """The lowest versions that the package and its extras allow, as constraints."""
+    """The lowest versions that the package and its extras allow, as constraints; of polars as well, whose frames it takes."""
     lines = [*PROJECT["dependencies"], *(line for name in ("plot", "data", "report", "dask") for line in EXTRAS[name])]
+    lines += [line for line in EXTRAS["test"] if line.startswith("polars")]
     return [re.sub(r"\[.*\]", "", line).replace(">=", "==") for line in lines]
 
 

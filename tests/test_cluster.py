@@ -304,6 +304,7 @@ def test_blocks_without_rows_are_left_out(client):
     np.testing.assert_array_equal(A.take(np.arange(5)).dense()[:, 0], np.arange(7, 12))
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")  # older Dask sees the client of the other tests
 def test_without_a_client_blocks_are_made_here_for_each_pass():
     X, y = problem()
     with pytest.MonkeyPatch.context() as patch:

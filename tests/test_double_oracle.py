@@ -237,7 +237,7 @@ def test_rows_come_and_go(p, kind):
 @pytest.mark.parametrize(("n", "d"), [(40, 3000), (3000, 40)])
 def test_sup_norm_has_few_rows_and_columns(n, d):
     rng = np.random.default_rng(12)
-    A = sp.random_array((n, d), density=0.05, rng=rng, format="csr")
+    A = sp.random_array((n, d), density=0.05, random_state=rng, format="csr")
     first = sp.csr_array(rng.uniform(0.5, 1.0, (n, 2)))
     A = sp.csr_array(sp.hstack([first, A]))
     trace = closed(A, double_oracle(p=math.inf))
@@ -249,7 +249,7 @@ def test_sup_norm_has_few_rows_and_columns(n, d):
 def wide():
     """Sparse rows, most of which are support vectors: more than a Gram matrix is made for, and fewer than columns."""
     rng = np.random.default_rng(2)
-    A = sp.random_array((420, 900), density=0.02, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    A = sp.random_array((420, 900), density=0.02, random_state=rng, format="csr", data_sampler=rng.standard_normal)
     return sp.csr_array(A + sp.csr_array((np.full(420, 0.2), (np.arange(420), np.zeros(420, int))), shape=A.shape))
 
 

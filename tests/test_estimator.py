@@ -382,6 +382,8 @@ def test_one_convergence_warning_with_both_numbers():
         found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron", tol=1.0).fit(X, y == 1)  # no gap is wider than that
     with pytest.warns(ConvergenceWarning, match="time-limit"):
         MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, time_limit=0.2).fit(X, y == 1)
+    with pytest.warns(ConvergenceWarning, match="time-limit"):  # before there is any plane
+        MaxMarginClassifier(method="smooth_perceptron", time_limit=1e-6).fit(X, y == 1)
 
 
 # ---- scikit-learn around it ----------------------------------------------------------------------------------------------

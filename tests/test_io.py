@@ -231,7 +231,7 @@ def test_compressed(suffix, route, tmp_path):
 def test_round_trip_with_scikit_learn(route, tmp_path):
     datasets = pytest.importorskip("sklearn.datasets")
     rng = np.random.default_rng(3)
-    X = sp.random_array((60, 30), density=0.2, rng=rng, data_sampler=rng.standard_normal).tocsr()
+    X = sp.random(60, 30, 0.2, format="csr", random_state=rng, data_rvs=rng.standard_normal)  # 32-bit indices in every SciPy
     y = rng.integers(-1, 3, 60)
     for zero_based in (True, False):
         path = tmp_path / "a.svm"

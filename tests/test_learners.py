@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,7 +152,11 @@ def least_by_scipy(domain, F, dF, start):
         bounds = [(1e-12, cap) for cap in (np.ones(D) if domain.caps is None else domain.caps)]
     elif domain.radius < math.inf:
         walls = [{"type": "ineq", "fun": lambda z: domain.radius - np.linalg.norm(z, ord=domain.q)}]
-    found = minimize(F, start, jac=dF, bounds=bounds, constraints=walls, method="SLSQP", options={"ftol": 1e-10, "maxiter": 60})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Values in x were outside bounds")  # older SciPy says so where it clips
+        found = minimize(
+            F, start, jac=dF, bounds=bounds, constraints=walls, method="SLSQP", options={"ftol": 1e-10, "maxiter": 60}
+        )
     return found.fun if domain.contains(found.x, 1e-9) else math.inf
 
 

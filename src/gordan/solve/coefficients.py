@@ -78,12 +78,12 @@ class _ByProgram:
         self.found, self.strict = found, strict
         self.cone, self.null = found.cone, found.null
         F, _, s = self.cone.floats
-        on_null = np.array([[float(fmpq(x) / top) for x in v] for v in columns_of(self.null) for top in [max(map(abs, v))]])
+        on_null = np.array([[int(x) / int(top) for x in v] for v in columns_of(self.null) for top in [max(map(abs, v))]])
         self.Q = qr((on_null / s).T, mode="economic")[0]
         self.G = dense(F[strict] @ self.Q)
         count = max(200, 6 * self.Q.shape[1])
         size = max(map(abs, found.w))
-        self.centre = self.Q.T @ (np.array([float(fmpq(x, size)) for x in found.w]) / s)
+        self.centre = self.Q.T @ (np.array([int(x) / int(size) for x in found.w]) / s)
         self.rows = np.sort(np.argsort(self.G @ self.centre, kind="stable")[:count])
 
     def __call__(self, j: int, sign: int) -> Any:
