@@ -190,7 +190,7 @@ def demo():
     """`gordan demo`, with and without --json."""
     assert "cancel exactly (proved)" in gordan_command("demo")
     told = json.loads(gordan_command("demo", "--json"))
-    assert told["inseparable"]["accepted"]
+    assert told["virginica"]["accepted"]
     assert told["picture"] is None  # there is no matplotlib
 
 
