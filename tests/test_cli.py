@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import gordan
 from gordan import datasets
 from gordan.certificates import standalone
-from gordan.cli import telling
+from gordan.cli.answers import fitted
 from gordan.cli.app import app
 from gordan.cli.data import bytes_of
 from gordan.cli.progress import fitting
@@ -522,10 +522,10 @@ def test_too_little_memory_is_told(monkeypatch):
 def test_lines_fit_a_terminal(monkeypatch):
     """Broken between words, indented as they were; piped they stay whole."""
     text = "  rows 3 and 8 have the same features and different labels"
-    assert telling.fitted(text) == text
+    assert fitted(text) == text
     monkeypatch.setattr("sys.stdout", type("Terminal", (), {"isatty": lambda self: True})())
     monkeypatch.setenv("COLUMNS", "30")
-    lines = telling.fitted(text).split("\n")
+    lines = fitted(text).split("\n")
     assert len(lines) > 1
     assert all(len(line) <= 30 and line.startswith("  ") for line in lines)
     assert " ".join(" ".join(lines).split()) == text.strip()
