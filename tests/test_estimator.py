@@ -382,8 +382,22 @@ def test_one_convergence_warning_with_both_numbers():
         found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron", tol=1.0).fit(X, y == 1)  # no gap is wider than that
     with pytest.warns(ConvergenceWarning, match="time-limit"):
         MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, time_limit=0.2).fit(X, y == 1)
-    with pytest.warns(ConvergenceWarning, match="time-limit"):  # before there is any plane
-        MaxMarginClassifier(method="smooth_perceptron", time_limit=1e-6).fit(X, y == 1)
+
+
+@pytest.mark.parametrize("nu", [None, 0.1])
+def test_a_limit_before_anything_is_found(nu):
+    """No plane yet is no word about the data: the heavier class is predicted, and the limit is what is warned of."""
+    X, y = datasets.load_digits(return_X_y=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = MaxMarginClassifier(method="smooth_perceptron", nu=nu, time_limit=1e-9).fit(X, y == 1)
+    assert [warning.category for warning in told] == [ConvergenceWarning]
+    assert "(time-limit)" in str(told[0].message)
+    assert found.separable_ is None
+    lower, upper = found.margin_
+    assert 0 <= lower <= upper
+    if not found.coef_.any():
+        assert not found.predict(X).any()
 
 
 # ---- scikit-learn around it ----------------------------------------------------------------------------------------------

@@ -569,7 +569,7 @@ def test_what_a_converted_folder_is_not_asked(tmp_path):
 
 def test_features_alone_are_converted(tmp_path):
     """A matrix without a column of labels has none afterwards, and says so where they are asked for."""
-    with Writer(tmp_path / "out", "dense", {}) as writer:
+    with Writer(tmp_path / "out", {"kind": "dense"}) as writer:
         writer.write(Piece(N, N * D, {"X.npy": X.astype("<f8").tobytes()}, None), [])
         writer.finish(None, X.shape, {"X.npy": "<f8"}, None)
     table = read(tmp_path / "out", labelled=False)
@@ -611,7 +611,7 @@ def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
     if damage == "journal":
         with (tmp_path / "out/journal.jsonl").open("ab") as journal:
             journal.write(b'{"rows": \n')
-        assert 0 < convert(tmp_path / "X.csv", tmp_path / "out").resumed < N
+        assert 0 < convert(tmp_path / "X.csv", tmp_path / "out").kept < N
         check(tmp_path / "out")
         np.testing.assert_array_equal(read(tmp_path / "out").X, X)
     else:

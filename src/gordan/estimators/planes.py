@@ -94,7 +94,7 @@ class Plane:
     @property
     def settled(self) -> bool:
         """Whether there is nothing left to be found out: the reduced hulls meet, as far as floats can tell."""
-        return not (self.w.any() or self.stopped) or self.result.status == "margin-below-tol"
+        return not self.stopped and (not self.w.any() or self.result.status == "margin-below-tol")
 
     @property
     def weights(self) -> Array:

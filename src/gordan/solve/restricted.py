@@ -297,6 +297,6 @@ def filled(p: Array, caps: Array, mass: float) -> Array:
             p = np.where(full, p, np.clip(p * (left / loose), 0.0, caps))
     missing = mass - float(p.sum())
     if missing > 1e-12 * mass:
-        room = caps - p if np.isfinite(caps).all() else np.isinf(caps).astype(np.float64)
+        room = caps - p if np.isfinite(caps).all() else np.where(np.isinf(caps), missing, 0.0)  # no cap: room for all of it
         p = np.minimum(p + room * (missing / max(float(room.sum()), missing)), caps)
     return p
