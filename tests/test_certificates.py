@@ -631,6 +631,27 @@ def test_standalone_reads_booleans_in_text(tmp_path):
         assert standalone.main([str(tmp_path / "c.json"), str(data), "--label", "label"]) == 0
 
 
+@pytest.mark.parametrize("names", [("rose", "tulip", "violet"), ("1", "2.0", "3")], ids=["text", "numbers"])
+def test_standalone_takes_one_class_against_the_rest(names, tmp_path, capsys):
+    X, labels = [[0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [6.0, 5.0], [9.0, 0.0]], [names[k] for k in (0, 0, 1, 1, 2)]
+    proof, data = tmp_path / "c.json", tmp_path / "data.csv"
+    proof.write_text(gordan.separate(X, np.array(labels) == names[1]).certificate.to_json())
+    data.write_text("a,b,kind\n" + "".join(f"{a},{b},{label}\n" for (a, b), label in zip(X, labels, strict=True)))
+    assert standalone.main([str(proof), str(data), "--positive", names[1]]) == 0
+    assert standalone.main([str(proof), str(data), "--positive", names[2]]) == 1
+    assert standalone.main([str(proof), str(data), "--positive", "lily"]) == 2
+    assert standalone.main([str(data), str(proof)]) == 2
+    told = capsys.readouterr().err
+    assert "no row has the label 'lily'" in told
+    assert "the certificate comes first" in told
+    if names[0] == "rose":
+        assert standalone.main([str(proof), str(data)]) == 2
+        assert "add --positive CLASS" in capsys.readouterr().err
+    proof.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    assert standalone.main([str(proof), str(data), "--positive", names[1]]) == 2
+    assert "leave out --positive" in capsys.readouterr().err
+
+
 def test_claims_without_what_proves_them():
     """Rejected by both checkers: no w, no weights, a group without weight."""
     n = len(Y)

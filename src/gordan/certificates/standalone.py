@@ -1,9 +1,10 @@
 """Check a certificate of gordan with nothing but the Python standard library and exact arithmetic.
 
-    python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy]
+    python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
 
 This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
-is the last column, or the one named by --label), svmlight (the label comes first), or X.npy (with --labels y.npy).
+is the last column, or the one named by --label), svmlight (the label comes first), or X.npy (with --labels y.npy). A certificate
+about one class against the rest is checked with --positive CLASS.
 Exit codes: 0 accepted, 1 rejected, 2 bad input.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
@@ -401,21 +402,39 @@ def as_label(text: Any, kind: str) -> Any:
     if not isinstance(text, str) or kind == "str":
         return text
     if kind == "bool":
-        return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
+        truth = {"true": True, "1": True, "false": False, "0": False}
+        if text.strip().lower() not in truth:
+            raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
+        return truth[text.strip().lower()]
     return float(text)  # equal to the integer, where it is one
+
+
+def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
+    """Which labels are the class of this name; numbers are compared as numbers where all labels are."""
+    try:
+        chosen = [float(label) == float(positive) for label in y]
+    except ValueError:
+        chosen = [str(label) == positive for label in y]
+    if not any(chosen):
+        raise BadInput(f"no row has the label {positive!r}")
+    return chosen
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
-    parser.add_argument("certificate", type=Path)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("certificate", type=Path, help="the JSON file to check")
+    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or X.npy")
     parser.add_argument("--label", help="name or position (from 0) of the label column of a table; the last one if not given")
     parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy")
+    parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
     options = parser.parse_args(arguments)
     suffix = options.data.suffix.lower()
     try:
-        certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
+        try:
+            certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BadInput(f"{options.certificate} is not JSON ({error}); the certificate comes first, then the data") from None
         kind = Claim(certificate).class_type
         if suffix == ".npy":
             if options.labels is None:
@@ -423,6 +442,10 @@ def main(arguments: list[str] | None = None) -> int:
             X, y = read_npy(options.data), read_npy(options.labels)
         else:
             X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
+        if options.positive is not None:
+            if kind != "bool":
+                raise BadInput("the certificate names its two classes; leave out --positive")
+            y = one_against_the_rest(y, options.positive)
         accepted, reason = check(certificate, X, [as_label(label, kind) for label in y])
     except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError, struct.error) as error:
         print(f"bad input: {error}", file=sys.stderr)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import typer
 
 import gordan
-from gordan.cli.commands import examples
+from gordan.cli.commands import INTERRUPTED, examples
 from gordan.cli.converting import convert
 from gordan.cli.demo import demo
 from gordan.cli.games import play, race
@@ -56,4 +57,7 @@ def main() -> None:
     """Entry point of the `gordan` command."""
     # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
     gc.set_threshold(50_000, 20, 20)
-    app(prog_name="gordan")
+    try:
+        app(prog_name="gordan")
+    except KeyboardInterrupt:  # before a command has begun; commands tell what they have
+        sys.exit(INTERRUPTED)

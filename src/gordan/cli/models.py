@@ -54,9 +54,7 @@ def fit(
     label: Label = None,
     positive: Positive = None,
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
-    nu: Annotated[
-        float | None, typer.Option(help="Soft margin: share of the rows that may be on the wrong side, at most 1.")
-    ] = None,
+    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is beyond its margin.")] = None,
     intercept: WithIntercept = Intercept.free,
     tol: Annotated[float, typer.Option(help="Relative width of the proved bracket to stop at.")] = 1e-4,
     method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",

@@ -82,7 +82,7 @@ def claims_in(path: Path) -> list[Claim]:
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error}; pass the certificate or model first, then the data") from None
 
 
 @dataclass(frozen=True)
