@@ -138,6 +138,17 @@ def test_certificate_is_accepted_by_both_checkers(table, tmp_path, capsys):
     assert answer("verify", proof, changed, code=1)["checks"][0]["other_data"]
 
 
+def test_certificate_of_a_diagnosis(tmp_path, capsys):
+    (tmp_path / "trial.csv").write_text("x,z,died\n1,0,no\n2,0,yes\n3,0,no\n1.5,1,yes\n2.5,1,yes\n")
+    proof = tmp_path / "proof.json"
+    found = answer("diagnose", tmp_path / "trial.csv", "--certificate", proof)
+    assert (found["kind"], found["certificate"]) == ("quasi-complete", str(proof))
+    result = run("verify", proof, tmp_path / "trial.csv")
+    assert (result.exit_code, result.stdout.split(":")[0]) == (0, "accepted")
+    assert standalone.main([str(proof), str(tmp_path / "trial.csv")]) == 0
+    assert "certificate written to" in run("diagnose", tmp_path / "trial.csv", "--certificate", proof).stdout
+
+
 def test_certificate_of_one_class_against_the_rest(tmp_path):
     proof = tmp_path / "proof.json"
     run("separate", IRIS, "--positive", "setosa", "--certificate", proof)

@@ -375,3 +375,12 @@ def test_rows_whose_squares_leave_the_floats(storage):
     assert verdict.separable
     assert gordan.verify(verdict.certificate, X, y)
     assert gordan.maximize_margin(storage(X), y, intercept="none").margin[0] >= 0
+
+
+def test_a_verdict_in_a_condition():
+    """What is open is neither true nor false."""
+    assert gordan.separate([[0.0], [1.0]], [0, 1])
+    assert not gordan.separate([[0.0], [1.0], [2.0]], [0, 1, 0])
+    X = np.random.default_rng(0).normal(size=(3000, 40))
+    with pytest.raises(gordan.InputError, match="not decided"):
+        bool(gordan.separate(X, X[:, 0] + 0.01 * X[:, 1] ** 3 > 0, time_limit=1e-9))

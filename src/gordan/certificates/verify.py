@@ -43,8 +43,7 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
     (True, False)
     """
     if not isinstance(certificate, Certificate):
-        given = type(certificate).__name__
-        raise InputError(f"certificate is {given}; pass result.certificate, or read one with Certificate.from_json")
+        raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
     problem = Problem.of(X, y)
     if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
         Products.of(problem.X, np.array(certificate.w, dtype=np.float64))  # in one pass with the norms

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import gordan
 from gordan.cli.answers import (
@@ -21,7 +19,19 @@ from gordan.cli.answers import (
 )
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
 from gordan.cli.data import Data, on_cluster, read_data
-from gordan.cli.options import Cluster, Device, File, Intercept, Json, Label, MemoryLimit, Positive, TimeLimit, WithIntercept
+from gordan.cli.options import (
+    CertificateOut,
+    Cluster,
+    Device,
+    File,
+    Intercept,
+    Json,
+    Label,
+    MemoryLimit,
+    Positive,
+    TimeLimit,
+    WithIntercept,
+)
 from gordan.cli.progress import Watch
 
 
@@ -36,9 +46,7 @@ def separate(
     label: Label = None,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="OUT.json", help="Write the proof to this file, for `gordan verify`.")
-    ] = None,
+    certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     cluster: Cluster = None,
     memory_limit: MemoryLimit = None,
@@ -61,18 +69,14 @@ def separate(
             device=device,
             callback=watch.verdict if watch.visible else None,
         )
-        written = None
-        if certificate is not None and v.certificate is not None:
-            write_text(certificate, v.certificate.to_json() + "\n")
-            written = str(certificate)
+        written = _written(certificate, v)
     if as_json:
         say_json({**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written})
     else:
         headline(repr(v), v.separable)
         if v.witness is not None:
             say_witness(v.witness, data)
-        if certificate is not None:
-            say(f"certificate written to {written}" if written else "no certificate was written: nothing is proved")
+        _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
     return interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable]
@@ -95,12 +99,30 @@ def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
     }
 
 
-@command("gordan diagnose trial.csv --label died", "gordan diagnose trial.csv --json | jq .columns")
+def _written(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> str | None:
+    """Write the certificate, if a file was named for it and there is one; the name of that file."""
+    if path is None or answer.certificate is None:
+        return None
+    write_text(path, answer.certificate.to_json() + "\n")
+    return str(path)
+
+
+def _tell_written(path: Path | None, written: str | None) -> None:
+    if path is not None:
+        say(f"certificate written to {written}" if written else "no certificate was written: nothing is proved")
+
+
+@command(
+    "gordan diagnose trial.csv --label died",
+    "gordan diagnose trial.csv --label died --certificate proof.json",
+    "gordan diagnose trial.csv --json | jq .columns",
+)
 def diagnose(
     file: File,
     label: Label = None,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
+    certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     as_json: Json = False,
 ) -> int:
@@ -108,12 +130,14 @@ def diagnose(
 
     Exit code 3: undecided.
     """
+    require_folder(certificate)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
         data = read_data(file, label, positive)
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
+        written = _written(certificate, found)
     if as_json:
-        say_json({**_diagnosis_plain(found, data), "interrupted": interrupts.pressed})
+        say_json({**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written})
     else:
         first, *rest = repr(found).split("\n")
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
@@ -121,6 +145,7 @@ def diagnose(
             say(line)
         if found.kind == "quasi-complete":
             say(f"Rows strictly on their side: {rows_told(found.rows)} (from 0, without the header).")
+        _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
     return interrupts.code or (ANSWERED if found.proved else OPEN)

@@ -73,6 +73,12 @@ class Verdict:
         """True, False, or None where that was not decided."""
         return {"separable": True, "not-separable": False}.get(self.status)
 
+    def __bool__(self) -> bool:
+        """`separable`, where that was decided: what is open is neither true nor false."""
+        if self.separable is None:
+            raise InputError(f"whether the data is separable was not decided ({self.status}); ask for .separable or .status")
+        return self.separable
+
     @property
     def proved(self) -> bool:
         """Whether the checker accepted the status; False only for "undecided"."""
