@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -15,6 +16,13 @@ settings.load_profile("suite")
 def pytest_configure(config):
     """Ctrl-C is Ctrl-C: a process started in the background ignores it, and tests that send it would wait for ever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionfinish():
+    """`make coverage`: workers write down what they have seen while there is time; those slow to end are killed."""
+    watching = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
+    if watching is not None:
+        watching.save()
 
 
 def pytest_addoption(parser):
