@@ -134,6 +134,7 @@ OF_THE_PROGRAM = {"file", "model", "output", "html", "save", "picture", "positiv
 OF_THE_PROGRAM |= {"no_picture", "no_certificates"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
+    ("diagnose", "certificate"): None,  # likewise
     ("predict", "unlabelled"): "labelled",  # a flag
     ("race", "method"): "methods",  # once for each
     ("play", "form"): None,  # options of the method, which is named beside them
