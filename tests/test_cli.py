@@ -578,3 +578,11 @@ def test_sizes_of_memory(text, size):
     for wrong in ("much", "1XB", "-1GB", "1kB"):
         with pytest.raises(gordan.InputError, match="--memory-limit"):
             bytes_of(wrong)
+
+
+def test_swapped_files_of_predict(tmp_path):
+    model = tmp_path / "m.gordan"
+    assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
+    result = run("predict", IRIS, model)
+    assert result.exit_code == 2
+    assert "the model comes first" in result.stderr

@@ -31,6 +31,7 @@ from gordan.cli.options import (
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model, Table, read
+from gordan.io.container import MAGIC
 from gordan.io.reading import format_of
 from gordan.rows import stored
 
@@ -244,7 +245,7 @@ def predict(
     If the file has labels, stderr says how many of them were met.
     """
     with Watch(f"reading {file}"):
-        loaded = Model.load(model)
+        loaded = _model(model)
         table = read_for(loaded, file, label, unlabelled)
         y = labels_in(table, positive)
         values = loaded.scores(table.X)
@@ -263,6 +264,14 @@ def predict(
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
         note(f"the labels of the file are not those of the model, so they were not compared{hint}")
     return ANSWERED
+
+
+def _model(path: Path) -> Model:
+    """The model in a file; whoever swaps the two files is told so."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
+    return Model.load(path)
 
 
 def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> Table:
