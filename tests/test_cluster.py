@@ -155,7 +155,7 @@ def test_vectors_over_rows_stay_on_the_workers(client, monkeypatch):
     A, B = rows.of(KINDS["array"](X), y, resident=True), rows.of(X, y)
     w = np.ones(D)
     soft, scores = A.softmin(w), A.scores(w)
-    assert isinstance(soft.scores, cluster.Parts)
+    assert isinstance(soft.scores, cluster.Spread)
     np.testing.assert_allclose(soft.combination, B.softmin(w).combination, rtol=1e-12)
     np.testing.assert_allclose(A.combine(scores), B.combine(B.scores(w)), rtol=1e-11)
     np.testing.assert_allclose(A.combine(soft.scores), B.combine(B.scores(w)), rtol=1e-11)

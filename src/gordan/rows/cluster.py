@@ -108,7 +108,7 @@ class Workers:
 
 
 @dataclass(eq=False)
-class Parts:
+class Spread:
     """A vector over rows, cut like the blocks and where they are; `host` where it came from here.
 
     `path` leads to it where the tasks give more than that; a stack of vectors has a `height`.
@@ -140,15 +140,15 @@ class Parts:
         """As of an array."""
         return (self.storage.n,)
 
-    def __iter__(self) -> Iterator[Parts]:
-        return (Parts(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
+    def __iter__(self) -> Iterator[Spread]:
+        return (Spread(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
 
-    def __mul__(self, other: Any) -> Parts:
-        factor = other.host if isinstance(other, Parts) else other
+    def __mul__(self, other: Any) -> Spread:
+        factor = other.host if isinstance(other, Spread) else other
         if self.host is not None and factor is not None:
-            return Parts(self.storage, self.host * factor)
-        factors = other.futures if isinstance(other, Parts) else [other] * len(self.futures)
-        return Parts(self.storage, made=self.storage.engine.map(tasks.product, self.futures, factors))
+            return Spread(self.storage, self.host * factor)
+        factors = other.futures if isinstance(other, Spread) else [other] * len(self.futures)
+        return Spread(self.storage, made=self.storage.engine.map(tasks.product, self.futures, factors))
 
     def sum(self) -> float:
         """The sum of all entries."""
@@ -159,7 +159,7 @@ class Parts:
 
 
 class Cluster(Reduces):
-    """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Parts`.
+    """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
     """
@@ -173,7 +173,7 @@ class Cluster(Reduces):
         self.blocks, self.ends = self._blocks.blocks, self._blocks.ends
         self.n, self.d, self.entries, self.dtype = self._blocks.n, d, self._blocks.entries, self._blocks.dtype
         self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
-        self._kept: list[Parts] = []
+        self._kept: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
     @property
@@ -199,60 +199,60 @@ class Cluster(Reduces):
 
     def _column(self, values: Any) -> list[Any]:
         """What each block has of it."""
-        if isinstance(values, (list, Parts)):
+        if isinstance(values, (list, Spread)):
             return values if isinstance(values, list) else values.futures
         return [None] * len(self.blocks) if values is None else list(self.cut(values))
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
-    def place(self, values: Any, name: str) -> Parts:
-        if isinstance(values, Parts):
+    def place(self, values: Any, name: str) -> Spread:
+        if isinstance(values, Spread):
             return values
         kept = isinstance(values, np.ndarray) and values.dtype == np.int8
         return self._placed(values if kept else vector(values, name, self.n), keep=name != "p")
 
-    def split(self, halves: Any, name: str) -> Parts:
-        return halves if isinstance(halves, Parts) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
+    def split(self, halves: Any, name: str) -> Spread:
+        return halves if isinstance(halves, Spread) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
 
-    def _placed(self, values: Array, keep: bool) -> Parts:
+    def _placed(self, values: Array, keep: bool) -> Spread:
         """Equal values are not sent twice: methods pass the same p_0 and halves round after round."""
         for parts in self._kept:
             if parts.host is not None and parts.host.dtype == values.dtype and np.array_equal(parts.host, values):
                 return parts
         if not keep:
-            return Parts(self, values)
-        self._kept = [Parts(self, values.copy()), *self._kept[: MOST_KEPT - 1]]
+            return Spread(self, values)
+        self._kept = [Spread(self, values.copy()), *self._kept[: MOST_KEPT - 1]]
         return self._kept[0]
 
     def lift(self, values: Any) -> Any:
         return self.place(values, "the vector")
 
-    def fetch(self, values: Parts) -> Array:
+    def fetch(self, values: Spread) -> Array:
         if values.host is not None:
             return values.host
         return np.concatenate(self.engine.gather(values.futures), axis=-1)
 
-    def finite(self, values: Parts) -> bool:
+    def finite(self, values: Spread) -> bool:
         if values.host is not None:
             return bool(np.isfinite(values.host).all())
         return bool(self.engine.merged(self.engine.map(tasks.finite, values.futures), all))
 
-    def smallest(self, scores: Parts, k: int) -> tuple[Array, Array]:
+    def smallest(self, scores: Spread, k: int) -> tuple[Array, Array]:
         """From the k smallest of each block, merged on the workers."""
         count = len(self.blocks)
         found = self.engine.map(tasks.smallest, scores.futures, self.firsts, [k] * count, [None] * count)
         lowest: tasks.Lowest = self.engine.merged(found, tasks.Lowest.merged)
         return lowest.rows[0], lowest.scores[0]
 
-    def totals(self, scores: Parts, log_p0: Parts | None, groups: Parts | None, sums: Sums) -> Array:
+    def totals(self, scores: Spread, log_p0: Spread | None, groups: Spread | None, sums: Sums) -> Array:
         return sums.totals
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
-    def scores(self, w: Array, b: float, signs: Parts, threads: int) -> Parts:
-        return Parts(self, made=self._start(tasks.scores, (signs,), (w, b, self._threads)))
+    def scores(self, w: Array, b: float, signs: Spread, threads: int) -> Spread:
+        return Spread(self, made=self._start(tasks.scores, (signs,), (w, b, self._threads)))
 
-    def combine(self, q: Parts, threads: int) -> Array:
+    def combine(self, q: Spread, threads: int) -> Array:
         """Of a q that lives on few rows these are taken, if not here already; if on some, the work goes to their blocks."""
         if q.host is not None:
             rows = np.flatnonzero(q.host)
@@ -273,13 +273,13 @@ class Cluster(Reduces):
         return combination
 
     def softmin(
-        self, v: Array, b: Array, signs: Parts, scale: float, log_p0: Parts | None, groups: Parts | None, threads: int
-    ) -> tuple[Sums, Parts]:
+        self, v: Array, b: Array, signs: Spread, scale: float, log_p0: Spread | None, groups: Spread | None, threads: int
+    ) -> tuple[Sums, Spread]:
         pairs = self._start(tasks.softmin, (signs, log_p0, groups), (v, b, scale, self._threads))
         sums: Sums = self.engine.merged(self.engine.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
-        return sums, Parts(self, made=pairs, path=(1,), height=len(v))
+        return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
-    def lowest(self, w: Array, b: float, signs: Parts, k: int, groups: Parts | None) -> tuple[list[Array], list[Array], bool]:
+    def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Spread | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
         reduction, O(k) numbers of each worker."""
         over_rows = (self.firsts, signs, groups)
