@@ -10,7 +10,7 @@ WORKERS ?= 2
 MINUTES ?= 5
 SEED ?= 0
 
-.PHONY: demo test test-lowest release-check lint coverage bench bench-quick soak fuzz docs pages rates clean
+.PHONY: demo test test-lowest release-check lint coverage bench bench-quick soak fuzz mutants docs pages rates clean
 
 demo: $(VENV)/.core
 	$(BIN)/gordan demo
@@ -66,6 +66,11 @@ soak: $(VENV)/.test
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) --workers $(WORKERS) --seed $(SEED)
 
+# one small change of the source after the other, each to be noticed by some test: make mutants SHARD=certificates/bounds; what was
+# decided is in .mutants and not tried again
+mutants: $(VENV)/.mutation
+	$(BIN)/python tests/mutants.py $(SHARD)
+
 rates: $(VENV)/.bench
 	$(BIN)/python examples/rates.py --out docs/rates
 
@@ -78,7 +83,7 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build .coverage.d
+	rm -rf $(VENV) docs/_build .coverage.d .mutants
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gordan needs Python 3.11 or newer; set PYTHON=/path/to/python3")'
@@ -103,6 +108,6 @@ $(VENV)/lowest/.test: $(VENV)/bin/python pyproject.toml
 	$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)/lowest/versions.txt -e '.[test]'
 	touch $@
 
-$(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
+$(VENV)/.docs $(VENV)/.bench $(VENV)/.mutation: $(VENV)/.%: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	touch $@

@@ -4,12 +4,15 @@ import os
 import signal
 import sys
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Triton's interpreter, for test_device: Triton looks once, when it is imported, and torch may import it
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "mutants", settings.get_profile("suite"), max_examples=25, database=None, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("suite")
 
 

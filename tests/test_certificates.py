@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import platform
+import struct
 import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +20,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import gordan
-from gordan.certificates import bounds, standalone
+from gordan.certificates import bounds, matrix, standalone
+from gordan.certificates import problem as problem_module
 from gordan.certificates.margins import Margin
-from gordan.certificates.matrix import Products, exact_score, near_score
+from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
+from gordan.certificates.verify import check
+from gordan.rows import stored
+from gordan.rows.tensors import Entries
 
 INTERCEPTS = ("free", "none", "penalized")
 SEPARABLE = [[1.0, 0.5], [2.0, 3.0], [0.75, -0.25], [-1.0, -2.0], [-2.0, 0.125], [-0.5, -1.0]]
@@ -361,6 +368,15 @@ def value(m, e):
 
 
 @given(MANTISSAS, st.integers(-1300, 1100))
+@example(3, -1075)
+@example(-3, -1075)
+@example(2**60 + 1, -1130)
+@example(1, 1024)
+@example(-1, 1024)
+@example(1, -2000)
+@example(2**54 - 1, 970)  # above the largest float, and below the next power of two
+@example(-(2**54 - 1), 970)
+@example(2**53 + 1, 5)
 def test_directed_rounding(m, e):
     """round_up is the least float not below, round_down the greatest not above."""
     exact = value(m, e)
@@ -469,6 +485,356 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
         assert length * (1 - 1e-14) <= upper[0] <= length * (1 + 1e-12)
 
 
+# The matrix, wherever its rows are.
+
+
+class Elsewhere:
+    """Rows in blocks of some length that are worked on one by one, as on other machines."""
+
+    def __init__(self, X, length):
+        self.X, self.length, self.storage, self.brought = X, length, self, set()
+        self.firsts = list(range(0, X.shape[0], length))
+
+    def each(self, work, over_rows=(), shared=()):
+        for k, first in enumerate(self.firsts):
+            part = slice(first, first + self.length)
+            yield work(stored(self.X[part]), *(v[k] if isinstance(v, list) else v[part] for v in over_rows), *shared)
+
+    def take(self, rows):
+        assert len(rows) <= matrix.MOST_BROUGHT
+        return stored(self.X[rows]) if len(rows) else SimpleNamespace(n=0, d=6, arrays=(np.empty((0, 6)),))
+
+    def have(self, rows):
+        self.brought |= {int(i) for i in rows}
+
+    def __getitem__(self, i):
+        return self.X[[i]].toarray()[0] if sp.issparse(self.X) else self.X[i]
+
+
+class OnDevice(Entries):
+    """Rows as on a device: asked for products, not for entries."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.block_entries = X, X.shape, 8
+
+    def __getitem__(self, rows):
+        return self.X[rows]
+
+    def products(self, w, lo, hi):
+        return self.X[lo:hi].astype(np.float64) @ w
+
+    def squares(self, lo, hi):
+        return np.sum(self.X[lo:hi].astype(np.float64) ** 2, axis=1)
+
+    def absolute(self, size, rows):
+        return np.abs(self.X[rows].astype(np.float64)) @ size
+
+    def combination(self, q):
+        return q @ self.X.astype(np.float64)
+
+    def ieee(self):
+        return True
+
+
+WHERE = {
+    "dense": lambda X: stored(X),
+    "float32": lambda X: stored(X.astype(np.float32)),
+    "columns": lambda X: stored(np.asfortranarray(X)),
+    "CSR": lambda X: stored(sp.csr_array(X)),
+    "CSR, float32": lambda X: stored(sp.csr_array(X.astype(np.float32))),
+    "CSR, long indices": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=long_indices(X)),
+    "CSR with zeros": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=every_entry(X)),
+    "elsewhere": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(Elsewhere(X, 4),)),
+    "CSR elsewhere": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(Elsewhere(sp.csr_array(X), 7),)),
+    "on a device": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(OnDevice(X),)),
+}
+
+
+def every_entry(X):
+    n, d = X.shape
+    return X.reshape(-1), np.tile(np.arange(d, dtype=np.int32), n), np.arange(0, n * d + 1, d)
+
+
+def long_indices(X):
+    X = sp.csr_array(X)
+    return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
+
+
+def random_rows(rng, n=23, d=6):
+    """Rows of multiples of 1/8 (so that float32 holds them), a third of them zero, one row of zeros, two that repeat."""
+    X = rng.integers(-40, 40, (n, d)) / 8 * (rng.uniform(size=(n, d)) < 0.7)
+    X[3], X[7] = 0.0, X[6]
+    return X
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("where", WHERE)
+def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
+    """Norms, products, sums of sizes, combinations and single rows, in blocks of a few rows, against fractions."""
+    rng = np.random.default_rng(11)
+    monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (12,))
+    monkeypatch.setattr(matrix, "BLOCK_ENTRIES", 12)
+    monkeypatch.setattr(matrix, "WORTH_THREADS", 1 if threads > 1 else 1 << 19)
+    monkeypatch.setattr(matrix, "MOST_BROUGHT", 5 if threads > 1 else matrix.MOST_BROUGHT)
+    X, w = random_rows(rng), rng.normal(size=6)
+    held = WHERE[where](X)
+    M = Matrix(held.n, held.d, held.arrays)
+    exact = [[Fraction(x) for x in row] for row in X.tolist()]
+    v = [Fraction(x) for x in w.tolist()]
+    scores = [sum(x * y for x, y in zip(row, v, strict=True)) for row in exact]
+    sizes = [sum(abs(x * y) for x, y in zip(row, v, strict=True)) for row in exact]
+
+    products = Products.of(M, w)
+    for row, norm in zip(exact, M.norms.tolist(), strict=True):
+        square = sum(x * x for x in row)
+        assert square <= Fraction(norm) ** 2 <= square * (1 + Fraction(1, 10**14))
+    square = sum(x * x for x in v)
+    assert square <= Fraction(products.length) ** 2 <= square * (1 + Fraction(1, 10**13))
+    for found, truth, size, terms in zip(products.sums, scores, sizes, np.broadcast_to(products.terms, 23), strict=True):
+        assert abs(Fraction(float(found)) - truth) <= size * Fraction(1, 10**15)
+        assert terms <= 6
+    for some in (np.arange(23), np.array([0, 3, 4, 11, 22]), np.array([3]), np.array([], dtype=np.intp)):
+        found = M.absolute(w, some)
+        assert len(found) == len(some)
+        for size, i in zip(found, some, strict=True):
+            assert abs(Fraction(float(size)) - sizes[i]) <= sizes[i] * Fraction(1, 10**15)
+    for q in (
+        rng.normal(size=23),
+        np.where(np.arange(23) % 5 == 1, 0.5, 0.0),
+        np.where(np.arange(23) == 8, 2.0, 0.0),
+        np.zeros(23),
+    ):
+        p = [Fraction(x) for x in q.tolist()]
+        for j, found in enumerate(M.combination(q).tolist()):
+            terms = [x * row[j] for x, row in zip(p, exact, strict=True)]
+            assert abs(Fraction(found) - sum(terms)) <= sum(map(abs, terms)) * Fraction(1, 10**14)
+    M.have(range(23))
+    for i in range(23):
+        columns, values = M.row(i)
+        assert columns.tolist() == np.flatnonzero(X[i]).tolist()
+        assert values.tolist() == X[i][X[i] != 0].tolist()
+        assert values.dtype == np.float64
+    products.sharpen(np.arange(0, 23, 2))
+    for sharp, size, i in zip(products.absolute, sizes, range(23), strict=True):
+        assert float(sharp) >= float(size) * (1 - 1e-14)
+        assert i % 2 or float(sharp) <= float(size) * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.5, 0.3, 0.02])
+@pytest.mark.parametrize("where", ["dense", "CSR"])
+def test_combinations_of_many_rows_and_of_few(where, share, monkeypatch):
+    """In several blocks, whole numbers, so that nothing is rounded; most, half, few or hardly any rows have weight."""
+    monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (30,))
+    monkeypatch.setattr(matrix, "BLOCK_ENTRIES", 30)
+    rng = np.random.default_rng(6)
+    X = rng.integers(-9, 9, (200, 3)) * (rng.uniform(size=(200, 3)) < 0.7) * 1.0
+    q = np.where(rng.permutation(200) < share * 200, rng.integers(1, 9, 200), 0) * 1.0
+    held = WHERE[where](X)
+    assert len(list(Matrix(200, 3, held.arrays).blocks(48))) > 4
+    assert Matrix(200, 3, held.arrays).combination(q).tolist() == [sum(map(math.prod, zip(q, x, strict=True))) for x in X.T]
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 5, 7, 8, 23, 100])
+@pytest.mark.parametrize("where", WHERE)
+def test_the_hash_of_rows_is_the_same_wherever_they_are(where, chunk, monkeypatch):
+    """By its definition: SHA-256 over those of the chunks, then shape, classes, intercept and signs."""
+    monkeypatch.setattr(problem_module, "CHUNK", chunk)
+    X = random_rows(np.random.default_rng(2))
+    signs = np.where(np.arange(23) % 3 == 0, 1, -1).astype(np.int8)
+    whole = hashlib.sha256()
+    for lo in range(0, 23, chunk):
+        part = hashlib.sha256()
+        for row in X[lo : lo + chunk].tolist():
+            pairs = [(j, x) for j, x in enumerate(row) if x]
+            part.update(struct.pack("<q", len(pairs)) + b"".join(struct.pack("<qd", j, x) for j, x in pairs))
+        whole.update(part.digest())
+    whole.update(b'23,6;"a",2;none;' + bytes(int(s) % 256 for s in signs))
+    held = WHERE[where](X)
+    assert Problem(Matrix(held.n, held.d, held.arrays), signs, ("a", 2), None).hash("none") == whole.hexdigest()
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "CSR elsewhere"])
+def test_nothing_is_known_of_rows_where_floats_are_not_ieee(where, monkeypatch):
+    monkeypatch.setattr(matrix, "floats_are_ieee", lambda: False)
+    monkeypatch.setattr(matrix, "MOST_BROUGHT", 0)
+    X = random_rows(np.random.default_rng(2))
+    M = Matrix(23, 6, WHERE[where](X).arrays)
+    assert np.isnan(M.norms).all()
+    assert np.isnan(Products.of(M, np.ones(6)).sums).all()
+    assert np.isnan(M.absolute(np.ones(6), np.arange(23))).all()
+    assert np.isnan(M.combination(np.ones(23))).all()
+
+
+def test_a_device_without_ieee_proves_nothing(monkeypatch):
+    X, signs = np.array([[-1.0], [1.0]]), np.array([-1, 1], dtype=np.int8)
+    problem = Problem(Matrix(2, 1, (OnDevice(X),)), signs, (0, 1), None)
+    certificate = gordan.Certificate("separator", "none", (0, 1), (2, 1), w=(1.0,))
+    assert check(certificate, problem)
+    monkeypatch.setattr(OnDevice, "ieee", lambda self: False)
+    assert "nothing can be proved" in check(certificate, problem).reason
+
+
+def gamma(k):
+    """What k roundings may do to a sum of products, as a share of the sum of their sizes: ku/(1 - ku)."""
+    return Fraction(k, 2**53) / (1 - Fraction(k, 2**53))
+
+
+class Adversary(OnDevice):
+    """Sums as far off as the number of their terms allows, to one side or the other."""
+
+    def __init__(self, X, side):
+        super().__init__(X)
+        self.side, self.exact = side, [[Fraction(x) for x in row] for row in X.tolist()]
+
+    def off(self, terms, count, side):
+        """Σ terms and as much as `count` roundings may add to it; two of them are left for this float."""
+        return float(sum(terms) + side * (gamma(count) - Fraction(2, 2**53)) * sum(map(abs, terms)))
+
+    def products(self, w, lo, hi):
+        v = [Fraction(x) for x in w.tolist()]
+        return np.array([self.off([x * y for x, y in zip(row, v, strict=True)], len(v), self.side) for row in self.exact[lo:hi]])
+
+    def squares(self, lo, hi):
+        return np.array([self.off([x * x for x in row], len(row), -1) for row in self.exact[lo:hi]])
+
+    def absolute(self, size, rows):
+        v = [Fraction(x) for x in size.tolist()]
+        return np.array([self.off([abs(x * y) for x, y in zip(self.exact[i], v, strict=True)], len(v), -1) for i in rows])
+
+    def combination(self, q):
+        used = np.flatnonzero(q).tolist()
+        weights = [Fraction(float(q[i])) for i in used]
+        columns = zip(*(self.exact[i] for i in used), strict=True)
+        return np.array([self.off([x * y for x, y in zip(col, weights, strict=True)], len(used), self.side) for col in columns])
+
+
+def nearly(values, side):
+    """`near_sum`, as far from the sum as it may be."""
+    return float(sum(Fraction(x) for x in values.tolist()) * (1 + side * (bounds.GO + 1) * Fraction(1, 2**53)))
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize(("side", "near"), [(1, 0), (-1, 0), (-1, -1), (-1, 1), (1, 1)])
+def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypatch):
+    """Norms, scores and upper bounds, although every sum in floats is as wrong as the order of its terms may make it."""
+    monkeypatch.setattr(bounds, "near_sum", lambda values: nearly(values, near))
+    rng = np.random.default_rng(17)
+    X, w, b = rng.uniform(0.5, 1.0, (16, 60)), rng.uniform(0.5, 1.0, 60), 0.25
+    signs = np.array([1] * 16 if intercept != "free" else [1, -1] * 8, dtype=np.int8)
+    if intercept == "free":
+        X[1::2] *= -1
+    M = Matrix(16, 60, (Adversary(X, side),))
+    exact = M.arrays[0].exact
+    for row, norm in zip(exact, M.norms.tolist(), strict=True):
+        assert sum(x * x for x in row) <= Fraction(norm) ** 2
+    products = Products.of(M, w)
+    for _ in range(2):
+        lo, hi = products.scores(b, signs)
+        for row, sign, low, high in zip(exact, signs.tolist(), lo.tolist(), hi.tolist(), strict=True):
+            score = sign * (sum(x * Fraction(y) for x, y in zip(row, w.tolist(), strict=True)) + Fraction(b))
+            assert Fraction(low) <= score <= Fraction(high)
+        products.sharpen(np.arange(16))
+    margin = Margin(M, signs, intercept)
+    for p in (np.ones(16), rng.uniform(size=16), np.where(np.arange(16) < 4, 1.0, 0.0)):
+        total = [Fraction(0)] * (60 + (intercept == "penalized"))
+        for group in margin.groups:
+            mass = sum(Fraction(float(p[i])) for i in group) * len(margin.groups)
+            for i in group:
+                row = [*exact[i], *([Fraction(1)] if intercept == "penalized" else [])]
+                total = [t + Fraction(float(p[i])) * int(signs[i]) * x / mass for t, x in zip(total, row, strict=True)]
+        upper = Fraction(margin.upper(p)) ** 2
+        square = sum(t * t for t in total)
+        assert square <= upper <= square * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("length", [3, 64, 200])
+def test_the_norm_of_a_vector_holds_for_whatever_a_sum_may_lose(length, monkeypatch):
+    """`near_sum` as far below the sum as it may be."""
+    sizes = np.random.default_rng(1).uniform(0.5, 1.0, length)
+
+    monkeypatch.setattr(bounds, "near_sum", lambda values: nearly(values, -1))
+    square = sum(Fraction(x) ** 2 for x in sizes.tolist())
+    bound = Fraction(bounds.norm_bound(sizes, 2.0, dual=False)) ** 2
+    assert square <= bound <= square * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_norms_of_rows_whose_squares_are_no_floats(d, storage):
+    """Rows of one entry or more, beside one whose square is: bounds all the same, and sharp to √d."""
+    sizes = [1.0, 1e-200, 1e200, 5e-324, 1.7e308, 1e-141, 1e-139, 1e149, 1e151]
+    M = Problem.of(storage(np.array([[0.0] * d, *([size] * d for size in sizes)])), [0, *[1] * 9]).X
+    assert M.norms[0] == 0
+    for size, norm in zip(sizes, M.norms[1:].tolist(), strict=True):
+        if math.isfinite(norm):
+            assert d * Fraction(size) ** 2 <= Fraction(norm) ** 2
+            assert norm <= math.sqrt(d) * size * (1 + 1e-14) + 5e-324
+        assert math.isfinite(norm) or size * math.sqrt(d) > 1.7e308
+
+
+def test_overflow_in_one_row_is_not_that_of_others():
+    products = Products.of(Matrix(3, 2, (np.array([[1e308, 1e308], [1.0, 2.0], [-1e308, -1e308]]),)), np.array([1e10, 1e10]))
+    lo, hi = products.scores(0.0, np.ones(3))
+    assert lo[0] == lo[2] == -math.inf
+    assert hi[0] == hi[2] == math.inf
+    assert 2.9e10 < lo[1] < 3e10 < hi[1] < 3.1e10
+
+
+def test_products_are_split_without_error():
+    """x·v, less its float, less the rest of it, is zero: to the last of its 106 digits."""
+    rng = np.random.default_rng(9)
+    for x, v in rng.uniform(1.0, 2.0, (300, 2)).tolist():
+        rest = Fraction(x) * Fraction(v) - Fraction(x * v)
+        row = np.array([[x, -(x * v), -float(rest)], [1.0, 0.0, 0.0]])
+        assert Fraction(float(rest)) == rest
+        assert near_score(Matrix(2, 3, (row,)), 0, np.array([v, 1.0, 1.0]), 0.0, 1) == 0
+        assert near_score(Matrix(2, 3, (row,)), 0, np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
+
+
+def test_slack_widens_the_enclosures():
+    X = random_rows(np.random.default_rng(4))
+    products, signs = Products.of(Matrix(23, 6, (X,)), np.arange(6.0)), np.ones(23)
+    plain, wide = products.scores(0.5, signs), products.scores(0.5, signs, 1000.0)
+    assert [part.tolist() for part in products.scores(0.5, signs, 1.0)] == [part.tolist() for part in plain]
+    assert np.allclose(wide[1] - wide[0], 1000 * (plain[1] - plain[0]), rtol=0.5)
+
+
+def test_errors_are_those_of_the_theory():
+    """γ_k Σ|a||w|, where the sum itself is only known as computed, and TINY for each term that may underflow."""
+    for k in (1, 5, 1000, 10**6):
+        for size in (0.0, 1e-310, 1.0, 1e300):
+            bound = Fraction(float(matrix.error(np.array([size]), np.array(k))[0]))
+            needed = gamma(k) * Fraction(size) / (1 - gamma(k)) + k * Fraction(sys.float_info.min)
+            assert needed <= bound <= Fraction(2001 * (k + 4), 1000 * 2**53) * Fraction(size) + (k + 5) * Fraction(bounds.TINY)
+
+
+def test_long_rows_are_added_up_in_parts(monkeypatch):
+    """No term goes through more additions than a part and the number of parts have; all parts count."""
+    monkeypatch.setattr(matrix, "LONGEST_SUM", 4)
+    rng = np.random.default_rng(3)
+    for d, additions in ((8, 8), (9, 4 + 3), (12, 4 + 3), (13, 4 + 4)):
+        X, w = rng.integers(-9, 9, (5, d)).astype(np.float64), rng.integers(-9, 9, d).astype(np.float64)
+        sums, terms = Matrix(5, d, (X,)).products(w, 1, 4)
+        assert sums.tolist() == [sum(a * b for a, b in zip(row, w.tolist(), strict=True)) for row in X[1:4].tolist()]
+        assert terms == additions
+
+
+def test_what_was_asked_for_just_before_is_not_computed_again():
+    X = random_rows(np.random.default_rng(4))
+    M, w = Matrix(23, 6, (X,)), np.arange(6.0)
+    first = Products.of(M, w)
+    assert Products.of(M, w.copy()) is first
+    w[0] = 7.0  # what is kept is a copy
+    assert Products.of(M, w) is not first
+    assert first.w[0] == 0
+    counted = []
+    for vector in (np.ones(2), np.ones(2), np.zeros(2), np.ones(2)):
+        M.remembered("count", vector, lambda: counted.append(1) or len(counted))
+    assert len(counted) == 3
+    assert M.remembered("other", np.ones(2), lambda: "another kind") == "another kind"
+    assert M.remembered("count", np.ones(2), lambda: None) == 3
+
+
 @given(st.lists(FINITE.map(abs) | st.floats(0, 1e-320) | st.integers(0, 3).map(float), min_size=1, max_size=6))
 def test_norms_are_enclosed(x):
     """Norms 2, ∞, its dual 1, and 3 by their powers; wide by no more than 10⁻¹² of themselves."""
@@ -487,6 +853,24 @@ def test_norms_are_enclosed(x):
             assert (Fraction(bound) * SHARP) ** power <= total
 
 
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("p", [2.0, 3.0, 2.5, 1e6, 1e300, math.inf])
+def test_norms_at_the_ends(p, dual):
+    """Nothing and zeros have the norm 0, what is not finite an infinite one; units and powers of two are sharp to rounding."""
+    assert bounds.norm_bound(np.zeros(0), p, dual=dual) == bounds.norm_bound(np.zeros(3), p, dual=dual) == 0
+    for bad in (math.inf, math.nan):
+        assert bounds.norm_bound(np.array([1.0, bad]), p, dual=dual) == math.inf
+    for size in (1.0, 2.0**1000, 2.0**-1000, 5e-324, 1.5e308):
+        bound = bounds.norm_bound(np.array([0.0, size, 0.0]), p, dual=dual)
+        assert size <= bound <= size * (1 + 1e-14) + 5e-324
+    assert bounds.norm_bound(np.full(4, 1.5e308), 2.0, dual=dual) == math.inf
+    assert bounds.norm_bound(np.full(4, 1.5e308), math.inf, dual=True) == math.inf
+    assert p in (2.0, math.inf) or bounds._power_norm(np.zeros(2), p, dual) == 5e-324  # above 0, and no more
+    many = np.full(10_000, 0.25)
+    q = p if not dual else (p / (p - 1) if p < math.inf else 1.0)
+    assert bounds.norm_bound(many, p, dual=dual) == pytest.approx(0.25 * 10_000 ** (1 / q), rel=1e-12)
+
+
 @given(st.lists(st.floats(0, 1e308), min_size=1, max_size=6), st.sampled_from([2.5, 3.0, 7.0, 1.5e3]))
 def test_dual_norm_with_standalone(x, p):
     """The dual norm of other exponents, against the decimals of the standalone checker."""
@@ -502,6 +886,49 @@ def test_sums_are_enclosed(values):
     """sum_bounds holds Σ values."""
     low, high = bounds.sum_bounds(np.array(values))
     assert Fraction(low) <= sum(map(Fraction, values)) <= Fraction(high)
+
+
+@pytest.mark.parametrize("x", [0.1, 1e-310, 1e300, -0.1])
+@pytest.mark.parametrize("length", [1, 64, 65, 100, 1000])
+def test_sums_of_equal_values_are_enclosed(x, length):
+    """Many equal values are not added up one by one; the enclosure is as narrow as that of others."""
+    low, high = bounds.sum_bounds(np.full(length, x))
+    assert Fraction(low) <= length * Fraction(x) <= Fraction(high)
+    assert Fraction(high) - Fraction(low) <= 2 * Fraction(math.ulp(length * x))
+
+
+def test_sums_beyond_the_floats():
+    most = math.nextafter(math.inf, 0.0)
+    assert bounds.sum_bounds(np.array([1e308, 1.5e308, 1.0])) == (most, math.inf)
+    assert bounds.sum_bounds(np.array([-1e308, -1.5e308, -1.0])) == (-math.inf, -most)
+    assert bounds.sum_bounds(np.array([0.25, 1e308, 1.5e308])) == (most, math.inf)
+    assert bounds.near_sum(np.array([0.0] * bounds.GO + [1e308, 1e308])) == math.inf
+
+
+def test_the_unit_of_rounding():
+    """1 + u is rounded to 1, more is not; nothing that underflows loses more than TINY, even where subnormals are flushed."""
+    assert 1 + bounds.U == 1
+    assert 1 + 1.5 * bounds.U > 1
+    assert sys.float_info.min <= bounds.TINY / 2
+
+
+@pytest.mark.parametrize("bits", [0x8000, 0x0040, 0x8040])
+def test_nothing_is_proved_where_subnormals_are_flushed(bits):
+    """As some libraries have it: results that are subnormal (the upper bit), operands (the lower one) or both count as 0."""
+    ctypes = pytest.importorskip("ctypes")
+    if platform.machine() not in ("x86_64", "AMD64") or platform.libc_ver()[0] != "glibc":
+        pytest.skip("the control word is that of x86, its place that of glibc")
+    libm, kept, other = ctypes.CDLL("libm.so.6"), (ctypes.c_uint32 * 8)(), (ctypes.c_uint32 * 8)()
+    libm.fegetenv(kept)
+    other[:] = kept[:]
+    other[7] |= bits
+    libm.fesetenv(other)
+    try:
+        trusted = bounds.floats_are_ieee()
+    finally:
+        libm.fesetenv(kept)
+    assert not trusted
+    assert bounds.floats_are_ieee()
 
 
 # The hash, and the standalone checker as a program.

@@ -201,6 +201,13 @@ def test_the_rows_that_a_mass_fills_come_first(equal, side):
             assert count == n or order[count] == by_score[count]
 
 
+def test_of_equal_scores_the_earlier_rows_are_filled_first():
+    n, caps = 1000, np.random.default_rng(2).uniform(0.001, 0.01, 1000)
+    order, count = fill_order(np.arange(n) % 2 * 1.0, caps, 1.0)
+    assert order.tolist() == [*range(0, n, 2), *range(1, n, 2)]
+    assert np.sum(caps[order[:count]]) < 1 <= np.sum(caps[order[: count + 1]])
+
+
 @pytest.mark.parametrize("nu", [0.1, 0.25, 0.3, 0.7, 1.0])
 def test_diameter_under_caps(nu):
     P = Simplex(40, caps=np.full(40, 1 / (nu * 40)))
@@ -308,6 +315,102 @@ def test_contains_refuses(p):
     assert not Simplex(2, caps=np.array([0.8, 0.8])).contains(np.array(p))
 
 
+@pytest.mark.parametrize("halves", [None, [0, 1, 1, 0]])
+def test_contains_up_to_the_tolerance_and_no_further(halves):
+    """Signs, caps and sums may each be off by tol, here a power of two so that nothing is rounded, but not by more."""
+    tol, middle, up = 2.0**-30, np.full(4, 0.25), np.array([1.0, -1.0, 1.0, -1.0])
+    P = Simplex(4, caps=np.full(4, 0.5), halves=halves)
+    for away in (0.0, 1.0, 1.5):
+        inside = away <= 1
+        assert P.contains(middle + (0.25 + away * tol) * up, tol) == inside  # above two caps, below zero twice
+        assert P.contains(middle + np.array([away * tol, 0, 0, 0]), tol) == inside
+        assert P.contains(middle - np.array([0, 0, away * tol, 0]), tol) == inside
+        assert Simplex(4, halves=halves).contains(middle + (0.25 + away * tol) * up, tol) == inside
+        assert P.contains(middle + np.array([0.25 + away * tol, -0.125, 0, -0.125 - away * tol]), tol) == (inside and not halves)
+    assert P.contains(middle + 0.9e-9 * up)
+    assert not P.contains(middle + (0.25 + 1.1e-9) * up)
+
+
+def test_halves_are_named_by_their_numbers():
+    """The rows of half 0 come first."""
+    first, second = Simplex(5, halves=[1, 0, 0, 1, 0]).members
+    assert (first.tolist(), second.tolist()) == ([1, 2, 4], [0, 3])
+
+
+def test_what_a_simplex_keeps():
+    """Lists become arrays, and caps above the mass are the mass."""
+    P = Simplex(3, caps=[2.0, 0.5, 0.25], halves=[True, False, True])
+    assert P.caps.tolist() == [0.5, 0.5, 0.25]
+    assert P.halves.tolist() == [1, 0, 1]
+    assert (P.mass, Simplex(3).mass) == (0.5, 1.0)
+    assert Simplex(2, caps=[5.0, 0.5]).caps.tolist() == [1.0, 0.5]
+    assert Simplex(2, caps=[1.0, 1e-300]).lowest(np.array([1.0, 2.0])) == 1.0
+
+
+NO_SIMPLEX = {
+    "no rows": ({"n": 0}, "n "),
+    "half a row": ({"n": 2.5}, "n "),
+    "one half, 0": ({"n": 2, "halves": [0, 0]}, "both halves need at least one row"),
+    "one half, 1": ({"n": 2, "halves": [1, 1]}, "both halves need at least one row"),
+    "halves of another length": ({"n": 3, "halves": [0, 1]}, "halves "),
+    "halves of three kinds": ({"n": 3, "halves": [0, 1, 2]}, "halves"),
+    "caps of another length": ({"n": 3, "caps": [0.5, 0.6]}, "caps "),
+    "a cap of zero": ({"n": 3, "caps": [0.5, 0.0, 0.6]}, "caps[1] is 0.0"),
+    "caps below zero": ({"n": 4, "caps": [0.5, 0.9, -1.0, -2.0]}, "caps[2] is -1.0"),
+    "too little": ({"n": 2, "caps": [0.5, 0.5 - 1e-9]}, "but must hold mass 1; raise them"),
+    "too little in a half": (
+        {"n": 4, "caps": [0.2, 0.25, 1, 1], "halves": [0, 0, 1, 1]},
+        "add up to 0.45 but must hold mass 0.5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_SIMPLEX)
+def test_what_is_no_simplex(name):
+    options, message = NO_SIMPLEX[name]
+    with pytest.raises(InputError) as caught:
+        Simplex(**options)
+    assert message in str(caught.value)
+
+
+def test_caps_may_lack_rounding():
+    """0.7 + 0.2 + 0.1 is below 1 in floats; one part in 10¹² is the limit, and holds for what it is a part of."""
+    assert sum([0.7, 0.2, 0.1]) < 1
+    Simplex(3, caps=[0.7, 0.2, 0.1])
+    Simplex(2, caps=[0.5, 0.5 - 4e-13])
+    with pytest.raises(InputError):
+        Simplex(2, caps=[0.5, 0.5 - 4e-12])
+    with pytest.raises(InputError):
+        Simplex(2, caps=[0.25, 0.5 - 2e-12], halves=[0, 1])
+
+
+@pytest.mark.parametrize("kind", [lambda **o: Ball(3, **o), lambda **o: SquaredNorm(**o)], ids=["ball", "square"])
+@pytest.mark.parametrize("q", [0.5, 0.999, math.nan])
+def test_exponents_below_one_are_refused(kind, q):
+    with pytest.raises(InputError, match=f"q >= 1 .* got q = {q}"):
+        kind(q=q)
+    assert kind(q=1.0).q == 1
+    assert kind(q=1.5).q == 1.5
+    assert kind().q == 2
+
+
+@pytest.mark.parametrize("size", [0.0, -1.0, math.nan])
+def test_radii_and_scales_are_positive(size):
+    with pytest.raises(InputError, match=f"positive radius; got q = 2.0, radius = {size}"):
+        Ball(3, radius=size)
+    with pytest.raises(InputError, match=f"positive scale; got q = 2.0, scale = {size}"):
+        SquaredNorm(scale=size)
+    assert (Ball(3, radius=0.5).radius, Ball(3).radius) == (0.5, math.inf)
+    assert (SquaredNorm(scale=0.5).scale, SquaredNorm().scale) == (0.5, 1.0)
+
+
+def test_a_square_divided_by_its_scale_is_not_copied():
+    """Nothing is divided by 1: θ of a plain square comes back as it is."""
+    theta = np.array([1.0, -2.0])
+    assert SquaredNorm().mirror(Ball(2), theta)[0] is theta
+    assert SquaredNorm(2.0, 2.0).mirror(Ball(2), theta)[0].tolist() == [0.5, -1.0]
+
+
 # ---- norms ----------------------------------------------------------------------------------------------------------
 
 
@@ -327,6 +430,7 @@ def test_norm(p, size, x):
 def test_norm_of_little(p):
     assert norm(np.zeros(3), p) == 0
     assert norm(np.zeros(0), p) == 0
+    assert norm(np.array([1.0, -math.inf]), p) == math.inf
     assert norm(np.array([0.0, -5e-324]), p) == 5e-324
     assert norm(np.array([3e-320, 4e-320]), p) == pytest.approx(np.linalg.norm([3.0, 4.0], ord=p) * 1e-320, rel=1e-3)
 
@@ -406,6 +510,15 @@ def test_contains_of_the_ball():
     assert Ball(2, 1.0, 1.0).contains(np.array([0.5, 0.5]))
     assert not Ball(2, 1.0, 1.0).contains(np.array([0.6, 0.5]))
     assert Ball(2).contains(np.array([1e300, 0.5]))
+    for away in (0.0, 1.0, 1.5):
+        assert Ball(2, 2.0, 5.0).contains(np.array([3.0, 4.0]) * (1 + away * 2.0**-30), 5 * 2.0**-30) == (away <= 1)
+    assert not Ball(1, 2.0, 5.0).contains(np.array([5.0 + 2e-9]))
+
+
+def test_a_point_on_the_sphere_is_left_alone():
+    w = np.array([3.0, 4.0])
+    assert Ball(2, 2.0, 5.0).clip(w) is w
+    assert Ball(2).clip(w) is w
 
 
 # ---- the regularizers -----------------------------------------------------------------------------------------------

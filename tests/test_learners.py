@@ -264,6 +264,28 @@ def test_leader_in_closed_form():
     assert np.allclose(slow.play(state, 9.0, None), -0.5 * (c1 + 2 * c2), atol=1e-14)
 
 
+def test_what_is_not_given():
+    """A leader without more than its set and z_0 follows the leader; η is 1, there is no hint and no curvature."""
+    P, c = Simplex(3), np.array([2.0, 1.0, 3.0])
+    plain = Leader(P, P.centre)
+    assert (plain.hint, plain.eta, plain.regularizer, plain.curvature) == ("none", 1.0, None, None)
+    assert plain.play(plain.start(), 2.0, None) is P.centre
+    assert plain.play(plain.update(plain.start(), 2.0, c, P.centre), 1.0, None).tolist() == [0, 1, 0]
+    for kind in (Leader, Mirror):
+        learner = kind(Ball(3), np.ones(3), SquaredNorm())
+        assert (learner.hint, learner.eta, learner.curvature) == ("none", 1.0, None)
+        assert learner.play(learner.update(learner.start(), 2.0, c, np.ones(3)), 1.0, None).tolist() == (1 - 2 * c).tolist()
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
+def test_curvature_of_any_scale(scale):
+    """R = ½‖·‖² and ψ = s·½‖·‖² add up to (1 + ηαs)·½‖·‖²; without R it is ψ alone."""
+    eta, alpha, z0, c = 0.25, 3.0, np.array([1.0, -2.0]), np.array([4.0, 0.5])
+    for R, expected in ((SquaredNorm(), (z0 - eta * alpha * c) / (1 + eta * alpha * scale)), (None, -c / scale)):
+        learner = Leader(Ball(2), z0, R, eta, curvature=SquaredNorm(2.0, scale))
+        assert np.allclose(learner.play(learner.update(learner.start(), alpha, c, z0), 1.0, None), expected, rtol=1e-14)
+
+
 def test_mirror_without_hints_is_gradient_descent():
     learner = Mirror(Ball(D), np.zeros(D), SquaredNorm(), 0.5)
     state, total = learner.start(), np.zeros(D)
@@ -307,10 +329,18 @@ def flat(states):
 
 
 @pytest.mark.parametrize("kind", [Leader, Mirror])
-@pytest.mark.parametrize("eta", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("eta", [0.0, -1.0, math.nan, math.inf])
 def test_step_sizes_are_positive(kind, eta):
-    with pytest.raises(InputError, match=r"eta is (0.0|-1.0|nan); a step size must be positive"):
+    with pytest.raises(InputError, match=rf"eta is {eta}; a step size must be positive"):
         kind(Simplex(D), SIMPLICES["simplex"].centre, Entropy(), eta)
+
+
+@pytest.mark.parametrize("kind", [Leader, Mirror])
+def test_unknown_hints_are_refused(kind):
+    for hint in ("none", "last", "current", "anchor"):
+        assert kind(Ball(D), np.zeros(D), SquaredNorm(), 1.0, hint).hint == hint
+    with pytest.raises(InputError, match="hint is 'next'; choose one of 'none', 'last', 'current', 'anchor'"):
+        kind(Ball(D), np.zeros(D), SquaredNorm(), 1.0, "next")
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ LONG = 8192
 
 # Sums of squares below or above these may have lost something to underflow or overflow.
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
-# Integers from here on have no float.
-BEYOND_FLOATS = 2**1024
+# Integers from here on have no float: it is half way from the largest to the power of two above it.
+BEYOND_FLOATS = 2**1024 - 2**970
 
 
 def dot(x: Array, y: Array) -> float:

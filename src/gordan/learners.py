@@ -95,8 +95,9 @@ class Leader:
 
     @cached_property
     def _gradient0(self) -> Array:
-        """∇R(z_0)."""
-        return self.reference if self.regularizer is None else self.regularizer.gradient(self.reference)
+        """∇R(z_0), where there is an R."""
+        assert self.regularizer is not None
+        return self.regularizer.gradient(self.reference)
 
     def start(self) -> Losses:
         """No losses yet."""

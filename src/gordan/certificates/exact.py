@@ -201,7 +201,7 @@ def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     used = np.array([value != 0 for value in w])
     place, columns, values = _entries(X, rows, used)
     if _adds_exactly(values, [value for value in w if value], b):
-        weights = np.array([float(value) if value else 0.0 for value in w]) if used.any() else np.zeros(X.d)
+        weights = np.array([float(value) for value in w])
         total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
         return np.asarray(np.sign(total), dtype=np.int8)
     terms: list[list[tuple[int, int]]] = [[(b, 0)] for _ in rows]

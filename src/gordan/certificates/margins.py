@@ -134,8 +134,7 @@ class Margin:
         if len(close) > MOST_EXACT_ROWS:
             return float(np.min(lo[group]))
         self.X.have(close)
-        exact = [_rounded_score(products, int(i), b, self.signs)[0] for i in close]
-        return min([ceiling, *exact]) if len(close) < len(group) else min(exact)
+        return min(_rounded_score(products, int(i), b, self.signs)[0] for i in close)  # the row of the ceiling is one of them
 
     def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""

@@ -165,8 +165,8 @@ def _level(y: Array, caps: Array, mass: float) -> float:
     points = points[order]
     slopes = np.cumsum(np.concatenate((np.ones(len(y)), -np.ones(len(y))))[order])
     heights = np.concatenate(([0.0], np.cumsum(slopes[:-1] * -np.diff(points))))
-    k = min(int(np.searchsorted(heights, mass)), len(points) - 1)
-    return float(points[k - 1] - (mass - heights[k - 1]) / max(slopes[k - 1], 1.0)) if k else float(points[0])
+    k = int(np.searchsorted(heights, mass)) - 1  # the last point above the level: heights begin at 0, below any mass
+    return float(points[k] - (mass - heights[k]) / max(slopes[k], 1.0))  # no slope is left where caps hold just the mass
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,262 @@
+"""Rows as integers: every function of `certificates.exact` against fractions, by each of its routes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gordan.certificates import exact
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import Problem
+
+STORAGES = {"dense": np.asarray, "float32": lambda X: np.asarray(X, np.float32), "CSR": sp.csr_array}
+INTERCEPTS = ("free", "none", "penalized")
+
+
+def problem_of(X, storage="dense"):
+    return Problem.of(STORAGES[storage](np.array(X, dtype=np.float64)), [i % 2 for i in range(len(X))])
+
+
+def rank(rows):
+    """By elimination over the rationals."""
+    rows, found = [[Fraction(x) for x in row] for row in rows], 0
+    for j in range(len(rows[0]) if rows else 0):
+        pivot = next((row for row in rows if row[j]), None)
+        if pivot is not None:
+            rows = [[x - y * row[j] / pivot[j] for x, y in zip(row, pivot, strict=True)] for row in rows if row is not pivot]
+            found += 1
+    return found
+
+
+def lengthened(X, intercept):
+    return [[*map(Fraction, row), *([] if intercept == "none" else [Fraction(1)])] for row in X]
+
+
+ENTRIES = {
+    "small": [0.0, 3.0, -4.0, 0.0, 8.0],
+    "fractions": [0.75, -0.0, 2.0**-40, 5.0, 0.0],
+    "large": [2.0**300, 2.0**290 * 3, 0.0, -(2.0**310), 2.0**305],
+    "62 bits": [2.0**61, -1.0, 3.0, 0.0, 2.0**-0],
+    "63 bits": [2.0**62, -1.0, 3.0, 0.0, 1.0],
+    "large and far apart": [3 * 2.0**300, 2.0**200, 0.0, -(2.0**310), 5 * 2.0**250],
+    "far apart": [1e300, -1e-300, 5e-324, 1.7e308, 0.0],
+    "zeros": [0.0, -0.0, 0.0, 0.0, 0.0],
+    "full mantissas": [0.1, -0.3, 1 / 3, math.pi, 2.0**-1022 * 1.1],
+}
+
+
+@pytest.mark.parametrize("few", [40, 1])
+@pytest.mark.parametrize("storage", ["dense", "CSR"])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypatch):
+    monkeypatch.setattr(exact, "FEW_ENTRIES", few)
+    row = ENTRIES[name]
+    problem = problem_of([[1.0] * 5, row], storage)
+    columns, whole, e = exact.integer_entries(problem.X, 1)
+    assert columns == [j for j, x in enumerate(row) if x]
+    assert all(type(m) is int for m in whole)
+    assert [Fraction(m) * Fraction(2) ** e for m in whole] == [Fraction(x) for x in row if x]
+    values = np.array([x for x in row if x])
+    if len(values):
+        last = exact._last_digit(values)
+        assert all((Fraction(x) / Fraction(2) ** last).denominator == 1 for x in values.tolist())
+        assert any((Fraction(x) / Fraction(2) ** (last + 1)).denominator > 1 for x in values.tolist())
+    for intercept, sign in itertools.product(INTERCEPTS, (1, -1)):
+        entries, low = exact.integer_row(problem, 1, sign, intercept)
+        assert [m * Fraction(2) ** low for m in entries] == [sign * x for x in lengthened([row], intercept)[0]]
+        assert all(type(m) is int for m in entries)
+    rows = exact.integer_rows(problem, iter([1, 0]), np.array([1, -1]), "none")
+    assert rows[1] == [1] * 5
+    assert [m * Fraction(2) ** exact.integer_row(problem, 1, -1, "none")[1] for m in rows[0]] == [-Fraction(x) for x in row]
+
+
+def test_rows_elsewhere_are_brought_together():
+    class Rows:
+        each, brought = None, ()
+
+        def have(self, rows):
+            self.brought = tuple(rows)
+
+        def __getitem__(self, i):
+            assert i in self.brought
+            return np.array([1.0, 0.5]) * i
+
+    problem = Problem(Matrix(4, 2, (Rows(),)), np.ones(4), (0, 1), None)
+    assert exact.integer_rows(problem, [3, 1], np.ones(4), "none") == [[6, 3], [2, 1]]
+
+
+@pytest.mark.parametrize("few", [20_000, 7, 6, 0])
+def test_the_first_column_that_does_not_cancel(few, monkeypatch):
+    """Three rows of seven entries in all, by sums of Python's integers or by flint."""
+    monkeypatch.setattr(exact, "FEW_PRODUCTS", few)
+    big = 3**90
+    rows = [([1, 4, 9], [big, 2, 3], 0), ([4, 9], [-1, 5], 0), ([1, 9], [-1, -13], 0)]
+    assert exact.first_not_cancelling([1, 2, big], rows) == 9
+    assert exact.first_not_cancelling([1, 2, 1], rows) == 1
+    assert exact.first_not_cancelling([2, 4, 2 * big], [*rows[:2], ([1, 9], [-1, 0], 0)]) == 9
+    assert exact.first_not_cancelling([1, 1, big], [*rows[:2], ([1], [-1], 0)]) == 4
+    assert exact.first_not_cancelling([1, 2, big], [rows[0], ([4, 9], [-1, 0], 0), ([1, 9], [-1, 0], 0)]) == 9
+    assert exact.first_not_cancelling([1, 2, big], [([1, 4], [big, 2], 0), ([4], [-1], 0), ([1], [-1], 0)]) is None
+    assert exact.first_not_cancelling([5], [([], [], 0)]) is None
+
+
+@pytest.mark.parametrize("few", [400, 0])
+def test_pivots_and_null_spaces(few, monkeypatch):
+    """The first independent columns, and integer vectors that span what the rows annihilate."""
+    monkeypatch.setattr(exact, "FEW", few)
+    r = random.Random(1)
+    for _ in range(40):
+        n, k = r.randint(1, 4), r.randint(1, 5)
+        rows = [[r.choice([0, 0, 1, -2, 3, 2**80]) for _ in range(k)] for _ in range(n)]
+        for i in range(1, n):
+            if r.random() < 0.3:
+                rows[i] = [2 * x for x in rows[0]]
+        columns = exact.pivots(exact.matrix(rows, k))
+        ranks = [0, *(rank([row[: j + 1] for row in rows]) for j in range(k))]
+        assert columns == [j for j in range(k) if ranks[j + 1] > ranks[j]]
+        chosen = exact.pivots(exact.matrix(rows, k).transpose())
+        rows = [rows[i] for i in chosen]
+        M = exact.matrix(rows, k)
+        null = exact.null_space(M, exact.pivots(M))
+        vectors = [[int(null[j, c]) for j in range(k)] for c in range(null.ncols())]
+        assert (null.nrows(), null.ncols()) == (k, k - len(rows))
+        assert all(sum(x * y for x, y in zip(row, v, strict=True)) == 0 for row in rows for v in vectors)
+        assert rank(vectors) == len(vectors)
+    assert exact.pivots(exact.matrix([], 3)) == exact.pivots(exact.matrix([[], []], 0)) == []
+    null = exact.null_space(exact.matrix([], 2), [])
+    assert [[int(null[i, j]) for j in range(2)] for i in range(2)] == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("few", [400, 0])
+@pytest.mark.parametrize("storage", ["dense", "CSR"])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_spans(intercept, storage, few, monkeypatch):
+    """Whether rows are combinations of others, against their rank; also of all of them, and of some."""
+    monkeypatch.setattr(exact, "FEW", few)
+    r, seen = random.Random(2), set()
+    for _ in range(60):
+        n, d = r.randint(3, 6), r.randint(1, 4)
+        X = [[r.choice([0, 0, 1, -1, 0.5, 2.0**-70]) for _ in range(d)] for _ in range(n)]
+        problem, A = problem_of(X, storage), lengthened(X, intercept)
+        support, among = r.sample(range(n), r.randint(1, n)), np.array(sorted(r.sample(range(n), r.randint(1, n))))
+        chosen = [A[i] for i in support]
+        truth = rank([*chosen, *(A[i] for i in among)]) == rank(chosen)
+        assert exact.spans(problem, support, among, intercept) == truth
+        seen.add((truth, rank(chosen) == len(A[0])))
+    assert seen >= {(True, True), (True, False), (False, False)}
+
+
+def test_split():
+    assert exact.split([1, 2, 3], "none") == ([1, 2, 3], 0)
+    assert exact.split([1, 2, 3], "free") == exact.split([1, 2, 3], "penalized") == ([1, 2], 3)
+
+
+NUMBERS = [0, 1, -1, 3, 2**53 + 1, -(2**53) - 1, 2**64 - 1, 2**64 + 1, 2**65 + 2**11 + 1, 2**65 + 2**12, 3**100, -(7**200)]
+
+
+HALF = 2**63 + 2**10  # of 64 digits, half way between two floats: what is cut off behind it decides
+NUMBERS += [sign * ((HALF << 5) + more) for sign in (1, -1) for more in (0, 1, 2, 16, 31)] + [(HALF + 2**11) << 5]
+
+
+@pytest.mark.parametrize("x", NUMBERS)
+def test_integers_become_floats_rounded_once(x):
+    """To nearest, ties to even, whatever their length."""
+    for bits in (0, 1, abs(x).bit_length(), abs(x).bit_length() + 400):
+        assert math.ldexp(*exact._leading(x, bits)) == float(Fraction(x, 2**bits))
+
+
+def test_directions_become_floats_unless_they_are_too_far_apart():
+    for w in ([3, -5, 0], [3**400, 2**600 + 1, -1], [0, 2**499]):
+        found, bits = exact._rounded(w), max(abs(x).bit_length() for x in w)
+        truth = [float(Fraction(x, 2**bits)) for x in w]
+        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.SMALLEST) for x in w)
+        assert (found is None) == apart
+        assert apart or found.tolist() == truth
+    assert exact._rounded([2**499, 1]).tolist() == [0.5, 2.0**-500]
+    assert exact._rounded([2**500, 1]) is None
+    assert exact._rounded([2**5000, 1]) is None
+
+
+@pytest.mark.parametrize("chunk", [None, 2])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_signs_of_some_rows(storage, chunk, monkeypatch):
+    """Scores that vanish, or nearly do, for integers small, long and far apart; only the rows that are named are relied on."""
+    r, seen = random.Random(5), set()
+    if chunk:
+        monkeypatch.setattr(exact, "_rounded", lambda w: None)
+    for _ in range(60):
+        d, n = r.randint(1, 5), 7
+        w = [r.choice([0, 1, -2, 5]) * r.choice([1, 1, 2**60 + 1, 2**900]) for _ in range(d)]
+        b = r.choice([0, 0, 3, -(2**40)])
+        X = [[r.choice([0, 1, -1, 0.5, 3.0]) * 2.0 ** r.choice([0, 0, -60, 80]) for _ in range(d)] for _ in range(n)]
+        problem = problem_of(X, storage)
+        truth = []
+        for row, sign in zip(X, problem.signs.tolist(), strict=True):
+            score = sign * sum((Fraction(x) * v for x, v in zip(row, w, strict=True)), Fraction(b))
+            truth.append((score > 0) - (score < 0))
+        among = np.array(sorted(r.sample(range(n), 4)))
+        assert exact.score_signs(problem.X, w, b, problem.signs).tolist() == truth
+        assert exact.score_signs(problem.X, w, b, problem.signs, among)[among].tolist() == [truth[i] for i in among]
+        assert exact.score_signs(problem.X, w, b, problem.signs, np.array([], dtype=np.intp)).shape == (n,)
+        unsigned = [t * int(s) for t, s in zip(truth, problem.signs, strict=True)]
+        assert exact._exact_signs(problem.X, among, w, b).tolist() == [unsigned[i] for i in among]
+        assert exact._exact_signs(problem.X, among, w, b).dtype == np.int8  # one byte a row
+        assert exact.score_signs(problem.X, w, b, problem.signs).dtype == np.int8
+        seen.update(truth)
+    assert seen == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_entries_of_some_columns(storage):
+    X = np.array([[1.0, 0.0, 2.5], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [0.0, -5.0, 6.0]])
+    problem = problem_of(X, storage)
+    for rows, used in (([0, 2, 3], [True, False, True]), ([1, 3], [False, True, False]), ([2], [False] * 3), ([1], [True] * 3)):
+        place, columns, values = exact._entries(problem.X, np.array(rows), np.array(used))
+        assert values.dtype == np.float64
+        found = {(int(i), int(j)): float(x) for i, j, x in zip(place, columns, values, strict=True) if x}
+        assert found == {(k, j): X[i, j] for k, i in enumerate(rows) for j in range(3) if used[j] and X[i, j]}
+
+
+@pytest.mark.parametrize(
+    ("values", "w", "b", "exactly"),
+    [
+        ([1.0, 2.0], [1, 1], 0, True),
+        ([], [], 0, True),
+        ([0.0], [5], 7, True),
+        ([1.0], [2**51], 0, True),
+        ([1.0], [2**52], 0, False),
+        ([1.0], [2**50], 2**50, True),
+        ([1.0], [2**51], 2**51, False),
+        ([1.0, 3.0], [2**50], 2**50 - 1, True),
+        ([1.0, 3.0], [-(2**51)], 2**51, False),
+        ([2.0**-30, 1.0], [2**21], 0, True),
+        ([2.0**-30, 1.0], [2**22], 0, False),
+        ([2.0**-51, 0.5], [1], 0, True),
+        ([2.0**-52], [1], 0, False),
+        ([2.0**60], [1], 0, False),  # beside it b is a whole number
+        ([math.inf], [1], 0, False),
+        ([math.nan], [1], 0, False),
+        ([1.0], [2**60], 0, False),
+        ([1.0], [0, -(2**51)], -1, True),
+    ],
+)
+def test_when_floats_add_exactly(values, w, b, exactly):
+    """What is said to be exact is: for every order of the terms and of their signs."""
+    found = exact._adds_exactly(np.array(values), w, b)
+    assert found == exactly
+    if found:
+        for signs in itertools.product((1, -1), repeat=len(w)):
+            terms = [
+                s * Fraction(v) * x for s, v, x in zip(signs, w, map(Fraction, itertools.cycle(values or [0])), strict=False)
+            ]
+            for order in itertools.permutations([*terms, Fraction(b)]):
+                total, whole = 0.0, Fraction(0)
+                for term in order:
+                    total, whole = total + float(term), whole + term
+                    assert Fraction(total) == whole

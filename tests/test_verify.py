@@ -1,0 +1,751 @@
+"""What `verify` is made of, part by part: certificates as data, labels and rows as they are read, and what w and p prove."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import gordan
+from gordan import InputError
+from gordan.certificates import margins, standalone
+from gordan.certificates import problem as problem_module
+from gordan.certificates.margins import Margin, first_not_positive
+from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.problem import Problem, check_intercept, read_labels
+from gordan.certificates.verify import Check, accepts, check
+
+INTERCEPTS = ("free", "none", "penalized")
+UP = math.nextafter(1.0, 2.0)
+DOWN = math.nextafter(1.0, 0.0)
+
+
+# ---- certificates as data -------------------------------------------------------------------------------------------
+
+BRACKET = gordan.Certificate(
+    "bracket", "free", (-0.5, 2.0), (3, 2), w=(0.5, -3), b=np.float64(0.25), rows=(0, 2), weights=(1.0, 1e-300), lower=0.125,
+    upper=math.inf, norm=math.inf, nu=0.75, sample_weight=(1.0, 2, 0.0), data_hash="ab",
+)  # fmt: skip
+QUASI = gordan.Certificate("quasi-separation", "none", ("no", "yes"), (3, 2), w=(3**50, -2), b=0, rows=(1,), weights=(2**1100,))
+
+
+def test_what_a_file_holds():
+    """Word for word: floats and integers in hexadecimal, labels as they are, but for floats; and back again."""
+    assert json.loads(BRACKET.to_json()) == {
+        "format": "gordan-certificate-1",
+        "kind": "bracket",
+        "intercept": "free",
+        "classes": ["-0x1.0000000000000p-1", "0x1.0000000000000p+1"],
+        "class_type": "float",
+        "shape": [3, 2],
+        "w": ["0x1.0000000000000p-1", "-0x1.8000000000000p+1"],
+        "b": "0x1.0000000000000p-2",
+        "rows": [0, 2],
+        "weights": ["0x1.0000000000000p+0", (1e-300).hex()],
+        "lower": "0x1.0000000000000p-3",
+        "upper": "inf",
+        "norm": "inf",
+        "nu": "0x1.8000000000000p-1",
+        "sample_weight": ["0x1.0000000000000p+0", "0x1.0000000000000p+1", "0x0.0p+0"],
+        "data_hash": "ab",
+    }
+    assert json.loads(QUASI.to_json()) == {
+        "format": "gordan-certificate-1",
+        "kind": "quasi-separation",
+        "intercept": "none",
+        "classes": ["no", "yes"],
+        "class_type": "str",
+        "shape": [3, 2],
+        "w": [hex(3**50), "-0x2"],
+        "b": "0x0",
+        "rows": [1],
+        "weights": [hex(2**1100)],
+        "lower": None,
+        "upper": None,
+        "norm": "0x1.0000000000000p+1",
+        "nu": None,
+        "sample_weight": None,
+        "data_hash": None,
+    }
+    for certificate in (BRACKET, QUASI, replace(BRACKET, classes=(False, True), upper=None, data_hash=None)):
+        text = certificate.to_json()
+        assert gordan.Certificate.from_json(text) == gordan.Certificate.from_json(text.encode()) == certificate
+    assert [replace(QUASI, kind=kind, w=None, b=None).exact for kind in ("witness", "quasi-separation", "overlap")] == [True] * 3
+    assert not BRACKET.exact
+    assert not replace(BRACKET, kind="separator").exact
+
+
+def test_what_is_not_given():
+    plain = gordan.Certificate("bracket", "none", (0, 1), (2, 1))
+    assert (plain.w, plain.b, plain.rows, plain.weights, plain.lower, plain.upper) == (None, None, (), (), None, None)
+    assert (plain.norm, plain.nu, plain.sample_weight, plain.data_hash) == (2.0, None, None, None)
+    assert Check(True, "a claim").reason == ""
+
+
+ALLOWED = [
+    {"w": None},
+    {"b": None},
+    {"b": 3},
+    {"lower": None},
+    {"upper": 1},
+    {"nu": None},
+    {"sample_weight": None},
+    {"w": (np.float64(1.0), 2)},
+    {"w": (2**1024 - 2**970 - 1, 0.0)},
+    {"rows": (), "weights": ()},
+    {"classes": (True, False)},
+    {"classes": ("a", "b")},
+    {"data_hash": None},
+]
+REFUSED = [
+    *({name: None} for name in ("shape", "rows", "weights", "norm")),
+    *({name: (1.0,)} for name in ("b", "lower", "upper", "norm", "nu")),
+    *({name: 1.0} for name in ("shape", "w", "rows", "weights", "sample_weight")),
+    *({name: [1.0]} for name in ("w", "weights", "sample_weight", "b")),
+    *({name: True} for name in ("b", "lower", "upper", "norm", "nu")),
+    *({name: (True, 1.0)} for name in ("w", "weights")),
+    *({name: "1"} for name in ("b", "lower", "upper", "norm", "nu")),
+    {"w": (np.float32(1.0), 0.0)},
+    {"rows": (np.int64(0), 1)},
+    {"rows": (0.0, 1)},
+    {"shape": (3.0, 2)},
+    {"shape": (3,)},
+    {"shape": (3, 2, 1)},
+    {"w": (2**1024 - 2**970, 0.0)},  # rounds beyond the largest float
+    {"w": (0.0, -(2**1024))},
+    {"sample_weight": (1.0, 2**1024, 0.0)},
+    {"upper": 2**1024},
+    {"classes": (0,)},
+    {"classes": (0, 1, 2)},
+    {"classes": [0, 1]},
+    {"classes": (0, "1")},
+    {"classes": (0, 1.0)},
+    {"classes": (None, None)},
+    {"kind": "bracke"},
+    {"intercept": "fre"},
+]
+
+
+@pytest.mark.parametrize("change", ALLOWED, ids=str)
+def test_what_a_certificate_may_be(change):
+    assert gordan.Certificate.from_json(replace(BRACKET, **change).to_json()).kind == "bracket"
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=lambda change: str(change)[:60])
+def test_what_no_certificate_can_be(change):
+    with pytest.raises(InputError):
+        replace(BRACKET, **change)
+
+
+@pytest.mark.parametrize("change", [{"w": (1.0, 2)}, {"b": 0.0}, {"weights": (1.5,)}, {"weights": (np.float64(1),)}])
+def test_whole_numbers_are_whole(change):
+    with pytest.raises(InputError, match="must hold whole numbers, not float"):
+        replace(QUASI, **change)
+    assert replace(QUASI, weights=(2**2000,), w=(-(2**2000), 1)).exact
+
+
+SPOILED = {
+    "a float that is infinite": {"lower": "inf"},
+    "w infinite": {"w": ["inf", "0x1p0"]},
+    "weights infinite": {"weights": ["inf", "0x1p0"]},
+    "nu infinite": {"nu": "inf"},
+    "b infinite": {"b": "-inf"},
+    "sample weight infinite": {"sample_weight": ["inf", "0x1p0", "0x1p0"]},
+    "upper NaN": {"upper": "nan"},
+    "norm NaN": {"norm": "nan"},
+    "decimal list": {"w": [0.5, 1.5]},
+    "shape of one": {"shape": [3]},
+    "shape below zero": {"shape": [3, -2]},
+    "shape of floats": {"shape": [3.0, 2]},
+    "w longer": {"w": ["0x1p0"] * 3},
+    "sample weights longer": {"sample_weight": ["0x1p0"] * 4},
+    "hash a number": {"data_hash": 5},
+    "rows true": {"rows": [True, 2]},
+    "labels of another type": {"class_type": "int"},
+    "an unknown type": {"class_type": "complex"},
+    "a type that is a list": {"class_type": ["float"]},
+    "labels that are equal": {"classes": ["0x1p0", "0x2p-1"]},
+    "three labels": {"classes": ["0x1p0", "0x1p1", "0x1p2"]},
+    "an intercept": {"intercept": "some"},
+    "a label that is no text": {"classes": [1.0, 2.0]},
+    "format 2": {"format": "gordan-certificate-2"},
+    "no more fields": {"also": 1},
+    "a kind": {"kind": ["bracket"]},
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_files_that_are_spoiled(name):
+    with pytest.raises(InputError, match="certificate"):
+        gordan.Certificate.from_json(json.dumps(json.loads(BRACKET.to_json()) | SPOILED[name]))
+    with pytest.raises(standalone.BadInput):
+        standalone.check(json.loads(BRACKET.to_json()) | SPOILED[name], [[0.0] * 2] * 3, [-0.5, 2.0, 2.0])
+
+
+# ---- labels and rows ------------------------------------------------------------------------------------------------
+
+
+class Column:
+    """What frames have in common."""
+
+    def to_numpy(self):
+        return np.array([3, 1, 3])
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+    BLUE = 5
+
+
+LABELS = {
+    "whole numbers": ([3, 1, 3], [1, 3], [1, 0, 1]),
+    "an array": (np.array([3, 1, 3], dtype=np.uint8), [1, 3], [1, 0, 1]),
+    "floats": (np.array([0.5, -0.5, 0.5]), [-0.5, 0.5], [1, 0, 1]),
+    "half precision": (np.array([0.5, -0.5, 0.5], dtype=np.float16), [-0.5, 0.5], [1, 0, 1]),
+    "booleans": ([True, False, True], [False, True], [1, 0, 1]),
+    "text": (("b", "a", "b"), ["a", "b"], [1, 0, 1]),
+    "a column": (np.array([[3], [1], [3]]), [1, 3], [1, 0, 1]),
+    "a line": (np.array([[3, 1, 3]]), [1, 3], [1, 0, 1]),
+    "booleans and numbers": ([True, 0, 1], [0, 1], [1, 0, 1]),
+    "numbers of two kinds": ([1, 0.5, True], [0.5, 1.0], [1, 0, 1]),
+    "what an Enum stands for": ([Colour.BLUE, Colour.RED, Colour.BLUE], [3, 5], [1, 0, 1]),
+    "NumPy's numbers": ([np.int8(3), np.float32(0.5), np.int64(3)], [0.5, 3.0], [1, 0, 1]),
+    "large numbers": ([2**1023 - 1, -(2**1023) + 1, 2**1023 - 1], [-(2**1023) + 1, 2**1023 - 1], [1, 0, 1]),
+    "a column of a frame": (Column(), [1, 3], [1, 0, 1]),
+    "NumPy's text": (np.array(["b", "a", "b"], dtype=object), ["a", "b"], [1, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_read(name):
+    y, distinct, which = LABELS[name]
+    found, places = read_labels(y, 3)
+    assert found == distinct
+    assert [type(label) for label in found] == [type(label) for label in distinct]
+    assert np.asarray(places).tolist() == which
+
+
+BAD_LABELS = {
+    "masked": (np.ma.masked_array([1, 2, 3], mask=[False, True, True]), "y[1] is masked"),
+    "NaN": (np.array([1.0, math.nan, math.nan]), "y[1] is nan"),
+    "NaN in a list": ([1.0, 0.0, math.nan], "y[2] is nan"),
+    "None": ([1, None, 2], "y[1] is None; every row needs a label"),
+    "NA": ([1, 2, pd.NA], "y[2] is <NA>; every row needs a label"),
+    "NaT": ([pd.NaT, 2, 1], "y[0] is NaT; every row needs a label"),
+    "a date that is none": (np.array(["2020-01-01", "NaT", "2021-01-01"], dtype="M8[D]"), "y[0] is datetime"),
+    "two columns": (np.ones((3, 2)), "its shape is (3, 2)"),
+    "three dimensions": (np.ones((3, 1, 1)), "its shape is (3, 1, 1)"),
+    "no dimension": (np.array(3), "its shape is ()"),
+    "too few": ([1, 2], "X has 3 rows but y has 2 labels"),
+    "too many": ([1, 2, 1, 2], "X has 3 rows but y has 4 labels"),
+    "text and numbers": ([1, "a", 2], "mixes text and numbers"),
+    "too large": ([1, 2**1023, 2], "y[1] is a number of 1024 bits"),
+    "far below zero": ([1, -(2**1023), 2], "y[1] is a number of 1024 bits"),
+    "long floats": (np.array([0.5, -0.5, 0.5], dtype=np.longdouble), "y[0] is np.longdouble('0.5')"),
+    "lists": ([[1], [2], [1, 2]], "labels must be text, numbers or booleans"),
+    "complex": ([1j, 2j, 1j], "y[0] is 1j"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LABELS)
+def test_labels_that_are_refused(name):
+    y, message = BAD_LABELS[name]
+    with pytest.raises(InputError) as caught:
+        read_labels(y, 3)
+    assert message in str(caught.value)
+
+
+def test_classes_are_two():
+    X = [[0.0], [1.0], [2.0]]
+    for y, message in (([1, 1, 1], "one class only, 1;"), ([0, 1, 2], "y has 3 classes")):
+        with pytest.raises(InputError, match=message):
+            Problem.of(X, y)
+    problem = Problem.of(X, ["b", "a", "b"])
+    assert problem.classes == ("a", "b")
+    assert problem.signs.tolist() == [1, -1, 1]
+    assert problem.signs.dtype == np.int8
+    assert problem.signs_for(("a", "b")).tolist() == [1, -1, 1]
+    assert problem.signs_for(("b", "a")).tolist() == [-1, 1, -1]
+    assert (problem.X.n, problem.X.d) == (3, 1)
+    assert problem.nearby() is problem
+
+
+def test_problems_elsewhere_and_in_part(monkeypatch):
+    problem = Problem.of([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]], ["b", "a", "b"])
+    part = problem.part(np.array([2, 1]))
+    assert (part.X.n, part.X.d, part.signs.tolist(), part.classes) == (2, 2, [1, -1], ("a", "b"))
+    assert [part.X.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
+    assert part.storage.n == 2
+    other = Problem.of([[1.0, 2.0]] * 2, [0, 1]).storage
+    monkeypatch.setattr(problem_module, "nearby", lambda storage: other)
+    near = problem.nearby()
+    assert (near.X.n, near.X.d, near.X.arrays, near.storage) == (2, 2, other.arrays, other)
+    assert near.signs is problem.signs
+    asked = []
+    monkeypatch.setattr(problem_module, "stored", lambda X, device: asked.append(device) or other)
+    Problem.of(None, [0, 1], "cuda")
+    Problem.of(None, [0, 1])
+    assert asked == ["cuda", None]
+
+
+@pytest.mark.parametrize("storage", [np.array, sp.csr_array])
+def test_what_is_not_finite_is_named(storage):
+    X = np.array([[1e308, 1e308], [1e308, 5.0]])
+    Problem.of(storage(X), [0, 1]).require_finite()  # although the sum of all is not
+    for value in (math.nan, math.inf, -math.inf):
+        X[1, 1] = value
+        with pytest.raises(InputError, match=rf"X\[1, 1\] is {value}"):
+            Problem.of(storage(X), [0, 1]).require_finite()
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [
+        *(("a", '"a"'), ("é", '"\\u00e9"'), (1, "1"), (True, "1"), (1.0, "1"), (-0.0, "0"), (0.5, "0x1.0000000000000p-1")),
+        *((-7, "-7"), (math.inf, "inf"), (-math.inf, "-inf"), (2**200, str(2**200)), (2.0**80, str(2**80))),
+    ],
+)
+def test_labels_in_the_hash(label, text):
+    assert problem_module._class_text(label) == text
+
+
+def test_the_hash_does_not_see_the_order_of_entries():
+    data, indices, indptr = np.array([3.0, 1.0, 2.0]), np.array([2, 0, 1]), np.array([0, 2, 3])
+    unsorted = Problem(Matrix(2, 3, (data, indices, indptr)), np.array([1, -1], dtype=np.int8), (0, 1), None)
+    plain = Problem.of([[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]], [1, 0])
+    assert unsorted.hash("free") == plain.hash("free")
+    assert plain.hash("free") != plain.hash("none")
+
+
+def test_intercepts():
+    for intercept in INTERCEPTS:
+        check_intercept(intercept)
+    with pytest.raises(InputError, match="intercept is 'fre'; choose one of 'free', 'penalized', 'none'"):
+        check_intercept("fre")
+
+
+# ---- what w and p prove ---------------------------------------------------------------------------------------------
+
+
+def tail(scores, caps, mass):
+    """The least Σ t_i s_i / mass over 0 ≤ t ≤ caps, Σt = mass."""
+    total, left = Fraction(0), mass
+    for score, cap in sorted(zip(scores, caps, strict=True)):
+        part = min(cap, left)
+        total, left = total + part * score, left - part
+    return total / mass
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_tails_are_bounds_and_sharp(equal):
+    """For a mass of one row, of some, of all, and between; scores that are equal, below zero, and of any size."""
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        n = int(rng.integers(1, 9))
+        lo = rng.integers(-3, 4, n) * 2.0 ** rng.integers(-3, 3)
+        c = np.full(n, rng.uniform(0.5, 2)) if equal else rng.uniform(0, 2, n) + 1e-3
+        weights = [Fraction(float(x)) for x in c]
+        for share in (0.01, 1 / n, 0.5, 0.999):
+            mass = float(share * c.sum())
+            exact = tail([Fraction(float(x)) for x in lo], weights, Fraction(mass))
+            found = margins._tail(lo, c, mass)
+            assert Fraction(found) <= exact
+            assert exact - Fraction(found) <= Fraction(1, 10**14) * (1 + max(map(abs, lo.tolist()))) * (
+                1 + sum(weights) / Fraction(mass)
+            )
+    assert margins._tail(np.array([1.0, 2.0]), np.ones(2), 0.0) == -math.inf
+    assert margins._tail(np.array([1.0, 2.0]), np.ones(2), -1.0) == -math.inf
+    assert margins._tail(np.array([-math.inf, 2.0]), np.ones(2), 1.5) == -math.inf
+    assert margins._tail(np.array([-math.inf, 2.0]), np.array([1.0, 2.0]), 1.5) == -math.inf
+    assert margins._tail(np.array([1.0, 2.0]), np.array([1.0, 0.0]), 0.5) == pytest.approx(1.0, rel=1e-14)
+
+
+POINTS = [[1.0, 0.0], [3.0, 4.0], [-2.0, 0.0], [-1.0, -4.0]]  # A_i·(1, 0) is 1, 3, 2, 1 with the signs below
+SIGNS = np.array([1, 1, -1, -1], dtype=np.int8)
+
+
+def margin_of(X=POINTS, signs=SIGNS, **options):
+    X = np.asarray(X, dtype=np.float64)
+    return Margin(Matrix(*X.shape, (X,)), np.asarray(signs, dtype=np.int8), **options)
+
+
+def test_groups_and_weights():
+    assert [group.tolist() for group in margin_of().groups] == [[0, 1], [2, 3]]
+    for intercept in ("none", "penalized"):
+        assert [group.tolist() for group in margin_of(intercept=intercept).groups] == [[0, 1, 2, 3]]
+    assert margin_of().c.tolist() == [1.0] * 4
+    weighed = margin_of(weights=np.array([0.0, 2.0, 1.0, 0.0]))
+    assert weighed.c.tolist() == [0, 2, 1, 0]
+    assert [group.tolist() for group in weighed._counting] == [[1], [2]]
+    assert (margin_of(intercept="penalized")._counted(3.0), margin_of()._counted(3.0)) == (3.0, 0.0)
+
+
+NO_MARGIN = {
+    "norm below 2": ({"norm": 1.999}, "its norm is 1.999"),
+    "norm NaN": ({"norm": math.nan}, "its norm is nan"),
+    "a weight below zero": ({"weights": np.array([1.0, -1e-300, 1, 1])}, "negative or not finite"),
+    "a weight that is infinite": ({"weights": np.array([1.0, math.inf, 1, 1])}, "negative or not finite"),
+    "a weight that is NaN": ({"weights": np.array([1.0, math.nan, 1, 1])}, "negative or not finite"),
+    "nu of zero": ({"nu": 0.0}, "nu is 0.0"),
+    "nu above one": ({"nu": UP, "intercept": "none"}, "leaves no p"),
+    "nu above one of nothing": ({"nu": 1.5, "intercept": "none", "weights": np.zeros(4)}, "leaves no p"),
+    "nu beyond a class": ({"nu": 0.75, "weights": np.array([1.0, 0, 1, 1])}, "leaves no p"),
+}
+
+
+@pytest.mark.parametrize("name", NO_MARGIN)
+def test_margins_that_there_are_not(name):
+    options, reason = NO_MARGIN[name]
+    assert reason in margin_of(**options).trouble()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"norm": 2.0}, {"norm": math.inf}, {"nu": 1.0}, {"nu": 5e-324}, {"nu": 2 / 3, "weights": np.array([1.0, 0, 1, 1])}],
+)
+def test_margins_that_there_are(options):
+    assert margin_of(**options).trouble() == ""
+
+
+ALLOWS = [
+    ({}, [1.0, 0, 0, 1], True),
+    ({}, [0.0, 0, 0, 0], True),
+    ({}, [1.0, -1e-300, 0, 1], False),
+    ({}, [1.0, math.nan, 0, 1], False),
+    ({}, [1.0, math.inf, 0, 1], False),
+    ({"weights": np.array([1.0, 0, 1, 1])}, [1.0, 0, 0, 1], True),
+    ({"weights": np.array([1.0, 0, 1, 1])}, [1.0, 1e-300, 0, 1], False),
+    ({"nu": 0.5}, [1.0, 0, 0, 1], True),
+    ({"nu": 0.5}, [1.0, 0, 0, DOWN], False),  # half of ν·4 is 1 in each class
+    ({"nu": 0.5}, [UP, 0, 0, 1], False),
+    ({"nu": 0.5, "intercept": "none"}, [1.0, 1, 0, 0], True),
+    ({"nu": 0.5, "intercept": "none"}, [1.0, DOWN, 0, 0], False),
+    ({"nu": 0.5}, [1.0, 1, 0, 0], False),
+]
+
+
+@pytest.mark.parametrize(("options", "p", "allowed"), ALLOWS)
+def test_what_p_may_be(options, p, allowed):
+    margin = margin_of(**options)
+    assert margin.allows(np.array(p)) == allowed
+    if not allowed:
+        assert margin.upper(np.array(p)) == math.inf
+        assert not margin.proves_upper(1e300, np.array(p))
+
+
+def test_a_class_without_weight_proves_nothing():
+    for p in ([1.0, 0, 0, 0], [0.0, 0, 0, 0]):
+        assert margin_of().upper(np.array(p)) == math.inf
+        assert not margin_of().proves_upper(1e300, np.array(p))
+    assert margin_of(intercept="none").upper(np.zeros(4)) == math.inf
+    assert margin_of(intercept="none").upper(np.array([1.0, 0, 0, 0])) == pytest.approx(1.0, rel=1e-14)
+
+
+LOWEST = [
+    # options, w, b, γ that w proves
+    ({}, (1.0, 0.0), 0.0, 1.0),
+    ({}, (1.0, 0.0), 77.0, 1.0),
+    ({"intercept": "none"}, (1.0, 0.0), 77.0, 1.0),
+    ({"intercept": "none"}, (4.0, 0.0), 0.0, 1.0),
+    ({"intercept": "none", "norm": math.inf}, (1.0, 0.0), 0.0, 1.0),
+    ({"intercept": "none", "norm": math.inf}, (2.0, 0.5), 0.0, 2 / 2.5),
+    ({"intercept": "penalized"}, (3.0, 0.0), 0.0, 1.0),
+    ({"intercept": "penalized"}, (12.0, 0.0), 5.0, 7 / 13),
+    ({"intercept": "penalized", "norm": math.inf}, (3.0, 0.0), -1.0, 2 / 4),
+    ({"intercept": "none", "weights": np.array([0.0, 1, 1, 0])}, (1.0, 0.0), 0.0, 2.0),
+    ({"weights": np.array([0.0, 1, 1, 0])}, (1.0, 0.0), 0.0, 2.5),
+    ({"nu": 1.0}, (1.0, 0.0), 0.0, 1.75),
+    ({"nu": 0.75}, (1.0, 0.0), 0.0, ((1 + 1.5) / 1.5 + (1 + 1) / 1.5) / 2),
+    ({"nu": 0.75, "intercept": "none"}, (1.0, 0.0), 0.0, 4 / 3),
+    ({"nu": 0.5, "intercept": "none", "weights": np.array([2.0, 1, 1, 0])}, (1.0, 0.0), 0.0, 1.0),
+    ({"intercept": "none"}, (-1.0, 0.0), 0.0, 0.0),
+    ({"intercept": "none"}, (0.0, 0.0), 0.0, 0.0),
+    ({"intercept": "none"}, (0.0, 1.0), 0.0, 0.0),
+    ({"intercept": "none", "weights": np.zeros(4)}, (1.0, 0.0), 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+@pytest.mark.parametrize(("options", "w", "b", "proved"), LOWEST)
+def test_what_w_proves(options, w, b, proved, exactly):
+    margin = margin_of(**options)
+    found = margin.lower(np.array(w), b, exactly=exactly)
+    assert found <= proved * (1 + 1e-15)
+    assert found >= proved * (1 - 1e-12)
+    sharp = options.get("nu") is None and proved > 0
+    assert margin.proves_lower(proved * (1 - 1e-15), np.array(w), b) == sharp
+    assert not margin.proves_lower(proved * (1 + 1e-15) + 5e-324, np.array(w), b)
+    assert exactly or proved == 0 or margin.lower(np.array(w), b, slack=100.0) < found
+    assert margin.lower(np.array(w), b, exactly=exactly, slack=1.0) == found
+
+
+UPPERS = [
+    ({"intercept": "none"}, [1.0, 0, 0, 0], 1.0),
+    ({"intercept": "none"}, [0.0, 0.125, 0, 0], 5.0),
+    ({"intercept": "none"}, [1.0, 0, 3.0, 0], 1.75),
+    ({"intercept": "none", "norm": math.inf}, [0.0, 2.0, 0, 0], 4.0),
+    ({"intercept": "penalized", "norm": math.inf}, [0.0, 2.0, 0, 0], 4.0),
+    ({"intercept": "penalized"}, [1.0, 0, 1.0, 0], 1.5),
+    ({}, [1.0, 0, 9.0, 0], 1.5),
+    ({"norm": math.inf}, [0.0, 7.0, 9.0, 0], 2.5),
+]
+
+
+@pytest.mark.parametrize(("options", "p", "proved"), UPPERS)
+def test_what_p_proves(options, p, proved):
+    """‖Aᵀp‖ over the mass, in closed form; exactly that is proved in fractions, the next float below it is not."""
+    margin, p = margin_of(**options), np.array(p)
+    for scale in (1.0, 1e300, 1e-300):
+        assert proved <= margin.upper(p * scale) <= proved * (1 + 1e-12)
+    assert margin.upper(p, slack=1e6) > margin.upper(p) == margin.upper(p, slack=1.0)
+    assert margin.proves_upper(proved, p)
+    assert not margin.proves_upper(math.nextafter(proved, 0.0), p)
+    assert not margin.proves_upper(-proved, p)
+
+
+def test_what_unbalanced_weights_prove_with_a_penalty():
+    """The constant column counts: |(1, 0, 1)| for the first row alone."""
+    margin = margin_of(intercept="penalized")
+    assert margin.upper(np.array([1.0, 0, 0, 0])) == pytest.approx(math.sqrt(2), rel=1e-13)
+    assert margin.proves_upper(1.4142135623730952, np.array([1.0, 0, 0, 0]))
+    assert not margin.proves_upper(1.414213562373095, np.array([1.0, 0, 0, 0]))
+    assert not margin_of(intercept="none", norm=3.0).proves_upper(1.0, np.array([1.0, 0, 0, 0]))  # cubes are left to floats
+
+
+@pytest.mark.parametrize("norm", [2.0, 3.0, math.inf])
+def test_zero_is_proved_whatever_the_norm(norm):
+    assert margin_of([[0.0, 0.0], [0.0, -0.0]], [1, -1], norm=norm).proves_upper(0.0, np.ones(2))
+    margin = margin_of([[1.0, 2.0], [1.0, 2.0]], [1, -1], norm=norm)
+    assert margin.proves_upper(0.0, np.ones(2))
+    assert not margin.proves_upper(-5e-324, np.ones(2))
+    assert not margin_of([[1.0, 2.0], [1.0, 2.5]], [1, -1], norm=norm).proves_upper(0.0, np.ones(2))
+
+
+def test_exact_proofs_are_for_few_rows(monkeypatch):
+    monkeypatch.setattr(margins, "MOST_EXACT_ROWS", 2)
+    X, signs, w = [[1.0], [1.0], [1.0], [2.0]], [1] * 4, np.ones(1)
+    margin = margin_of(X, signs, intercept="none")
+    assert not margin.proves_upper(2.0, np.ones(4))
+    assert margin.proves_upper(1.5, np.array([1.0, 0, 0, 1.0]))
+    assert not margin.proves_lower(1.0, w, 0.0)  # three rows are lowest
+    assert margin_of(X[1:], signs[1:], intercept="none").proves_lower(1.0, w, 0.0)
+    assert 1 - 1e-14 < margin.lower(w, 0.0, exactly=True) < 1
+
+
+def test_lowest_scores_that_cancel_are_refined():
+    """Scores of 1 that are differences of 1e17: enclosures are too wide to tell, integers are not."""
+    X = [[1e17, 1.0, -1e17], [1e17, 2.0, -1e17], [-1e17, -1.0, 1e17], [5.0, -4.0, 0.0]]
+    w = np.array([1.0, 1.0, 1.0])
+    margin = margin_of(X, [1, 1, -1, 1], intercept="none")
+    lower = margin.lower(w, 0.0)
+    assert lower == pytest.approx(1 / math.sqrt(3), rel=1e-13)
+    assert Fraction(lower) ** 2 * 3 <= 1
+    assert margin_of(X, [1, 1, -1, 1], intercept="free").lower(w, 0.0) == pytest.approx(1 / math.sqrt(3), rel=1e-13)
+    products = Products.of(margin.X, w)
+    assert first_not_positive(products, 0.0, margin.signs) is None
+
+
+@pytest.mark.parametrize("nu", [None, 0.75])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_large_entries_that_w_does_not_see(intercept, nu):
+    """Enclosures by norms are too wide by ten digits; those by the entries that count are not."""
+    X = [[1.0, 1e10], [2.0, -1e10], [-1.0, 1e10], [-4.0, 3e10]]
+    margin = margin_of(X, intercept=intercept, nu=nu)
+    lowest = {None: 1.0, 0.75: 4 / 3}[nu] if intercept != "free" or nu is None else (4 / 3 + 2) / 2
+    for exactly in (False, True):
+        found = margin.lower(np.array([0.5, 0.0]), 0.0, exactly=exactly)
+        assert lowest * (1 - 1e-13) <= found <= lowest
+
+
+def test_weights_that_vanish_beside_others():
+    """A weight that is nothing beside the largest is left out, not made larger; under caps it may not be left out."""
+    for tiny in (1e-310, 5e-324):
+        assert margin_of(intercept="none").upper(np.array([1.0, tiny, 0, 0])) == pytest.approx(1.0, rel=1e-13)
+        assert margin_of().upper(np.array([1.0, tiny, 1.0, 0])) == pytest.approx(1.5, rel=1e-13)
+        assert margin_of(intercept="none").upper(np.array([0.0, tiny, 0, 0])) == pytest.approx(5.0, rel=1e-13)
+        capped = margin_of(intercept="none", nu=0.5, weights=np.array([1.0, tiny, 0, 0]))
+        assert capped.upper(np.array([1.0, tiny, 0, 0])) == math.inf
+
+
+def test_few_rows_are_brought_together():
+    """Where rows are elsewhere, exact scores and sums ask for theirs beforehand."""
+
+    class Rows:
+        def __init__(self):
+            self.brought, self.storage = set(), self
+
+        def each(self, work, over_rows=(), shared=()):
+            yield work(Matrix(4, 2, (np.array(POINTS),)), *over_rows, *shared)
+
+        def take(self, rows):
+            return Matrix(len(rows), 2, (np.array(POINTS)[rows],))
+
+        def have(self, rows):
+            self.brought |= {int(i) for i in rows}
+
+        def __getitem__(self, i):
+            assert int(i) in self.brought
+            return np.array(POINTS)[i]
+
+    w, p = np.array([1.0, 0.0]), np.array([1.0, 0, 0, 1.0])
+    for use, rows in (
+        (lambda margin: margin.lower(w, 0.0, exactly=True), {0, 3}),
+        (lambda margin: margin.proves_lower(1.0, w, 0.0), {0, 3}),
+        (lambda margin: margin.proves_upper(9.0, p), {0, 3}),
+        (lambda margin: first_not_positive(Products.of(margin.X, np.zeros(2)), 0.0, SIGNS) == 0, {0, 1, 2, 3}),
+    ):
+        held = Rows()
+        assert use(Margin(Matrix(4, 2, (held,)), SIGNS))
+        assert held.brought == rows
+
+
+WRONG = [
+    ([[1.0], [-1.0], [0.0]], 0.0, 1),
+    ([[1.0], [0.0], [-1.0]], 0.0, 2),  # one that is wrong beyond doubt comes before one on the plane
+    ([[1.0], [0.0], [2.0]], 0.0, 1),
+    ([[1.0], [2.0], [3.0]], 0.0, None),
+    ([[1.0], [2.0], [3.0]], -1.0, 0),
+    ([[1.0], [2.0], [3.0]], -DOWN, None),
+    ([[1.0], [2.0], [5e-324]], 0.0, None),
+    ([[1e17 + 16.0], [2e17], [3e17]], -1e17, None),
+]
+
+
+@pytest.mark.parametrize(("X", "b", "row"), WRONG)
+def test_the_first_row_on_the_wrong_side(X, b, row):
+    margin = margin_of(X, [1, 1, 1])
+    assert first_not_positive(Products.of(margin.X, np.ones(1)), b, margin.signs) == row
+    mirrored = margin_of([[-x] for (x,) in X], [-1, -1, -1])
+    assert first_not_positive(Products.of(mirrored.X, np.ones(1)), -b, mirrored.signs) == row
+
+
+TINY_SCORES = [
+    ([1e-300, -1e-300], 0),  # exactly zero
+    ([1e-300, -2e-300], -1),
+    ([2e-300, -1e-300], 1),
+    ([5e-324, 0.0], 1),
+    ([-5e-324, 5e-324], 0),
+]
+
+
+@pytest.mark.parametrize(("row", "sign"), TINY_SCORES)
+def test_scores_whose_products_underflow(row, sign):
+    """x·w below the floats: decided by integers, whatever they are rounded to."""
+    margin, w = margin_of([[1.0, 1.0], row], [1, 1], intercept="none"), np.full(2, 1e-300)
+    assert first_not_positive(Products.of(margin.X, w), 0.0, margin.signs) == (None if sign > 0 else 1)
+    flipped = margin_of([[1.0, 1.0], [-x for x in row]], [1, -1], intercept="none")
+    assert first_not_positive(Products.of(flipped.X, w), 0.0, flipped.signs) == (None if sign > 0 else 1)
+    separator = gordan.Certificate("separator", "none", (0, 1), (2, 2), w=(1e-300, 1e-300))
+    assert bool(gordan.verify(separator, [[1.0, 1.0], [-x for x in row]], [1, 0])) == (sign > 0)
+
+
+# ---- the checker ----------------------------------------------------------------------------------------------------
+
+DATA = Problem.of(POINTS, [1, 1, 0, 0])
+SEPARATOR = gordan.Certificate("separator", "free", (0, 1), (4, 2), w=(1.0, 0.0), b=0.0)
+CLAIMS = {
+    "separator": (SEPARATOR, "the data is separable"),
+    "witness": (gordan.Certificate("witness", "free", (0, 1), (4, 2), rows=(0, 1), weights=(1, 1)), "not separable: 2 rows"),
+    "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "at least 0.5 and at most 1.5"),
+    "quasi": (gordan.Certificate("quasi-separation", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "quasi-completely"),
+    "overlap": (gordan.Certificate("overlap", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "overlaps, no direction"),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_claims_in_words(name):
+    certificate, words = CLAIMS[name]
+    found = check(certificate, DATA)
+    assert words in found.claim
+    assert isinstance(found, Check)
+    assert bool(found) == found.accepted == (found.reason == "")
+
+
+REASONS = {
+    "more rows": ({"shape": (5, 2)}, "it is about data of shape (5, 2), not (4, 2)"),
+    "other classes": ({"classes": (0, 2)}, "its classes are (0, 2), those of y are (0, 1)"),
+    "rows twice": ({"rows": (1, 1), "weights": (1.0, 1.0)}, "not distinct rows"),
+    "a row too many": ({"rows": (4,), "weights": (1.0,)}, "not distinct rows"),
+    "a row below zero": ({"rows": (-1,), "weights": (1.0,)}, "not distinct rows"),
+    "a weight of zero": ({"rows": (0, 1), "weights": (1.0, 0.0)}, "its weights are not positive"),
+    "a weight too few": ({"rows": (0, 1), "weights": (1.0,)}, "its weights are not positive"),
+    "w too short": ({"w": (1.0,)}, "of the wrong length"),
+    "w too long": ({"w": (1.0, 0.0, 0.0)}, "of the wrong length"),
+    "sample weights too short": ({"sample_weight": (1.0, 1.0, 1.0)}, "of the wrong length"),
+    "w infinite": ({"w": (math.inf, 0.0)}, "not finite"),
+    "w NaN": ({"w": (math.nan, 0.0)}, "not finite"),
+    "b infinite": ({"b": math.inf}, "not finite"),
+    "b NaN": ({"b": math.nan}, "not finite"),
+    "nu infinite": ({"nu": math.inf, "lower": 0.0}, "not finite"),
+    "nu NaN": ({"nu": math.nan, "lower": 0.0}, "not finite"),
+    "norm NaN": ({"norm": math.nan}, "not finite"),
+    "lower NaN": ({"lower": math.nan}, "not finite"),
+    "upper NaN": ({"upper": math.nan}, "not finite"),
+    "weights infinite": ({"rows": (0,), "weights": (math.inf,)}, "not finite"),
+    "no w": ({"w": None}, "it has no w"),
+    "b without intercept": ({"intercept": "none", "b": 0.5}, "it has b although"),
+    "a row on the wrong side": ({"b": -1.0}, "row 0 is not on the right side"),
+    "lower too large": ({"lower": 1.01}, "its lower bound 1.01 is above"),
+    "upper too small": ({"rows": (0, 3), "weights": (1.0, 1.0), "upper": 2.0}, "its upper bound 2.0 is below"),
+    "norm below 2": ({"norm": 1.0, "lower": 0.0}, "its norm is 1.0"),
+    "nu above 1": ({"nu": 1.5, "upper": math.inf}, "nu is 1.5"),
+}
+FINE = [{}, {"lower": 1.0}, {"lower": -math.inf}, {"upper": math.inf}, {"norm": math.inf, "lower": 1.0}, {"b": None}, {"nu": 0.5}]
+FINE += [{"rows": (0, 3), "weights": (1.0, 1.0), "upper": 2.2361}, {"classes": (1, 0), "w": (-1.0, 0.0)}, {"nu": 1.5}]
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_reasons(name):
+    change, reason = REASONS[name]
+    found = check(replace(SEPARATOR, **change), DATA)
+    assert not found
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize("change", FINE, ids=str)
+def test_what_is_accepted(change):
+    assert check(replace(SEPARATOR, **change), DATA).reason == ""
+
+
+def test_brackets_without_w_or_p():
+    bracket = replace(SEPARATOR, kind="bracket", w=None, b=None)
+    assert check(bracket, DATA)
+    assert check(replace(bracket, lower=0.0, upper=math.inf), DATA)
+    assert "it has no w for its lower bound" in check(replace(bracket, lower=0.5), DATA).reason
+    assert not check(replace(bracket, upper=1e300), DATA)
+
+
+def test_what_is_accepted_before_it_is_made():
+    """`accepts` on arrays says what `check` says of the certificate."""
+    head = replace(SEPARATOR, kind="bracket", w=None, b=0.0, lower=1.0, upper=2.2361)
+    w, p = np.array([1.0, 0.0]), np.array([1.0, 0.0, 0.0, 1.0])
+    assert accepts(head, DATA, w, p)
+    assert not accepts(head, DATA, None, p)
+    assert not accepts(head, DATA, w, None)
+    assert accepts(replace(head, upper=None), DATA, w, None)
+    assert accepts(replace(head, lower=None), DATA, None, p)
+    assert not accepts(replace(head, upper=2.0), DATA, w, p)
+    assert not accepts(replace(head, shape=(4, 3)), DATA, w, p)
+    assert not accepts(head, DATA, np.array([1.0]), p)
+    assert not accepts(head, DATA, np.array([math.nan, 0.0]), p)
+    for bad in (-1.0, math.inf, math.nan):
+        assert not accepts(replace(head, upper=math.inf), DATA, w, np.array([1.0, bad, 0.0, 1.0]))
+    assert accepts(replace(head, kind="separator", lower=None, upper=None), DATA, w, None)
+    assert not accepts(replace(head, kind="separator", lower=None, upper=None), DATA, -w, None)
+
+
+def test_verify_reads_before_it_checks():
+    with pytest.raises(InputError, match="certificate is dict; pass result.certificate"):
+        gordan.verify({}, POINTS, [1, 1, 0, 0])
+    with pytest.raises(InputError, match=r"X\[1, 0\] is nan"):
+        gordan.verify(SEPARATOR, [[1.0, 0.0], [math.nan, 1.0]], [1, 0])
+    assert gordan.verify(SEPARATOR, POINTS, [1, 1, 0, 0])
+    assert gordan.verify(SEPARATOR, [[1e308, 1e308], [1e308, 0.0], [-1e308, 1e308], [-1.0, 0.0]], [1, 1, 0, 0])
+    assert not gordan.verify(replace(SEPARATOR, w=(1.0, 0.0, 1.0)), POINTS, [1, 1, 0, 0])
