@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import platform
@@ -622,7 +623,7 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
 
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.5, 0.3, 0.02])
 @pytest.mark.parametrize("where", ["dense", "CSR"])
-def test_combinations_of_many_rows_and_of_few(where, share, monkeypatch):
+def test_combinations_of_most_rows_and_of_few(where, share, monkeypatch):
     """In several blocks, whole numbers, so that nothing is rounded; most, half, few or hardly any rows have weight."""
     monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (30,))
     monkeypatch.setattr(matrix, "BLOCK_ENTRIES", 30)
@@ -717,7 +718,6 @@ def nearly(values, side):
 @pytest.mark.parametrize(("side", "near"), [(1, 0), (-1, 0), (-1, -1), (-1, 1), (1, 1)])
 def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypatch):
     """Norms, scores and upper bounds, although every sum in floats is as wrong as the order of its terms may make it."""
-    monkeypatch.setattr(bounds, "near_sum", lambda values: nearly(values, near))
     rng = np.random.default_rng(17)
     X, w, b = rng.uniform(0.5, 1.0, (16, 60)), rng.uniform(0.5, 1.0, 60), 0.25
     signs = np.array([1] * 16 if intercept != "free" else [1, -1] * 8, dtype=np.int8)
@@ -742,7 +742,11 @@ def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypa
             for i in group:
                 row = [*exact[i], *([Fraction(1)] if intercept == "penalized" else [])]
                 total = [t + Fraction(float(p[i])) * int(signs[i]) * x / mass for t, x in zip(total, row, strict=True)]
-        upper = Fraction(margin.upper(p)) ** 2
+        # the masses of the groups to one side, and what is added up after them to the other
+        sides = itertools.chain([near] * len(margin.groups), itertools.repeat(-near))
+        with monkeypatch.context() as patch:
+            patch.setattr(bounds, "near_sum", lambda values, sides=sides: nearly(values, next(sides)))
+            upper = Fraction(margin.upper(p)) ** 2
         square = sum(t * t for t in total)
         assert square <= upper <= square * (1 + Fraction(1, 10**12))
 
@@ -817,6 +821,47 @@ def test_long_rows_are_added_up_in_parts(monkeypatch):
         sums, terms = Matrix(5, d, (X,)).products(w, 1, 4)
         assert sums.tolist() == [sum(a * b for a, b in zip(row, w.tolist(), strict=True)) for row in X[1:4].tolist()]
         assert terms == additions
+
+
+def test_blocks_have_about_so_many_entries():
+    """By the columns of a dense row, by the mean of sparse ones, by what a device says; at least one row."""
+    assert list(Matrix(5, 3, (np.zeros((5, 3)),)).blocks(6)) == [(0, 2), (2, 4), (4, 5)]
+    assert list(Matrix(3, 3, (np.zeros((3, 3)),)).blocks(2)) == [(0, 1), (1, 2), (2, 3)]
+    assert list(Matrix(5, 1, (np.zeros((5, 1)),)).blocks(3)) == [(0, 3), (3, 5)]
+    ends = np.array([0, 2, 4, 6, 8])
+    assert list(Matrix(4, 100, (np.ones(8), np.zeros(8), ends)).blocks(6)) == [(0, 3), (3, 4)]
+    assert list(Matrix(4, 100, (np.ones(0), np.zeros(0), 0 * ends)).blocks(3)) == [(0, 3), (3, 4)]
+    assert list(Matrix(1, 100, (np.ones(4), np.zeros(4), ends[[0, 2]])).blocks(4)) == [(0, 1)]
+    assert list(Matrix(5, 2, (OnDevice(np.zeros((5, 2))),)).blocks(1000)) == [(0, 4), (4, 5)]
+
+
+def test_large_passes_are_made_by_several_threads(monkeypatch):
+    asked = []
+    monkeypatch.setattr(matrix, "WORTH_THREADS", 12)
+    monkeypatch.setattr(matrix, "available", lambda: 7)
+    monkeypatch.setattr(matrix, "in_order", lambda work, arrays, ranges, threads: asked.append((ranges, threads)))
+    for n, d in ((4, 3), (11, 1), (2, 6), (1, 11)):
+        Matrix(n, d, (np.zeros((n, d)),)).by_blocks(print)
+    for entries in (12, 11):
+        Matrix(2, 100, (np.ones(entries), np.zeros(entries), np.array([0, 5, entries]))).by_blocks(print)
+    assert asked == [([(0, n)], threads) for n, threads in ((4, 7), (11, 1), (2, 7), (1, 1), (2, 7), (2, 1))]
+
+
+def test_norms_come_with_the_first_products(monkeypatch):
+    """One pass for both, and none for what is known."""
+    passes, norms = [], matrix.Matrix._norms
+    monkeypatch.setattr(matrix.Matrix, "_norms", lambda self, lo, hi: passes.append(lo) or norms(self, lo, hi))
+    X = random_rows(np.random.default_rng(4))
+    M = Matrix(23, 6, (X,))
+    Products.of(M, np.ones(6))
+    assert passes == [0]
+    assert np.allclose(M.norms, np.linalg.norm(X, axis=1), rtol=1e-14)
+    Products.of(M, np.arange(6.0))
+    assert passes == [0]
+    other = Matrix(23, 6, (X,))
+    assert other.norms.tolist() == M.norms.tolist()
+    Products.of(other, np.ones(6))
+    assert passes == [0, 0]
 
 
 def test_what_was_asked_for_just_before_is_not_computed_again():

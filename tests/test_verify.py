@@ -562,6 +562,7 @@ def test_large_entries_that_w_does_not_see(intercept, nu):
     for exactly in (False, True):
         found = margin.lower(np.array([0.5, 0.0]), 0.0, exactly=exactly)
         assert lowest * (1 - 1e-13) <= found <= lowest
+    assert margin.lower(np.array([0.5, 0.0]), 0.0, slack=1000.0) < margin.lower(np.array([0.5, 0.0]), 0.0)
 
 
 def test_weights_that_vanish_beside_others():
