@@ -795,6 +795,34 @@ def test_products_are_split_without_error():
         assert near_score(Matrix(2, 3, (row,)), 0, np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
 
 
+def test_products_that_cannot_be_split_are_not_guessed():
+    """Products beyond the floats, of both signs; a factor that is itself too large to split. `exact_score` knows."""
+    for x, v in (([1e200, 1e200, 1.0], [1e200, -1e200, 1.0]), ([1.5e308, 1.0], [1e-300, 1.0])):
+        M, w = Matrix(1, len(x), (np.array([x]),)), np.array(v)
+        assert math.isnan(near_score(M, 0, w, 0.0, 1))
+        m, e = exact_score(M, 0, w, 0.0, 1)
+        assert Fraction(m) * Fraction(2) ** e == sum(Fraction(a) * Fraction(b) for a, b in zip(x, v, strict=True))
+
+
+@pytest.mark.parametrize("nu", [None, 0.5])
+def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
+    """A column that w does not see makes the first enclosures too wide; what is found without it is as good on every scale, and
+    a claim is made with more slack than its check, there too."""
+    X, signs, w = np.array([[1.0, 1e9], [2.0, -1e9], [1.5, 1e8], [1.0, 1e9]]), np.ones(4, dtype=np.int8), np.array([1.0, 0.0])
+    found = Margin(Matrix(4, 2, (X,)), signs, "none", nu=nu).lower(w, 0.0)
+    assert 1 - 1e-14 < found < 1
+    for scale in (2.0**-60, 2.0**60):
+        margin = Margin(Matrix(4, 2, (X * scale,)), signs, "none", nu=nu)
+        assert margin.lower(w, 0.0) == pytest.approx(found * scale, rel=1e-15, abs=0)
+        assert margin.lower(w, 0.0, slack=matrix.CLAIM) < margin.lower(w, 0.0)
+
+
+def test_upper_bounds_of_rows_that_vanish_when_weighted():
+    """A third of the least float is 0; three thirds of it are not."""
+    X = np.full((3, 1), 5e-324)
+    assert Margin(Matrix(3, 1, (X,)), np.ones(3, dtype=np.int8), "none").upper(np.ones(3)) >= 5e-324
+
+
 def test_slack_widens_the_enclosures():
     X = random_rows(np.random.default_rng(4))
     products, signs = Products.of(Matrix(23, 6, (X,)), np.arange(6.0)), np.ones(23)
@@ -851,10 +879,13 @@ def test_norms_come_with_the_first_products(monkeypatch):
     """One pass for both, and none for what is known."""
     passes, norms = [], matrix.Matrix._norms
     monkeypatch.setattr(matrix.Matrix, "_norms", lambda self, lo, hi: passes.append(lo) or norms(self, lo, hi))
+    blocks, by_blocks = [], matrix.Matrix.by_blocks
+    monkeypatch.setattr(matrix.Matrix, "by_blocks", lambda self, work: blocks.append(work) or by_blocks(self, work))
     X = random_rows(np.random.default_rng(4))
     M = Matrix(23, 6, (X,))
     Products.of(M, np.ones(6))
     assert passes == [0]
+    assert len(blocks) == 1
     assert np.allclose(M.norms, np.linalg.norm(X, axis=1), rtol=1e-14)
     Products.of(M, np.arange(6.0))
     assert passes == [0]

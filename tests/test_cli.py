@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
 import re
 import signal
@@ -23,7 +24,7 @@ from gordan.certificates import standalone
 from gordan.cli import answers
 from gordan.cli.app import app
 from gordan.cli.data import bytes_of
-from gordan.cli.progress import fitting
+from gordan.cli.progress import Watch, fitting
 from gordan.io import Model, read
 from gordan.io.lines import lines_of
 
@@ -586,3 +587,24 @@ def test_swapped_files_of_predict(tmp_path):
     result = run("predict", IRIS, model)
     assert result.exit_code == 2
     assert "the model comes first" in result.stderr
+
+
+def test_compiling_is_told(tmp_path):
+    """In the log, where it is asked for, and on the line of a terminal as long as there is one."""
+    code = """
+import logging
+import numpy as np
+logging.basicConfig(level=logging.INFO)
+from gordan.rows import kernels
+kernels._begin(np.ones((1, 5)), np.ones((1, 2)))
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    runs = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True) for _ in range(2)]
+    assert [run.stderr.count("compiling _begin, which is done once") for run in runs] == [1, 0]
+    watch, log = Watch("fit"), logging.getLogger("gordan")
+    watch.visible = True
+    with watch:
+        log.info("compiling %s", "it")
+        assert watch._state == ("compiling it",)
+    log.info("compiling %s", "something else")
+    assert watch._state == ("compiling it",)

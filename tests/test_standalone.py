@@ -426,6 +426,14 @@ WHOLE = {
         ),
         False,
     ),
+    "quasi through the origin, along one line": (
+        *integers("quasi-separation", [[0.0, 1], [0, 1], [0, 2], [1, 0]], [1, 0, 1, 1], w=(1, 0), **PAIR),
+        True,
+    ),
+    "quasi along one line, which a constant leaves": (
+        *integers("quasi-separation", [[0.0, 1], [0, 1], [0, 2], [1, 0]], [1, 0, 1, 1], "free", w=(1, 0), b=0, **PAIR),
+        False,
+    ),
     "quasi with b": (*integers("quasi-separation", *SHIFTED, "free", w=(1, 0), b=1, **PAIR), True),
     "quasi with b but no intercept": (*integers("quasi-separation", *SHIFTED, w=(1, 0), b=1, **PAIR), False),
 }

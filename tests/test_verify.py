@@ -365,6 +365,9 @@ def test_tails_are_bounds_and_sharp(equal):
     assert margins._tail(np.array([-math.inf, 2.0]), np.ones(2), 1.5) == -math.inf
     assert margins._tail(np.array([-math.inf, 2.0]), np.array([1.0, 2.0]), 1.5) == -math.inf
     assert margins._tail(np.array([1.0, 2.0]), np.array([1.0, 0.0]), 0.5) == pytest.approx(1.0, rel=1e-14)
+    # weights whose sum, one after the other, never gets beyond the first
+    c = np.array([1.0, *[2.0**-53] * 4])
+    assert margins._tail(np.arange(1.0, 6.0), c, float(np.nextafter(1.0, 2.0))) == pytest.approx(1.0, rel=1e-14)
 
 
 POINTS = [[1.0, 0.0], [3.0, 4.0], [-2.0, 0.0], [-1.0, -4.0]]  # A_i·(1, 0) is 1, 3, 2, 1 with the signs below

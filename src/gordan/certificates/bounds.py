@@ -129,11 +129,9 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     if math.isinf(p):
         return up(_fsum(size)) if dual else largest
     exponent = math.frexp(largest)[1]
-    size = np.ldexp(size, -exponent)  # exact, but for what underflows: below TINY a term
-    if p == 2:
-        length = math.sqrt(near_sum(size * size) * (1 + 2 * GO * U) + len(size) * TINY) * (1 + 4 * U)
-    else:
-        length = _power_norm(size, p, dual)
+    size = np.ldexp(size, -exponent)  # exact, but for what underflows: nothing beside the largest, which is 1/2 at least
+    # the square is off by (GO + 2)u, its root by half of that
+    length = math.sqrt(near_sum(size * size)) * (1 + GO * U) if p == 2 else _power_norm(size, p, dual)
     return up(_ldexp(length, exponent))
 
 
@@ -168,4 +166,4 @@ def _power_norm(size: Array, p: float, dual: bool) -> float:
                 total += arb(value) ** power
         if not total > 0:  # nothing is known but that any norm is at most the sum of all
             return up(float(np.max(size)) * len(size))
-        return up(up(float((total**root).upper())) + len(size) * TINY)
+        return up(float((total**root).upper()))

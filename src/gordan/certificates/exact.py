@@ -107,8 +107,6 @@ def pivots(M: Any) -> list[int]:
     """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
     from flint import nmod_mat
 
-    if not M.nrows() or not M.ncols():
-        return []
     echelon, rank = M.rref()[::2] if M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
     found: list[int] = []
     for i in range(rank):

@@ -94,7 +94,7 @@ class Margin:
             return 0.0
         lows = (self._lowest if self.nu is None else self._lowest_tails)(products, b, exactly, slack)
         margin = bounds.down(math.fsum(bounds.down(low / len(lows)) for low in lows))
-        return max(0.0, bounds.down(margin / length)) if margin > 0 else 0.0
+        return max(0.0, bounds.down(margin / length))
 
     def _counted(self, b: float) -> float:
         """b where it is part of the game, else 0."""
@@ -104,8 +104,7 @@ class Margin:
         """‖w‖_q, or ‖(w, b)‖_q, at most."""
         if self.norm == 2 and self.intercept != "penalized":
             return products.length
-        size = np.abs(np.append(products.w, b) if self.intercept == "penalized" else products.w)
-        return bounds.norm_bound(size, self.norm, dual=True)
+        return bounds.norm_bound(np.abs(np.append(products.w, b)), self.norm, dual=True)  # b is 0 where it does not count
 
     def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the scores of each group are at least."""
@@ -218,11 +217,11 @@ class Margin:
             sizes = X.norms[used]
             if self.intercept == "penalized":
                 centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
-            total = bounds.near_sum(q[used] * sizes) * (1 + 4 * bounds.GO * bounds.U)
-            relative = 2 * bounds.U * (len(used) + 2 * bounds.GO + 16.0)
+            total = bounds.near_sum(q[used] * sizes)
+            relative = 2 * bounds.U * (len(used) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
             # what underflow does to a weight, and to a product
             lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
-        return centre, relative * total * (1 + 4 * bounds.U) + lost
+        return centre, relative * total + lost
 
     def proves_upper(self, upper: float, p: Array) -> bool:
         """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""

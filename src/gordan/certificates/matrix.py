@@ -87,7 +87,7 @@ class Matrix:
             values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
             lengths = np.full(hi - lo, self.d)
             squares = np.einsum("ij,ij->i", values, values)
-        norms = np.sqrt(squares * (1 + 2 * U * (lengths + 4.0))) * (1 + 4 * U)
+        norms = np.sqrt(squares) * (1 + U * (lengths + 8.0))
         lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
         if lost.any():
             sizes = np.abs(self.arrays[0][lo:hi].astype(np.float64) if values is None else values)
@@ -236,7 +236,8 @@ def _by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
 def error(absolute: Array, terms: Any) -> Array:
     """A bound on |computed - exact| for a sum of so many products whose absolute values add up to `absolute` (as computed).
 
-    γ_k Σ|a||w| ≤ 2(k+4)u·fl(Σ|a||w|) for k < 2⁴⁰, and TINY a term for underflow.
+    2(k+4)u·fl(Σ|a||w|) is more than γ_k Σ|a||w| for k < 2⁴⁰, by enough for the few operations with the sum that follow; and TINY
+    a term is for underflow.
     """
     bound = np.asarray(absolute * ((2.0 * U) * (terms + 4.0)))
     bound += (terms + 4.0) * TINY
@@ -294,8 +295,6 @@ class Products:
             hi = centre + radius
             lo = np.subtract(centre, radius, out=radius)
             del centre  # as long as X has rows, like the others
-            np.nextafter(lo, -np.inf, out=lo)
-            np.nextafter(hi, np.inf, out=hi)
             finite = bool(np.isfinite(np.min(lo) + np.max(hi)))  # NaN goes through both
         if not finite:
             lo[~np.isfinite(lo)] = -np.inf
@@ -351,9 +350,9 @@ def near_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> float:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = x * v
         sizes = np.abs(products)
-        if len(x) and not (sizes.min() > LEAST_SPLIT and max(sizes.max(), np.abs(x).max(), np.abs(v).max()) < 1 / LEAST_SPLIT):
+        if len(x) and not LEAST_SPLIT < sizes.min() <= sizes.max() < 1 / LEAST_SPLIT:
             return math.nan
-        (x1, x2), (v1, v2) = _halves(x), _halves(v)
+        (x1, x2), (v1, v2) = _halves(x), _halves(v)  # NaN where a factor is too large, and so is the sum
         errors = x2 * v2 - (((products - x1 * v1) - x2 * v1) - x1 * v2)
     return sign * math.fsum([*products.tolist(), *errors.tolist(), b])
 

@@ -165,7 +165,6 @@ class Claim:
         _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
         _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
         on_plane = [i for i, score in enumerate(scores) if score == 0]
-        _demand(len(on_plane) > 0, "w leaves no row on its plane: the separation is complete")
         _demand(self._spanned(X, on_plane), "its rows do not span the rows on the plane of w")
 
     def _spanned(self, X: Sequence[Row], among: Iterable[int]) -> bool:

@@ -38,7 +38,7 @@ def demo(
     """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
     target = None if no_picture else picture
     require_folder(target)
-    with Watch("running; the first time the code is compiled, which takes half a minute"):
+    with Watch("running"):
         shown = _run(rounds)
         saved = target is not None and _save(target, shown)
     if as_json:

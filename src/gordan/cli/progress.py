@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import threading
@@ -37,11 +38,14 @@ class Watch:
         self._progress: Any = None
         self._timer = threading.Timer(PATIENCE, self._start)
         self._timer.daemon = True
+        self._log = _Log(self)
         self.visible = sys.stderr.isatty()
 
     def __enter__(self) -> Watch:
         if self.visible:
             self._timer.start()
+            logging.getLogger("gordan").addHandler(self._log)
+            logging.getLogger("gordan").setLevel(logging.INFO)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -49,6 +53,7 @@ class Watch:
 
     def close(self) -> None:
         """Take the line away."""
+        logging.getLogger("gordan").removeHandler(self._log)
         self._timer.cancel()
         if self._timer.ident is not None:
             self._timer.join()
@@ -76,9 +81,13 @@ class Watch:
 
     def verdict(self, verdict: Verdict) -> bool:
         """Show what is proved so far; a callback of `separate`."""
-        self._state = (f"no proof yet; the margin is at most {outward(*verdict.margin)[1]}",)
-        self._show()
+        self.note(f"no proof yet; the margin is at most {outward(*verdict.margin)[1]}")
         return False
+
+    def note(self, text: str) -> None:
+        """Show this until there is something else to show."""
+        self._state = (text,)
+        self._show()
 
     def _start(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -99,6 +108,17 @@ class Watch:
             room = width - CLOCK - (0 if self._tol is None else 1 + (20 if width >= WIDE else 8))
             what, state = fitting(self._what, self._state, room)
             self._progress.update(task, description=what, completed=self._done, state=state)
+
+
+class _Log(logging.Handler):
+    """Shows what is logged: that code is being compiled."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.note(record.getMessage())
 
 
 def fitting(what: str, state: tuple[str, ...], room: int) -> tuple[str, str]:

@@ -7,6 +7,7 @@ is allowed (it is what lets the loops use vector units); NaN and infinity keep t
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection
 from functools import partial
@@ -16,7 +17,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.extending import intrinsic, overload
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
@@ -51,6 +52,21 @@ def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "cont
     except RuntimeError:  # no cache folder can be written: compile anew in every process
         kernel = numba.njit(**options)(function)
     return kernel
+
+
+class _Telling(event.Listener):
+    """Says in the log of "gordan" what is being compiled, since a first call may take half a minute."""
+
+    def on_start(self, compilation: Any) -> None:
+        function = compilation.data["dispatcher"].py_func
+        if function.__module__.startswith("gordan."):
+            logging.getLogger("gordan").info("compiling %s, which is done once", function.__name__)
+
+    def on_end(self, compilation: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Telling())
 
 
 # Sparse sums stay in order: a vectorised one uses gather instructions, measured four times slower than scalar loads.
