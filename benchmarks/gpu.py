@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import report
 import torch
 import triton
 
@@ -187,15 +188,6 @@ def sweep(entries: int, d: int, dtype: torch.dtype, sums: str) -> list[dict]:
     return [{"entries": name, "scores": sums, "d": d, **row, "planned": str(tuple(planned[2]))} for row in best]
 
 
-def markdown(table: list[dict]) -> str:
-    def text(value):
-        return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-    head = list(table[0])
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(text(row[key]) for key in head) + " |" for row in table])
-
-
 def name() -> str:
     return torch.cuda.get_device_name() if DEVICE == "cuda" else DEVICE
 
@@ -224,7 +216,7 @@ def main() -> None:
         result["sweep"] = [row for kind in TYPES[:3] for d in LENGTHS for row in sweep(entries, d, *kind)]
     text = "\n\n".join(
         ["Machine: " + ", ".join(f"{key} {value}" for key, value in result["machine"].items())]
-        + [markdown(table) for table in result.values() if isinstance(table, list)]
+        + [report.table(table) for table in result.values() if isinstance(table, list)]
     )
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "table.md").write_text(text + "\n")

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import report
 import torch
 
 import gordan
@@ -157,15 +158,6 @@ def line(variant: str, tol: float, method: str, found: list[dict], k: int, right
     return row
 
 
-def markdown(table: list[dict]) -> str:
-    def text(value):
-        return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-    head = list(table[0])
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(text(row[key]) for key in head) + " |" for row in table])
-
-
 def main(arguments: list[str] | None = None) -> list[dict]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_280_000)
@@ -210,7 +202,7 @@ def main(arguments: list[str] | None = None) -> list[dict]:
         if device.startswith("cuda"):
             torch.cuda.empty_cache()
     proofs = ", ".join(f"{where} {seconds:.3g} s" for where, seconds in speeds.items())
-    text = "\n\n".join((head, markdown(rows), f"Enclosures of all scores of one plane: {proofs}."))
+    text = "\n\n".join((head, report.table(rows), f"Enclosures of all scores of one plane: {proofs}."))
     print(text)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -51,7 +51,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Rows as Markdown; columns in order of first appearance."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(str(row.get(key, "")) for key in head) + " |" for row in rows])
+    return "\n".join(lines + ["| " + " | ".join(cell(row.get(key, "")) for key in head) + " |" for row in rows])
+
+
+def cell(value: Any) -> str:
+    """A number in three digits, a whole one in full."""
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # ---- sections --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import report
 import scipy
 import scipy.sparse as sp
 
@@ -155,15 +156,6 @@ def machine() -> dict:
     }
 
 
-def markdown(rows: list[dict]) -> str:
-    def cell(value):
-        return f"{value:.3g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-    head = list(rows[0])
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(cell(row[key]) for key in head) + " |" for row in rows])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("docs/rounds"))
@@ -185,9 +177,9 @@ def main() -> None:
     text = "\n\n".join(
         [
             "Machine: " + ", ".join(f"{key} {value}" for key, value in result["machine"].items()),
-            markdown(fused),
-            markdown(small),
-            markdown(grown),
+            report.table(fused),
+            report.table(small),
+            report.table(grown),
             f"Fitted exponent of the time per round in n, from n = 100,000: {exponent:.2f}",
         ]
     )

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checkers import both
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -36,20 +37,6 @@ INSEPARABLE = [[1.0, 1.0], [3.0, -1.0], [-2.0, 0.5], [1.0, 0.0], [-1.5, 0.25], [
 Y = [1, 1, 1, 0, 0, 0]
 # A bound is too large by no more than this share.
 SHARP = 1 - Fraction(1, 10**12)
-
-
-def both(certificate, X, y):
-    """What `verify` and the standalone checker say; refusing to read counts as rejecting."""
-    text = certificate.to_json()
-    try:
-        first = bool(gordan.verify(gordan.Certificate.from_json(text), X, y))
-    except gordan.InputError:
-        first = False
-    try:
-        second = standalone.check(json.loads(text), X, y)[0]
-    except standalone.BadInput:
-        second = False
-    return first, second
 
 
 def relaxed(certificate):

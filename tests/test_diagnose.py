@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -16,11 +15,12 @@ import numpy as np
 import oracle
 import pytest
 import scipy.sparse as sp
+from checkers import both
 from test_fuzz import FAMILIES, instance
 from test_fuzz import signed as as_stored
 
 import gordan
-from gordan.certificates import exact, standalone
+from gordan.certificates import exact
 from gordan.certificates.problem import Problem
 from gordan.solve import coefficients, cone, recession
 
@@ -106,20 +106,6 @@ def check_diagnosis(X, y, intercept, found):
     certificate = found.certificate
     assert certificate.kind == {"complete": "separator", "quasi-complete": "quasi-separation", "overlap": "overlap"}[kind]
     assert both(certificate, X.tolist(), y) == (True, True)
-
-
-def both(certificate, X, y):
-    """What `verify` and the standalone checker say, on the certificate as a file; refusing to read counts as rejecting."""
-    text = certificate.to_json()
-    try:
-        first = bool(gordan.verify(gordan.Certificate.from_json(text), X, y))
-    except gordan.InputError:
-        first = False
-    try:
-        second = standalone.check(json.loads(text), X, y)[0]
-    except standalone.BadInput:
-        second = False
-    return first, second
 
 
 def check_family(family, intercept, size, seed=""):

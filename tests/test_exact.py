@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checkers import Distant
+from oracle import rank
 
 from gordan.certificates import exact
 from gordan.certificates.matrix import Matrix
@@ -21,17 +23,6 @@ INTERCEPTS = ("free", "none", "penalized")
 
 def problem_of(X, storage="dense"):
     return Problem.of(STORAGES[storage](np.array(X, dtype=np.float64)), [i % 2 for i in range(len(X))])
-
-
-def rank(rows):
-    """By elimination over the rationals."""
-    rows, found = [[Fraction(x) for x in row] for row in rows], 0
-    for j in range(len(rows[0]) if rows else 0):
-        pivot = next((row for row in rows if row[j]), None)
-        if pivot is not None:
-            rows = [[x - y * row[j] / pivot[j] for x, y in zip(row, pivot, strict=True)] for row in rows if row is not pivot]
-            found += 1
-    return found
 
 
 def lengthened(X, intercept):
@@ -77,17 +68,8 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
 
 
 def test_rows_elsewhere_are_brought_together():
-    class Rows:
-        each, brought = None, ()
-
-        def have(self, rows):
-            self.brought = tuple(rows)
-
-        def __getitem__(self, i):
-            assert i in self.brought
-            return np.array([1.0, 0.5]) * i
-
-    problem = Problem(Matrix(4, 2, (Rows(),)), np.ones(4), (0, 1), None)
+    rows = Distant(np.outer(np.arange(4.0), [1.0, 0.5]))
+    problem = Problem(Matrix(4, 2, (rows,)), np.ones(4), (0, 1), None)
     assert exact.integer_rows(problem, [3, 1], np.ones(4), "none") == [[6, 3], [2, 1]]
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checkers import Distant
 
 import gordan
 from gordan.certificates import standalone
@@ -449,15 +450,5 @@ def test_each_demand_on_integers(name):
 
 
 def test_witnesses_bring_their_rows_together():
-    class Rows:
-        each, brought = None, ()
-
-        def have(self, rows):
-            self.brought = tuple(rows)
-
-        def __getitem__(self, i):
-            assert i in self.brought
-            return np.array([2.0])
-
-    problem = Problem(Matrix(2, 1, (Rows(),)), np.array([1, -1], dtype=np.int8), (0, 1), None)
+    problem = Problem(Matrix(2, 1, (Distant(np.full((2, 1), 2.0)),)), np.array([1, -1], dtype=np.int8), (0, 1), None)
     assert check(gordan.Certificate("witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1, 1)), problem)
