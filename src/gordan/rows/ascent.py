@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from gordan.rows.kernels import compiled, compiled_in_order
+from gordan.rows.kernels import compiled, compiled_in_order, sparse_product
 
 # Entries of the `tally`: rows visited, largest violation in the last epoch, lowest score met in it, epochs done, and how many of
 # the rows that it visited it brought to a bound or away from one.
@@ -60,18 +60,7 @@ def _dense_add(X, i, q, w):
 
 def _sparse_product(arrays, i, w):
     data, indices, indptr = arrays
-    s0 = s1 = s2 = s3 = 0.0  # so that an addition need not wait for the one before it
-    k, end = indptr[i], indptr[i + 1]
-    while k + 4 <= end:
-        s0 += data[k] * w[indices[k]]
-        s1 += data[k + 1] * w[indices[k + 1]]
-        s2 += data[k + 2] * w[indices[k + 2]]
-        s3 += data[k + 3] * w[indices[k + 3]]
-        k += 4
-    while k < end:
-        s0 += data[k] * w[indices[k]]
-        k += 1
-    return (s0 + s1) + (s2 + s3)
+    return sparse_product(data, indices, indptr, i, w)
 
 
 def _sparse_add(arrays, i, q, w):

@@ -18,7 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, event
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
 from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
@@ -428,22 +428,28 @@ def dense_norms(X, p, lo, hi, norms):
 # ---- sparse rows (CSR) ----------------------------------------------------------------------------------------------
 
 
+@register_jitable(inline="always")  # a call for each row would take as long as some entries
+def sparse_product(data, indices, indptr, i, w):
+    """x_i·w. Four sums, so that an addition need not wait for the one before it."""
+    s0 = s1 = s2 = s3 = 0.0
+    k, end = indptr[i], indptr[i + 1]
+    while k + 4 <= end:
+        s0 += data[k] * w[indices[k]]
+        s1 += data[k + 1] * w[indices[k + 1]]
+        s2 += data[k + 2] * w[indices[k + 2]]
+        s3 += data[k + 3] * w[indices[k + 3]]
+        k += 4
+    while k < end:
+        s0 += data[k] * w[indices[k]]
+        k += 1
+    return (s0 + s1) + (s2 + s3)
+
+
 @compiled_in_order
 def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
-    """scores_i = y_i (x_i·w + b). Four sums, so that an addition need not wait for the one before it."""
+    """scores_i = y_i (x_i·w + b)."""
     for i in range(lo, hi):
-        s0 = s1 = s2 = s3 = 0.0
-        k, end = indptr[i], indptr[i + 1]
-        while k + 4 <= end:
-            s0 += data[k] * w[indices[k]]
-            s1 += data[k + 1] * w[indices[k + 1]]
-            s2 += data[k + 2] * w[indices[k + 2]]
-            s3 += data[k + 3] * w[indices[k + 3]]
-            k += 4
-        while k < end:
-            s0 += data[k] * w[indices[k]]
-            k += 1
-        scores[i] = signs[i] * ((s0 + s1) + (s2 + s3) + b)
+        scores[i] = signs[i] * (sparse_product(data, indices, indptr, i, w) + b)
 
 
 @compiled_in_order
