@@ -7,25 +7,13 @@ it or says what is wrong with it, and goes on behind it. So a scanner never has 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+from gordan.compiling import compiled_exactly
 
 DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no room for more rows; before a line that is not plain
-
-
-def compiled(function: Kernel) -> Kernel:
-    """`function` compiled by numba, cached on disk where some folder can be written. No fast-math: numbers are read exactly."""
-    options: dict[str, Any] = {"nogil": True}
-    try:
-        kernel: Kernel = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no cache folder can be written: compile anew in every process
-        kernel = numba.njit(**options)(function)
-    return kernel
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -57,7 +45,7 @@ LOW_HALF, ALL_ONES = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 EXACT = np.uint64(2**53)
 
 
-@compiled
+@compiled_exactly
 def _product(a, b):
     """The 128-bit product of two 64-bit words, as (high, low)."""
     a1, a0, b1, b0 = a >> U32, a & LOW_HALF, b >> U32, b & LOW_HALF
@@ -66,7 +54,7 @@ def _product(a, b):
     return a1 * b1 + (middle >> U32) + (other >> U32) + (carry >> U32), (carry << U32) | (low & LOW_HALF)
 
 
-@compiled
+@compiled_exactly
 def decimal_to_float(w, q):
     """(True, w 10^q rounded to the nearest float64), or (False, 0.0) where this cannot tell.
 
@@ -107,7 +95,7 @@ def decimal_to_float(w, q):
     return True, np.float64(m) * TWOS[exponent + 1022]
 
 
-@compiled
+@compiled_exactly
 def scan_number(text, p):
     """(True, value, end) for the number that starts at text[p]; (False, 0.0, p) for anything that is not plainly one.
 
@@ -177,7 +165,7 @@ def scan_number(text, p):
 LABELS = 64  # distinct ones in one call of a scanner
 
 
-@compiled
+@compiled_exactly
 def _label(text, start, end, line, labels, count):
     """The number of the label text[start:end] among the `count` so far, each a (start, end, line of the first); and the count
     with it."""
@@ -197,7 +185,7 @@ def _label(text, start, end, line, labels, count):
 # ---- svmlight -------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_exactly
 def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, which, labels):
     """Rows of svmlight text from byte p on: (state, p, line, rows, entries, distinct labels).
 
@@ -260,7 +248,7 @@ def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, wh
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled_exactly
 def scan_table(text, p, line, delimiter, roles, X, which, labels):
     """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from gordan.rows.kernels import compiled, compiled_in_order, sparse_product
+from gordan.compiling import compiled, compiled_in_order
+from gordan.rows.kernels import sparse_product
 
 # Entries of the `tally`: rows visited, largest violation in the last epoch, lowest score met in it, epochs done, and how many of
 # the rows that it visited it brought to a bound or away from one.

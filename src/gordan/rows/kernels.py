@@ -7,23 +7,18 @@ is allowed (it is what lets the loops use vector units); NaN and infinity keep t
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, event
+from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
+from gordan.compiling import compiled, compiled_in_order
 from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 # The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is only lifted again when a row comes within
 # half of that: the accumulated combination is then rescaled a handful of times instead of once per record low, and weights stay
@@ -38,39 +33,7 @@ ROUNDER = 1.5 * 2.0**52
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
-def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
-    """`function` compiled by numba, cached on disk where some folder can be written. Helpers, with an underscore, whose sums may
-    be added up in another order are put into their callers.
-
-    Else there would be two of them, their own and the caller's copy, and two orders: the process that compiles takes the one,
-    and processes that find the caller in the cache take the other, which is not the same to the last bit.
-    """
-    inside = function.__name__.startswith("_") and "reassoc" in liberties
-    options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties), "forceinline": inside}
-    try:
-        kernel: Kernel = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no cache folder can be written: compile anew in every process
-        kernel = numba.njit(**options)(function)
-    return kernel
-
-
-class _Telling(event.Listener):
-    """Says in the log of "gordan" what is being compiled, since a first call may take half a minute."""
-
-    def on_start(self, compilation: Any) -> None:
-        function = compilation.data["dispatcher"].py_func
-        if function.__module__.startswith("gordan."):
-            logging.getLogger("gordan").info("compiling %s, which is done once", function.__name__)
-
-    def on_end(self, compilation: Any) -> None:
-        pass
-
-
-event.register("numba:compile", _Telling())
-
-
-# Sparse sums stay in order: a vectorised one uses gather instructions, measured four times slower than scalar loads.
-compiled_in_order = partial(compiled, liberties=["contract"])
+# Sparse sums stay in order (`compiled_in_order`): a vectorised one uses gather instructions, measured four times slower.
 # Minima and maxima are taken in vector registers only where NaN need not be thought of.
 compiled_without_nan = partial(compiled, liberties=["nnan", "nsz", "reassoc"])
 

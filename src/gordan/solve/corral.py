@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gordan.rows.kernels import compiled, compiled_in_order
+from gordan.compiling import compiled, compiled_in_order
 
 LOWER, FREE, UPPER = 0, 1, 2
 # A row with less than this share of its square outside the span of the corral counts as dependent on it.
