@@ -421,10 +421,10 @@ def test_sets_are_refused_by_the_simplex_itself():
 
 
 BASELINES = {
-    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron knows neither caps nor halves"),
-    "perceptron, halves": ("perceptron", {}, {"halves": [0, 1, 1]}, "constant column"),
-    "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron knows neither caps nor halves"),
-    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "plain exponential loss"),
+    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron knows neither caps (nu) nor halves"),
+    "perceptron, halves": ("perceptron", {}, {"halves": [0, 1, 1]}, "intercept 'penalized' or 'none'"),
+    "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron knows neither caps (nu) nor halves"),
+    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent knows neither"),
     "gradient form, halves": ("accelerated_perceptron", {"form": "gradient"}, {"halves": [0, 1, 1]}, "use form='published'"),
 }
 
@@ -612,7 +612,7 @@ def test_extreme_scales(A, method):
 
 
 def test_tiny_rows_are_refused_with_the_way_out():
-    refused(lambda: play(1e-310 * TRIANGLE), "norm", "too small", "multiply A by a power of two")
+    refused(lambda: play(1e-310 * TRIANGLE), "norm", "too small", "multiply the data by a power of two")
 
 
 def test_overflowing_norms_are_refused_with_the_way_out():

@@ -373,7 +373,7 @@ WRONG = [
     (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
     (["play", RASH, "magic"], "there is no method 'magic'"),
     (["play", RASH, "nesterov", "--norm", "3"], "nesterov has no --norm"),
-    (["race", RASH, "--method", "perceptron"], "perceptron has no free intercept"),
+    (["race", RASH, "--method", "perceptron"], "perceptron knows neither caps (nu) nor halves (a free intercept)"),
     (["demo", "--rounds", "0"], "1"),
 ]
 

@@ -305,6 +305,7 @@ def test_ctrl_c_keeps_what_was_proved():
 def test_time_limit():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000)
+    gordan.separate(X, y, time_limit=0.2)  # compiles
     v = gordan.separate(X, y, time_limit=0.2, max_iter=10**9)
     assert v.status in ("undecided", "not-separable")
     assert v.seconds < 5

@@ -92,6 +92,31 @@ def whole_number(value: Any, name: str) -> int:
     return int(value)
 
 
+def whole_number_or_none(value: Any, name: str) -> int | None:
+    """`value` as an int of at least 1, or None."""
+    return None if value is None else whole_number(value, name)
+
+
+def seconds_at_most(time_limit: Any) -> float:
+    """A limit of time as a positive number; infinite for None."""
+    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
+        raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
+    return math.inf if time_limit is None else float(time_limit)
+
+
+def check_callback(callback: Any, of: str) -> None:
+    """Refuse what is neither a function nor None; `of` says of what it is called."""
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback is {callback!r:.60}; pass a function of one {of}, or None")
+
+
+def exponent(norm: Any) -> float:
+    """The p of a norm of feature space, 2 ≤ p ≤ ∞."""
+    if not (is_number(norm) and norm >= 2):
+        raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf, such as 2, 3.0 or float('inf')")
+    return float(norm)
+
+
 def seed(random_state: Any) -> int:
     """A seed from the `random_state` of a caller: a whole number, taken modulo 2³¹, or None for the default."""
     if random_state is None:

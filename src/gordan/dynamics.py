@@ -325,7 +325,7 @@ def run(
     record: Collection[int],
     scale: float = 1.0,
     bound: Callable[[int, float], float] | None = None,
-    time_limit: float | None = None,
+    time_limit: float = math.inf,
     callback: Callable[[Moment], object] | None = None,
     name: str = "custom",
     form_name: str = "game",
@@ -353,7 +353,7 @@ def run(
         status = under_way.begin()
         for t in range(under_way.now.t + 1, rounds + 1 if status == "rounds" else 0):
             played = under_way.round(t)
-            over_time = time_limit is not None and time.perf_counter() - under_way.begun >= time_limit
+            over_time = time.perf_counter() - under_way.begun >= time_limit
             planned = t in record or t == rounds or played.finished
             stop = planned and under_way.look()
             under_way.keep(stop)
@@ -451,3 +451,9 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         p_bar=p_bar,
     )
     return moment, best
+
+
+def log_spaced(rounds: int) -> set[int]:
+    """About 20 rounds per decade, 1 and the last among them."""
+    count = 1 + math.ceil(20 * math.log10(rounds)) if rounds > 1 else 1
+    return {int(t) for t in np.unique(np.geomspace(1, rounds, count).round())}

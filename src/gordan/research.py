@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from gordan import dynamics, methods, rows
-from gordan.arrays import Array, is_number, vector, whole_number
+from gordan.arrays import check_callback, seconds_at_most, whole_number
 from gordan.checkpoint import Checkpoint, fingerprint
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.methods import Entry, Method
 from gordan.trace import Moment, Trace
-
-# Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
-SMALLEST_RADIUS = 1e-280
 
 
 def play(
@@ -87,24 +81,18 @@ def play(
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r}; pass a name such as 'smooth_perceptron', or call it with its options")
     rounds = whole_number(rounds, "rounds")
-    if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
-        raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
+    check_callback(callback, "moment")
     if record is not None and not isinstance(record, Iterable):
         raise InputError(f"record is {record!r}; pass the rounds to measure at, such as range(1, 101), or None")
-    moments = log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
+    moments = dynamics.log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
     if moments and max(moments) > rounds:
         raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
 
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)
     p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
-    start = starting_weights(p_set, rows.host(p0))
-    R = raw.radius(method.norm)
-    if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-        wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
-        raise InputError(f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} A by a power of two")
+    start = p_set.start(rows.host(p0))
+    R = raw.playable_radius(method.norm)
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form = method.build(scaled, p_set, start)
     if keeper is not None:
@@ -117,36 +105,9 @@ def play(
         record=moments,
         scale=R if R > 0 else 1.0,
         bound=method.guarantee.gap,
-        time_limit=time_limit,
+        time_limit=seconds_at_most(time_limit),
         callback=callback,
         name=method.name,
         form_name=method.form,
         checkpoint=keeper,
     )
-
-
-def starting_weights(p_set: Simplex, p0: Any) -> Array:
-    """p_0, normalized over each half; inside the caps, and nowhere so small that its logarithm is lost."""
-    if p0 is None:
-        return p_set.centre
-    p = vector(p0, "p0", p_set.n).copy()
-    bad = ~((p > 0) & np.isfinite(p))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"p0[{row}] is {p[row]}; starting weights must be positive and finite (leave the row out instead)")
-    for members in p_set.members:
-        p[members] /= np.max(p[members])
-        p[members] *= p_set.mass / np.sum(p[members])
-    if (p < np.finfo(np.float64).tiny).any():
-        row = int(np.argmin(p))
-        raise InputError(f"p0[{row}] is too small a share of the total to start from; leave the row out instead")
-    if p_set.caps is not None and (p > p_set.caps * (1 + 1e-9)).any():
-        row = int(np.argmax(p / p_set.caps))
-        raise InputError(f"p0[{row}] is {p[row]:.6g} of the total, above its cap {p_set.caps[row]:.6g}")
-    return p
-
-
-def log_spaced(rounds: int) -> set[int]:
-    """About 20 rounds per decade, 1 and the last among them."""
-    count = 1 + math.ceil(20 * math.log10(rounds)) if rounds > 1 else 1
-    return {int(t) for t in np.unique(np.geomspace(1, rounds, count).round())}

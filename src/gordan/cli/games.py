@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,7 +133,7 @@ def play(
 def _method(name: str, form: str | None, norm: float | None) -> gordan.methods.Method:
     """The method of that name with these options, where it has them."""
     entry = gordan.methods.get(name)
-    if norm is not None and "p" not in signature(entry.factory).parameters:
+    if norm is not None and not entry.takes_norm:
         raise InputError(f"{name} has no --norm; that belongs to the p-norm methods and to double_oracle")
     options: dict[str, Any] = {"form": form, "p": norm}
     return entry(**{name: value for name, value in options.items() if value is not None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -70,6 +70,29 @@ class Simplex:
         p = np.ones(self.n) if self.caps is None else self.caps.copy()
         for members in self.members:
             p[members] *= self.mass / np.sum(p[members])
+        return p
+
+    def start(self, p0: Any = None) -> Array:
+        """p_0 from the weights that a caller gives, `centre` if None.
+
+        They are normalized over each half, and refused outside the caps or where one is so small that its logarithm is lost.
+        """
+        if p0 is None:
+            return self.centre
+        p = vector(p0, "p0", self.n).copy()
+        bad = ~((p > 0) & np.isfinite(p))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"p0[{row}] is {p[row]}; starting weights must be positive and finite (leave the row out instead)")
+        for members in self.members:
+            p[members] /= np.max(p[members])
+            p[members] *= self.mass / np.sum(p[members])
+        if (p < np.finfo(np.float64).tiny).any():
+            row = int(np.argmin(p))
+            raise InputError(f"p0[{row}] is too small a share of the total to start from; leave the row out instead")
+        if self.caps is not None and (p > self.caps * (1 + 1e-9)).any():
+            row = int(np.argmax(p / self.caps))
+            raise InputError(f"p0[{row}] is {p[row]:.6g} of the total, above its cap {self.caps[row]:.6g}")
         return p
 
     def diameter(self, p0: Array) -> float:

@@ -10,10 +10,9 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Round
-from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.registry import Guarantee, Method, choose, register, require_plain
 from gordan.rows import Rows
 
 
@@ -32,8 +31,7 @@ def gradient_descent(*, form: str = "published") -> Method:
     choose("form", form, ("published",))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        if p_set.caps is not None or p_set.halves is not None:
-            raise InputError("gradient_descent is about the plain exponential loss; it knows neither caps nor halves")
+        require_plain("gradient_descent", p_set)
         return _Descent(Game(rows, p_set, p0), _risk)
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")

@@ -10,10 +10,9 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Round
-from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
+from gordan.methods.registry import Guarantee, Method, check_norm, choose, register, require_plain
 from gordan.rows import Rows
 
 
@@ -53,8 +52,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
     choose("output", output, ("last", "average"))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        if p_set.caps is not None or p_set.halves is not None:
-            raise InputError(f"{name} knows neither caps nor halves; use an accelerated method, or append a constant column")
+        require_plain(name, p_set)
         return _Cyclic(Game(rows, p_set, p0, norm=p), output == "average")
 
     guarantee = Guarantee(f"at most {p - 1:g}/gamma^2 mistakes", rounds=lambda D, gamma: (p - 1) / gamma**2 + 1)

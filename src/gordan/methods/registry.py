@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, TypeVar
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_number
 from gordan.dynamics import Form
 from gordan.errors import InputError
 from gordan.geometry import Simplex
@@ -59,6 +59,15 @@ class Entry:
         """The method with these options."""
         return self.factory(**options)
 
+    @property
+    def takes_norm(self) -> bool:
+        """Whether the norm p of feature space is one of its options."""
+        return "p" in signature(self.factory).parameters
+
+    def for_norm(self, norm: float) -> Method:
+        """The method for this norm, where it can be told; else the one for its own."""
+        return self.factory(p=norm) if self.takes_norm else self.factory()
+
 
 _entries: dict[str, Entry] = {}
 # What is registered keeps its type: options that it does not have are refused by a type checker as well.
@@ -96,6 +105,15 @@ def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
 
 
+def require_plain(name: str, p_set: Simplex) -> None:
+    """Refuse a simplex with caps or halves."""
+    if p_set.caps is not None or p_set.halves is not None:
+        raise InputError(
+            f"{name} knows neither caps (nu) nor halves (a free intercept); use an accelerated method, "
+            "or intercept 'penalized' or 'none'"
+        )
+
+
 def once_positive(margin: float) -> float:
     """A bound on γ(w) with ‖w‖ ≤ 1 as one on γ(w)/‖w‖: the same once it is positive, and silent (-∞) before."""
     return margin if margin >= 0 else -math.inf
@@ -103,6 +121,6 @@ def once_positive(margin: float) -> float:
 
 def check_norm(p: Any) -> float:
     """p as a float, refused outside 2 ≤ p ≤ 10⁶ (beyond, q - 1 loses its digits, and nothing is gained)."""
-    if isinstance(p, bool) or not isinstance(p, numbers.Real) or not 2 <= float(p) <= 1e6:
+    if not (is_number(p) and 2 <= p <= 1e6):
         raise InputError(f"the norm p is {p!r}; it must be a number with 2 <= p <= 1e6 (p = 2 log d is close to inf already)")
     return float(p)

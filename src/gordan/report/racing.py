@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan import rows
-from gordan.arrays import Array, is_number, positive, whole_number
+from gordan.arrays import Array, check_callback, exponent, positive, seconds_at_most, whole_number
 from gordan.certificates.problem import Problem, check_intercept
 from gordan.errors import InputError
 from gordan.geometry import Simplex
@@ -30,8 +29,6 @@ DEFAULT = (
 )
 # What runs for other norms than 2; of these only the first for the largest norm.
 P_NORM = ("double_oracle", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron")
-# The baselines that know neither caps nor halves.
-WITHOUT_HALVES = ("perceptron", "p_norm_perceptron")
 
 
 class Step(NamedTuple):
@@ -220,21 +217,23 @@ def race(
     ['smooth_perceptron', 'double_oracle']
     """
     check_intercept(intercept)
-    rounds, tol = whole_number(rounds, "rounds"), positive(tol, "tol")
-    if time_limit is not None:
-        time_limit = positive(time_limit, "time_limit")
+    check_callback(callback, "moment")
+    rounds, tol, norm = whole_number(rounds, "rounds"), positive(tol, "tol"), exponent(norm)
+    seconds_at_most(time_limit)
     problem = Problem.of(X, y, device)
     X = X if device is None else problem.storage  # where it is now, for all who ask
-    chosen = [_method(name, norm, intercept) for name in (methods or _default(norm, intercept))]
+    chosen = [_method(name, norm) for name in (methods or _default(norm, intercept))]
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is named twice; name each once")
-    begin = begin or (lambda _: None)
-    begin("verdict")
-    verdict = separate(X, y, intercept=intercept, time_limit=time_limit)
     A = rows.of(X, problem.signs, constant=intercept == "penalized")
     halves = problem.signs < 0 if intercept == "free" else None
     p_set = Simplex(A.n, halves=halves)
     D = p_set.diameter(p_set.centre)
+    for method in chosen:  # who cannot run says so before anybody does
+        method.build(A, p_set, p_set.centre)
+    begin = begin or (lambda _: None)
+    begin("verdict")
+    verdict = separate(X, y, intercept=intercept, time_limit=time_limit)
 
     def stop(moment: Moment) -> bool:
         return bool(callback is not None and callback(moment)) or (moment.lower > 0 and moment.gap <= tol)
@@ -253,7 +252,7 @@ def race(
         if trace.status == "interrupted":
             break
     told = " against ".join(map(str, reversed(problem.classes)))
-    return Race("the data", told, A.n, problem.X.d, intercept, float(norm), tol, verdict, tuple(lanes))
+    return Race("the data", told, A.n, problem.X.d, intercept, norm, tol, verdict, tuple(lanes))
 
 
 def _default(norm: float, intercept: str) -> tuple[str, ...]:
@@ -262,14 +261,9 @@ def _default(norm: float, intercept: str) -> tuple[str, ...]:
     return DEFAULT if intercept == "free" else (*DEFAULT, "perceptron")
 
 
-def _method(name: str, norm: float, intercept: str) -> Method:
-    """The method of that name for this norm, or an InputError that says why it cannot run."""
-    entry = get(name)
-    if not (is_number(norm) and norm >= 2):
-        raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf")
-    if name in WITHOUT_HALVES and intercept == "free":
-        raise InputError(f"{name} has no free intercept; use intercept 'penalized' or 'none', or leave it out")
-    method = entry(p=float(norm)) if "p" in signature(entry.factory).parameters else entry()
+def _method(name: str, norm: float) -> Method:
+    """The method of that name for this norm, or an InputError that says why there is none."""
+    method = get(name).for_norm(norm)
     if method.norm != norm:
         raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")
     return method

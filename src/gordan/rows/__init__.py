@@ -1,4 +1,4 @@
-"""What A is. Five operations on the rows A_i = y_i x_i, chosen from the input; nothing else of gordan touches storage::
+"""What A is. Five operations on the rows A_i = y_i x_i, chosen from the input; methods and learners know nothing else of them::
 
     scores(w)      A w
     combine(p)     Aᵀp

@@ -16,6 +16,9 @@ from gordan.rows.memory import Held, Sparse
 from gordan.rows.storage import Moments, Reduces, Storage
 from gordan.rows.threads import available
 
+# Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
+SMALLEST_RADIUS = 1e-280
+
 
 class Softmin(NamedTuple):
     """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
@@ -238,6 +241,16 @@ class Rows:
             top = np.maximum(norms, 1.0)
             norms = top if math.isinf(p) else top * ((norms / top) ** p + top**-p) ** (1 / p)
         return float(np.max(norms)) * self.scale
+
+    def playable_radius(self, p: float = 2.0) -> float:
+        """`radius`, refused where there is no room for the weights that multiply A/R (`SMALLEST_RADIUS`)."""
+        R = self.radius(p)
+        if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+            wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
+            raise InputError(
+                f"the largest row has norm {R:.3g}, too {wrong} for float64 products; {fix} the data by a power of two"
+            )
+        return R
 
     def squares(self) -> Array:
         """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""

@@ -25,8 +25,8 @@ from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.research import SMALLEST_RADIUS
 from gordan.rows import Ascent, Intercept, Rows
+from gordan.rows.rows import SMALLEST_RADIUS
 from gordan.solve.interior import answers
 from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
 
@@ -59,8 +59,11 @@ class Proposal:
     witness: dict[int, int] | None = None
 
 
-def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int | None) -> Iterator[Proposal]:
-    """What the two routes have to say, the likelier first; the last resort is exact arithmetic on a growing set of rows."""
+def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int | None, order: int) -> Iterator[Proposal]:
+    """What the two routes have to say, the likelier first; the last resort is exact arithmetic on a growing set of rows.
+
+    `order` is the seed of the order in which rows are visited.
+    """
     n, k = problem.X.n, problem.X.d + 1
     small = n <= MOST_PIVOTED and n * k * k <= SMALL
     start = np.arange(n if small else 0)
@@ -72,9 +75,9 @@ def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int |
             yield from by_interior_point(problem, intercept, R)
         A, squares = A.scaled(1 / R), squares / R**2
         x = np.zeros(problem.X.n)
-        yield from by_ascent(problem, intercept, A, squares, x, deadline)
+        yield from by_ascent(problem, intercept, A, squares, x, deadline, order)
         if not small:
-            start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter)
+            start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter, order)
     yield from exact_working_set(problem, intercept, start, deadline, max(n if small else 0, MOST_EXACT))
 
 
@@ -96,7 +99,9 @@ def by_interior_point(problem: Problem, intercept: str, R: float) -> Iterator[Pr
         yield Proposal(w, b * R, p, witness)
 
 
-def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
+def by_ascent(
+    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, order: int
+) -> Iterator[Proposal]:
     """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `rows.Ascent`) until every row met is on the right side.
 
     The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
@@ -104,10 +109,12 @@ def by_ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Arra
     if not A.in_memory:
         return
     with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
-        yield from _ascent(problem, intercept, A, squares, x, deadline)
+        yield from _ascent(problem, intercept, A, squares, x, deadline, order)
 
 
-def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float) -> Iterator[Proposal]:
+def _ascent(
+    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, order: int
+) -> Iterator[Proposal]:
     bare = Rows(problem.storage, problem.signs, scale=A.scale)
     squares = np.maximum(squares - (A.scale * A.scale if intercept != "none" else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
@@ -118,14 +125,14 @@ def _ascent(problem: Problem, intercept: str, A: Rows, squares: Array, x: Array,
         if done and time.perf_counter() > deadline:
             return
         going.wake()
-        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=1 + done, until_separated=True, reflect=done < REFLECTED)
+        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=order + done, until_separated=True, reflect=done < REFLECTED)
         p = x / max(float(x.sum()), 1e-300)
         if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
             yield Proposal(going.w[:-1] * A.scale, column * float(going.w[-1]), p)
 
 
 def by_working_set(
-    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, max_iter: int | None
+    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, max_iter: int | None, order: int
 ) -> Generator[Proposal, None, Array]:
     """Restricted games on a growing set of rows; returns the rows that carried weight in the last one."""
     n, k = A.n, A.d
@@ -136,7 +143,7 @@ def by_working_set(
         inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
         p = x[inside] * norms[inside]
     else:
-        rng = np.random.default_rng(1)
+        rng = np.random.default_rng(order)
         count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
         inside = np.sort(rng.choice(n, min(n, count), replace=False))
         p = np.zeros(len(inside))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gordan.arrays import positive
+from gordan.arrays import seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.exact import split
@@ -121,7 +120,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     """
     check_intercept(intercept)
     started = time.perf_counter()
-    deadline = math.inf if time_limit is None else started + positive(time_limit, "time_limit")
+    deadline = started + seconds_at_most(time_limit)
     problem = Problem.of(X, y)
     problem.require_finite()
     inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept), deadline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_number, positive, whole_number
+from gordan.arrays import Array, check_callback, exponent, positive, seconds_at_most, whole_number_or_none
 from gordan.blas import blas_threads
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem, check_intercept
@@ -92,16 +91,11 @@ def maximize_margin(
     'solved'
     """
     check_intercept(intercept)
-    norm, tol = _norm(norm), positive(tol, "tol")
-    limit = math.inf if time_limit is None else positive(time_limit, "time_limit")
-    if max_iter is not None:
-        max_iter = whole_number(max_iter, "max_iter")
-    if threads is not None:
-        threads = whole_number(threads, "threads")
+    norm, tol, limit = exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
+    max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback is {callback!r}; pass a function of one moment, or None")
+    check_callback(callback, "moment")
     started = time.perf_counter()
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby()
@@ -126,15 +120,9 @@ def maximize_margin(
     )
     with blas_threads(problem.storage.entries):
         found = search.result()
-        if search.method.name != "proximal_newton" or found.status != "iteration-limit" or max_iter is not None:
+        if search.method.name != "proximal_newton" or found.status != "no-progress" or max_iter is not None:
             return found
         # rounding stopped Newton's method short of the tolerance: games on few rows, solved exactly, go on from there
         again = replace(search, method=choose_method("double_oracle", norm, problem, tol, random_state), start=found).result()
         better = again if again.gap < found.gap or again.status == "solved" else found
-        return replace(better, passes=found.passes + again.passes, n_iter=found.n_iter + again.n_iter)
-
-
-def _norm(norm: Any) -> float:
-    if not (is_number(norm) and norm >= 2):
-        raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf")
-    return float(norm)
+        return replace(better, passes=found.passes + again.passes, n_iter=found.n_iter + again.n_iter, seconds=again.seconds)

@@ -14,7 +14,7 @@ from gordan.certificates.problem import Problem
 from gordan.trace import Trace
 from gordan.verdicts.telling import Witness, outward
 
-Status = Literal["solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted"]
+Status = Literal["solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted", "no-progress"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class MarginResult:
         not-separable      no plane separates: `witness` proves it, margin is (0, 0)
         margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
         iteration-limit, time-limit, interrupted   what was proved by then
+        no-progress        rounding leaves no narrower bracket, or the method plays for another norm than the one asked for
     """
 
     status: Status

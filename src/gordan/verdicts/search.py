@@ -23,8 +23,8 @@ from gordan.errors import InputError
 from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
 from gordan.methods import Method
-from gordan.research import SMALLEST_RADIUS, log_spaced, starting_weights
 from gordan.rows import Rows, of
+from gordan.rows.rows import SMALLEST_RADIUS
 from gordan.rows.storage import Moments, Storage
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
@@ -69,6 +69,20 @@ class Notes(NamedTuple):
     seconds: float
 
 
+class Played(NamedTuple):
+    """What is played on: the rows as they are, these `moved` to around 0 (or as they are), and these divided by their `R`."""
+
+    raw: Rows
+    moved: Rows
+    rows: Rows
+    R: float
+
+    @property
+    def passes(self) -> float:
+        """All passes over the data so far."""
+        return sum(used.passes for used in {id(used): used for used in self[:3]}.values())
+
+
 @dataclass(eq=False)
 class Search:
     """One call of `maximize_margin`: play until the float bracket is narrow enough, then prove it."""
@@ -93,6 +107,7 @@ class Search:
     outgrown: bool = False
     hand: int | None = None
     caps: Array | None = None
+    radius: float = 0.0
 
     @cached_property
     def kept(self) -> Array | slice:
@@ -113,49 +128,47 @@ class Search:
         storage, signs = self.counted.storage, self.counted.signs
         weights = None if self.margin.weights is None else self.margin.weights[self.kept]
         raw = Rows(storage, signs, constant=self.margin.intercept == "penalized", threads=self.threads)
-        self.R = raw.radius(self.margin.norm)
-        if self.R > 0 and not SMALLEST_RADIUS <= self.R <= 1 / SMALLEST_RADIUS:
-            raise InputError(f"the largest row has norm {self.R:.3g}; multiply X by a power of two so that it is near 1")
-        before = self._before(raw)
-        played, R = self._moved(raw, signs, before)
-        rows = played.scaled(1 / R) if R > 0 else played
+        self.radius = raw.playable_radius(self.margin.norm)
+        moved, R = self._moved(raw, signs, self._before(raw))
+        played = Played(raw, moved, moved.scaled(1 / R) if R > 0 else moved, R)
         p_set = Simplex(
-            rows.n,
-            caps=None if self.margin.nu is None else caps_of(weights, rows.n, self.margin.nu),
+            raw.n,
+            caps=None if self.margin.nu is None else caps_of(weights, raw.n, self.margin.nu),
             halves=(signs < 0) if self.margin.intercept == "free" else None,
         )
         self.caps = p_set.caps
-        p0 = starting_weights(p_set, self._start(p_set))
+        p0 = p_set.start(self._start(p_set))
         try:
-            trace = self._played(self.method, rows, p_set, p0, R, raw, played)
+            trace = self._trace(self.method, played, p_set, p0)
+            rounds = int(trace.t[-1])
             if self.outgrown and not self.stopped and self.max_iter is None:
                 # what is in hand would no longer fit: from here on the game is played, a pass a round
                 method = choose_method(GAMES[self.margin.norm > 2], self.margin.norm, self.problem, self.tol, None)
                 found = trace.p_best if trace.p_best is not None else p0
-                start = starting_weights(p_set, 0.5 * found + 0.5 * p_set.centre)
-                later = self._played(method, rows, p_set, start, R, raw, played)
+                later = self._trace(method, played, p_set, p_set.start(0.5 * found + 0.5 * p_set.centre))
+                rounds += int(later.t[-1])
                 trace = min(trace, later, key=lambda run: run.gap[-1])
         except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
-            trace, self.stopped = None, True
-        passes = sum(used.passes for used in {id(used): used for used in (raw, played, rows)}.values())
+            trace, rounds, self.stopped = None, 0, True
         try:
-            return self._proved(trace, p_set, passes)
+            return self._proved(trace, p_set, rounds, played)
         except KeyboardInterrupt:  # one is taken as the wish to stop playing; the second one ends it
             self.stopped = True
-            return self._proved(trace, p_set, passes)
+            return self._proved(trace, p_set, rounds, played)
 
-    def _notes(self, raw: Rows, played: Rows, R: float) -> Notes:
+    def _notes(self, played: Played) -> Notes:
         """What a checkpoint holds of this run, beside what the loop knows. That a witness was found is found out again."""
         w, b = (None, 0.0) if self.separator is None else self.separator
         asked, seconds = self.asked and self.witness is None, time.perf_counter() - self.started
-        return Notes(played is not raw, R, self.R, (raw.passes, played.passes), asked, w, b, seconds)
+        passes = played.raw.passes, played.moved.passes
+        return Notes(played.moved is not played.raw, played.R, self.radius, passes, asked, w, b, seconds)
 
     def _before(self, raw: Rows) -> Notes | None:
         """What the checkpoint says of the run that it was written by."""
         notes = None if self.checkpoint is None else self.checkpoint.restored("notes", Notes)
         if self.checkpoint is None or notes is None:
             return None
-        if abs(notes.radius - self.R) > SAME_RADIUS * self.R or (notes.moved and raw.n * raw.d > MOST_MOVED):
+        if abs(notes.radius - self.radius) > SAME_RADIUS * self.radius or (notes.moved and raw.n * raw.d > MOST_MOVED):
             raise InputError(f"{self.checkpoint.path} is the checkpoint of other data; pass another file, or remove it")
         self.asked = notes.asked
         if notes.w is not None:
@@ -172,8 +185,9 @@ class Search:
         facts |= {"classes": self.problem.classes, "labels": self.problem.signs, "weights": self.margin.weights, "start": start}
         self.checkpoint.require(fingerprint(raw, form, **facts))
 
-    def _played(self, method: Method, rows: Rows, p_set: Simplex, p0: Array, R: float, raw: Rows, played: Rows) -> Trace:
+    def _trace(self, method: Method, played: Played, p_set: Simplex, p0: Array) -> Trace:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
+        rows = played.rows
         form = method.build(rows, p_set, p0)
         self.hand = None
         if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
@@ -183,20 +197,20 @@ class Search:
             form = replace(form, deadline=self.deadline)
         checkpoint = self.checkpoint if method is self.method else None
         if checkpoint is not None:
-            self._require(raw, form)
+            self._require(played.raw, form)
         rounds = ROUNDS.get(method.name, MOST_ROUNDS) if self.max_iter is None else self.max_iter
         return dynamics.run(
             form,
             rounds,
-            record=range(1, rounds + 1) if method.name in ROUNDS else log_spaced(rounds),
-            scale=R if R > 0 else 1.0,
+            record=range(1, rounds + 1) if method.name in ROUNDS else dynamics.log_spaced(rounds),
+            scale=played.R if played.R > 0 else 1.0,
             bound=method.guarantee.gap,
-            time_limit=None if math.isinf(self.deadline) else max(1e-3, self.deadline - time.perf_counter()),
+            time_limit=max(1e-3, self.deadline - time.perf_counter()),
             callback=self._look,
             name=method.name,
             form_name=method.form,
             checkpoint=checkpoint,
-            notes=lambda: self._notes(raw, played, R),
+            notes=lambda: self._notes(played),
         )
 
     def _moved(self, raw: Rows, signs: Array, before: Notes | None) -> tuple[Rows, float]:
@@ -209,18 +223,18 @@ class Search:
             played = self._around(raw, signs, self._mean(raw, signs)) if before.moved else raw
             raw.passes, played.passes = before.passes
             return played, before.scale
-        if self.margin.intercept != "free" or self.R == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
-            return raw, self.R
+        if self.margin.intercept != "free" or self.radius == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
+            return raw, self.radius
         mean = self._mean(raw, signs)
-        if norm_of(mean, self.margin.norm) < FAR * self.R:
-            return raw, self.R
+        if norm_of(mean, self.margin.norm) < FAR * self.radius:
+            return raw, self.radius
         moved = self._around(raw, signs, mean)
         R = moved.radius(self.margin.norm)
-        return (moved, R) if SMALLEST_RADIUS <= R <= self.R else (raw, self.R)
+        return (moved, R) if SMALLEST_RADIUS <= R <= self.radius else (raw, self.radius)
 
     def _mean(self, raw: Rows, signs: Array) -> Array:
         """The mean of the points."""
-        return raw.scaled(1 / self.R).combine(signs / len(signs)) * self.R
+        return raw.scaled(1 / self.radius).combine(signs / len(signs)) * self.radius
 
     def _around(self, raw: Rows, signs: Array, mean: Array) -> Rows:
         """The rows of the points less their mean."""
@@ -249,10 +263,11 @@ class Search:
         if moment.lower > 0:
             return moment.gap <= SHARE * self.tol
         if self.margin.nu is not None:
-            return moment.upper <= SHARE * self.tol * self.R
+            return moment.upper <= SHARE * self.tol * self.radius
         if not self.asked and moment.t >= DOUBT:
             return self._not_separable()
-        return moment.upper == 0 if self.separator is not None or not self.asked else moment.upper <= SHARE * self.tol * self.R
+        doubtful = self.asked and self.separator is None
+        return moment.upper <= (SHARE * self.tol * self.radius if doubtful else 0.0)
 
     def _not_separable(self) -> bool:
         """Ask for a verdict once: a witness ends the run, a separator is kept."""
@@ -269,7 +284,7 @@ class Search:
         self.witness = Witness.of(self.proof, self.problem.signs)
         return True
 
-    def _proved(self, trace: Trace | None, p_set: Simplex, passes: float) -> MarginResult:
+    def _proved(self, trace: Trace | None, p_set: Simplex, rounds: int, played: Played) -> MarginResult:
         """The result with a bracket that the checker accepts."""
         margin, problem = self.margin, self.problem
         if trace is not None and trace.status == "interrupted":
@@ -286,17 +301,25 @@ class Search:
                 w, b = self.separator
                 lower = margin.lower(w, b, slack=CLAIM)
             p = self._weights_behind(trace, p_set)
-            upper = 0.0 if self.R == 0 else margin.upper(p, slack=CLAIM)
+            upper = 0.0 if self.radius == 0 else margin.upper(p, slack=CLAIM)
+            if self._status(lower, upper, trace) == "no-progress" and margin.nu is None and margin.norm == 2:
+                # where rows are far apart in size, what finds verdicts may get further than games do
+                trial = Trial(self.counted, margin.intercept, self.started)
+                trial.decide(self.deadline)
+                if trial.p is not None and trial.upper < upper:
+                    p, upper = self._over_all_rows(trial.p), trial.upper
+                if trial.proof is not None and trial.proof.w is not None and trial.lower > lower:
+                    w, b, lower = trial.proof.w, float(trial.proof.head.b or 0.0), trial.lower
             self.proof = self._certificate(w, b, p, lower, upper)
         else:
             upper = 0.0
         assert self.proof is not None
         accepted = check(self.proof, problem)
         if not accepted:  # never seen; if ever, nothing is claimed but what needs no proof
-            lower, upper = 0.0, math.inf
+            self.witness, lower, upper = None, 0.0, math.inf
             self.proof = self._certificate(None, None, None, lower, upper)
         return MarginResult(
-            status=self._status(lower, upper),
+            status=self._status(lower, upper, trace),
             w=w,
             b=b,
             p=None if p is None else p / p.sum(),
@@ -305,24 +328,26 @@ class Search:
             norm=margin.norm,
             nu=margin.nu,
             intercept=margin.intercept,
-            n_iter=0 if trace is None else int(trace.t[-1]),
-            passes=passes,
+            n_iter=rounds,
+            passes=played.passes,
             seconds=time.perf_counter() - self.started,
             trace=trace,
             _certificate=self.proof,
             _problem=problem,
         )
 
-    def _status(self, lower: float, upper: float) -> Status:
+    def _status(self, lower: float, upper: float, trace: Trace | None) -> Status:
         if self.witness is not None:
             return "not-separable"
         if upper > 0 and (upper - lower) / upper <= self.tol:
             return "solved"
-        if lower <= 0 and upper <= self.tol * self.R:
+        if lower <= 0 and upper <= self.tol * self.radius:
             return "margin-below-tol"
         if self.stopped:
             return "interrupted"
-        return "time-limit" if time.perf_counter() >= self.deadline else "iteration-limit"
+        if time.perf_counter() >= self.deadline:
+            return "time-limit"
+        return "iteration-limit" if trace is not None and trace.status == "rounds" else "no-progress"
 
     def _plane(self, v: Array, p_set: Simplex) -> tuple[Array | None, float | None]:
         """w of length 1 and b from the vector of the game."""
@@ -348,6 +373,10 @@ class Search:
         found = p_set.centre if trace is None or trace.p_best is None else trace.p_best
         if self.margin.nu is not None:
             found = under_caps(found, self.margin.c[self.kept], self.margin.nu, p_set)
+        return self._over_all_rows(found)
+
+    def _over_all_rows(self, found: Array) -> Array:
+        """0 for the rows that do not count."""
         p = np.zeros(self.problem.X.n)
         p[self.kept] = found
         return p
@@ -380,13 +409,13 @@ def choose_method(method: Any, norm: float, problem: Problem, tol: float, random
     newton = norm == 2 and d <= MOST_COLUMNS and isinstance(storage, Moments) and tol >= NEWTON[storage.sums]
     if isinstance(method, str) and method == "auto" and newton:
         return proximal_newton()
-    if isinstance(method, str) and method in ("auto", "double_oracle"):
-        return double_oracle(p=norm, seed=order)
     if isinstance(method, str):
-        method = methods.get(method)
+        method = methods.get("double_oracle" if method == "auto" else method)
+    if isinstance(method, methods.Entry) and method.factory is double_oracle:
+        return double_oracle(p=norm, seed=order)
     if isinstance(method, methods.Entry):
-        # the p-norm methods are told p; for the largest norm they play p = 2 log d, and what they find is certified for norm inf
-        method = method(p=2 * math.log(max(d, 3)) if math.isinf(norm) else norm) if "p_norm" in method.name else method()
+        # for the largest norm the p-norm methods play p = 2 log d, and what they find is certified for norm inf
+        method = method.for_norm(2 * math.log(max(d, 3)) if math.isinf(norm) else norm)
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r}; pass 'auto', a name such as 'smooth_perceptron', or a method with its options")
     if method.norm != norm and not (math.isinf(norm) and method.norm > 2):

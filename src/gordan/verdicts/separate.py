@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array, positive, seed, whole_number
+from gordan.arrays import Array, check_callback, positive, seconds_at_most, seed, whole_number_or_none
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin, first_not_positive
@@ -133,7 +133,7 @@ def separate(
     time_limit
         seconds after which to stop looking; what was proved by then is returned.
     random_state
-        a whole number or None, for the day a route is randomized from outside; the order in which rows are visited is fixed now.
+        seed of the order in which rows are visited (an integer, or None).
     device
         where to look: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     callback
@@ -148,20 +148,15 @@ def separate(
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
     check_intercept(intercept)
-    tol = positive(tol, "tol")
-    if time_limit is not None:
-        time_limit = positive(time_limit, "time_limit")
-    if max_iter is not None:
-        max_iter = whole_number(max_iter, "max_iter")
-    seed(random_state)
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback is {callback!r}; pass a function of one verdict, or None")
+    check_callback(callback, "verdict")
+    tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
+    order = seed(random_state)
     started = time.perf_counter()
     trial = Trial(Problem.of(X, y, device).nearby(), intercept, started)
     trial.problem.require_finite()
     # what was proved before Ctrl-C is kept
     with contextlib.suppress(KeyboardInterrupt), blas_threads(trial.problem.storage.entries):
-        trial.decide(math.inf if time_limit is None else started + time_limit, max_iter, callback)
+        trial.decide(started + limit, max_iter, callback, order)
     return trial.verdict(tol)
 
 
@@ -173,7 +168,6 @@ class Trial:
     intercept: Any
     started: float
     proof: Proof | None = None
-    proposed: separation.Proposal | None = None
     p: Array | None = None
     lower: float = 0.0
     upper: float = math.inf
@@ -184,27 +178,28 @@ class Trial:
         return Margin(self.problem.X, self.problem.signs, self.intercept)
 
     def decide(
-        self, deadline: float = math.inf, max_iter: int | None = None, callback: Callable[[Verdict], object] | None = None
+        self,
+        deadline: float = math.inf,
+        max_iter: int | None = None,
+        callback: Callable[[Verdict], object] | None = None,
+        order: int = 1,
     ) -> None:
-        """Look for a separator or a witness that the checker accepts, the quick exits first."""
+        """Look for a separator or a witness that the checker accepts, the quick exits first; rows are visited in this order."""
         witness = quick_witness(self.problem, self.intercept)
         if witness is not None and self.proves_witness(witness):
             return
-        for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter):
-            self.proposed = proposal if proposal.p is not None else self.proposed
+        for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter, order):
             if self.proves(proposal):
                 return
-            if proposal.p is not None:  # a later p may prove less
-                self.bound()
+            self._bound(proposal.p)
             if callback is not None and callback(self.verdict(0.0)):
                 return
 
-    def bound(self) -> None:
-        """The upper bound that the last p proves."""
-        if self.proposed is not None and self.proposed.p is not None:
-            upper = self.margin.upper(self.proposed.p, slack=CLAIM)
-            if upper < self.upper:
-                self.p, self.upper = self.proposed.p, upper
+    def _bound(self, p: Array | None) -> None:
+        """The upper bound that p proves, if it is the best so far."""
+        upper = math.inf if p is None else self.margin.upper(p, slack=CLAIM)
+        if upper < self.upper:
+            self.p, self.upper = p, upper
 
     def proves(self, proposal: separation.Proposal) -> bool:
         """Whether the checker accepts the proposal as a separator or a witness."""
@@ -221,7 +216,7 @@ class Trial:
             products = Products.of(self.problem.X, w)
             for b in self._intercepts(products, proposal.b / scale):
                 if math.isfinite(b) and first_not_positive(products, b, self.problem.signs) is None:
-                    self.bound()
+                    self._bound(proposal.p)  # not before: the first products bring the norms that this needs
                     self.lower = self.margin.lower(w, b, slack=CLAIM)
                     return self._accepted(Proof(self._bracketed("separator", b), w, self.p))
         return False
@@ -247,10 +242,15 @@ class Trial:
         return replace(self._plain(kind), b=b, lower=self.lower, upper=self.upper)
 
     def _accepted(self, proof: Proof) -> bool:
-        if check(proof.head, self.problem) if proof.head.exact else accepts(proof.head, self.problem, proof.w, proof.p):
+        if self._holds(proof):
             self.proof = proof
             return True
         return False
+
+    def _holds(self, proof: Proof) -> bool:
+        if proof.head.exact:
+            return bool(check(proof.head, self.problem))
+        return accepts(proof.head, self.problem, proof.w, proof.p)
 
     def verdict(self, tol: float = 0.0) -> Verdict:
         """The verdict that follows from what was proved."""
@@ -262,9 +262,8 @@ class Trial:
         if proof is not None and proof.w is not None:
             proved = (proof.head.lower or 0.0, math.inf if proof.head.upper is None else proof.head.upper)
             return Verdict("separable", proof.w.copy(), float(proof.head.b or 0.0), proved, None, seconds, proof, self.problem)
-        self.bound()
         bracket = Proof(self._bracketed("bracket"), p=self.p)
-        R = min(float(np.max(self.problem.storage.norms(2.0, 1))), math.nextafter(math.inf, 0.0))
-        small = self.upper <= tol * R and self._accepted(bracket)
+        R = min(float(np.max(self.problem.X.norms)), math.nextafter(math.inf, 0.0))
+        small = self.upper <= tol * R and self._holds(bracket)
         status: Status = "margin-below-tol" if small else "undecided"
         return Verdict(status, None, None, (0.0, self.upper), None, seconds, bracket if small else None, self.problem)
