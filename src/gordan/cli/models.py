@@ -139,10 +139,7 @@ def numbered(path: Path | None, k: int) -> Path | None:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The result of one problem, `told` in words, with the class on its `positive` side.
-
-    `resumed`: it went on from its `checkpoint`.
-    """
+    """The result of one problem, `told` in words, with `positive` on its positive side; `resumed`: from its `checkpoint`."""
 
     positive: Any
     told: str
@@ -192,22 +189,18 @@ def forget_checkpoints(planes: list[Fitted]) -> None:
 
 def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, certificates: bool) -> Model | None:
     """The model, or None where a plane is missing."""
-    results = [plane.result for plane in planes]
-    coef = [r.w for r in results if r.w is not None]
-    if len(coef) < number_of_planes(kind, len(data.classes)):
+    found = [plane.result for plane in planes if plane.result.w is not None]
+    if len(found) < number_of_planes(kind, len(data.classes)):
         return None
     return model_of(
         kind,
         data.classes,
-        coef=coef,
-        intercept=[r.b or 0.0 for r in results],
-        margins=[r.margin for r in results],
-        norm=results[0].norm,
+        [(r.w, r.b or 0.0, r.margin, r.nu) for r in found],
+        [r.certificate for r in found] if certificates else None,
+        norm=found[0].norm,
         nu=nu,
-        nus=[r.nu for r in results],
-        intercept_kind=results[0].intercept,
+        intercept=found[0].intercept,
         names=data.names,
-        certificates=[r.certificate for r in results] if certificates else None,
     )
 
 

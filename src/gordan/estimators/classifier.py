@@ -330,20 +330,17 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._model().save(path)
 
     def _model(self) -> Model:
-        many = self.kind_ != "binary"
+        one = self.kind_ == "binary"
         certificates = getattr(self, "certificate_", None)  # a file may have come without
         return model_of(
             self.kind_,
             self.classes_.tolist(),
-            coef=self.coef_,
-            intercept=self.intercept_,
-            margins=np.reshape(self.margin_, (-1, 2)),
+            zip(self.coef_, self.intercept_, np.reshape(self.margin_, (-1, 2)), [self.nu_] if one else self.nu_, strict=True),
+            [certificates] if one and certificates is not None else certificates,
             norm=self.norm,
             nu=self.nu,
-            nus=self.nu_ if many else [self.nu_],
-            intercept_kind=self.intercept,
+            intercept=self.intercept,
             names=getattr(self, "feature_names_in_", None),
-            certificates=certificates if many or certificates is None else [certificates],
         )
 
     @classmethod

@@ -77,7 +77,7 @@ class Fitting:
             separable = True if result.margin[0] > 0 else False if witness is not None else None
         trace, rounds = first.trace, first.n_iter
         if witness is not None and binary.rows is not None:
-            witness = replace(witness, rows=tuple(binary.row(i) for i in witness.rows))
+            witness = replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
         if self._meet(result) and self.on_inseparable == "raise":
             raise InputError(f"{self._blame(binary, witness)}. {self.advice(binary)}")
         if self._meet(result) and self.nu is None:

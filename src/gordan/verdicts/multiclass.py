@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,6 @@ class Binary:
         """2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
         return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
 
-    def row(self, i: int) -> int:
-        """The row of X that is row i here."""
-        return i if self.rows is None else int(self.rows[i])
-
 
 def binary_problems(
     kind: str, y: Array, classes: Sequence[Any], weights: Array | None = None, word: Callable[[Any], str] = repr
@@ -71,31 +67,29 @@ def binary_problems(
 def model_of(
     kind: str,
     classes: Sequence[Any],
+    planes: Iterable[tuple[Any, float, tuple[float, float], float | None]],
+    certificates: Sequence[Certificate] | None,
     *,
-    coef: Sequence[Array] | Array,
-    intercept: Sequence[float] | Array,
-    margins: Sequence[tuple[float, float]] | Array,
     norm: float,
     nu: float | None,
-    nus: Sequence[float | None],
-    intercept_kind: str,
+    intercept: str,
     names: Sequence[Any] | None,
-    certificates: Sequence[Certificate] | None,
 ) -> Model:
-    """The planes of a fit of that kind as a model; `nu` was asked for, and `nus` are those that the planes were fitted with."""
+    """The model of such planes: w, b, margin and the nu that was used for each. `nu` is the one that was asked for."""
     from gordan import __version__
 
+    w, b, margins, nus = zip(*planes, strict=True)
     used = nus[0] if len({*nus}) == 1 else nu
     return Model(
         classes=tuple(classes),
-        coef=np.array(coef),
-        intercept=np.array(intercept),
+        coef=np.array(w),
+        intercept=np.array(b),
         kind=kind,
         margins=np.array(margins),
         norm=float(norm),
         nu=None if used is None else float(used),
-        intercept_kind=intercept_kind,
+        intercept_kind=intercept,
         version=__version__,
-        names=None if names is None else tuple(str(name) for name in names),
+        names=None if names is None else tuple(map(str, names)),
         certificates=None if certificates is None else tuple(certificate.to_json() for certificate in certificates),
     )
