@@ -254,6 +254,23 @@ def test_fit_without_a_separator_writes_nothing(table, tmp_path):
     assert Model.load(model).nu == 0.5
 
 
+def test_the_model_is_that_of_the_classifier(tmp_path):
+    """One class against the rest, by two writers. nu is asked for one float above its limit: the file has the one used."""
+    asked, limit = 0.6666666666666667, Fraction(2, 3)
+    assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", "--nu", asked, "--tol", 1e-9).exit_code == 0
+    table = read(IRIS)
+    found = gordan.MaxMarginClassifier(nu=asked, multi_class="ovr", tol=1e-9).fit(table.X, table.y)
+    found.save(tmp_path / "theirs.gordan")
+    ours, theirs = Model.load(tmp_path / "ours.gordan"), Model.load(tmp_path / "theirs.gordan")
+    assert Fraction(asked) > limit
+    assert ours.nu == asked - 2**-53
+    assert Fraction(ours.nu) <= limit
+    for name in ("classes", "kind", "norm", "nu", "intercept_kind", "version"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    np.testing.assert_allclose(ours.coef, theirs.coef, atol=1e-6)
+    np.testing.assert_allclose(ours.margins, theirs.margins, rtol=1e-8)
+
+
 def test_one_vs_one_votes():
     model = Model(
         classes=("a", "b", "c"),

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import joblib
@@ -29,6 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gordan
 from gordan.estimators import InseparableWarning, MaxMarginClassifier
+from gordan.io import Model
 
 quiet = {"on_inseparable": "ignore"}
 X_IRIS, Y_IRIS = datasets.load_iris(return_X_y=True)
@@ -43,7 +45,8 @@ def test_the_contract_of_scikit_learn(estimator, check):
 
 def test_scikit_learn_is_imported_only_when_asked_for():
     code = (
-        "import sys, gordan; gordan.separate([[0.0], [1.0]], [0, 1]); gordan.maximize_margin([[0.0], [1.0]], [0, 1]); "
+        "import sys, gordan, gordan.cli.app; "
+        "gordan.separate([[0.0], [1.0]], [0, 1]); gordan.maximize_margin([[0.0], [1.0]], [0, 1]); "
         "assert 'MaxMarginClassifier' in dir(gordan) and 'sklearn' not in sys.modules; "
         "gordan.MaxMarginClassifier; assert 'sklearn' in sys.modules and 'matplotlib' not in sys.modules"
     )
@@ -478,6 +481,42 @@ def test_model_files(options, labels, tmp_path):
     assert again.nu_ == found.nu_
     assert again.certificate_ == found.certificate_
     assert clone(again).set_params(**quiet).fit(X, y).coef_.shape == found.coef_.shape
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "used", "written"),
+    [
+        (Y_IRIS == 0, {}, None, None),
+        (Y_IRIS == 2, {}, 1 / 3, 1 / 3),  # not separable: half of the largest nu, which nobody asked for
+        (Y_IRIS == 1, {}, 2 / 3, 2 / 3),  # half of it is not enough
+        (Y_IRIS, {}, [None, None, 0.5], None),
+        (Y_IRIS, {"nu": 0.3}, [0.3] * 3, 0.3),
+        (Y_IRIS == 1, {"nu": 1, "intercept": "none"}, 1.0, 1.0),
+    ],
+    ids=["hard", "soft", "softest", "both", "asked", "asked as an integer"],
+)
+def test_nu_in_a_model_file(y, options, used, written, tmp_path):
+    """That of the planes where they have one, else the one asked for; `load` asks for it again."""
+    found = MaxMarginClassifier(**options, **quiet).fit(X_IRIS, y)
+    assert found.nu_ == used
+    found.save(tmp_path / "model")
+    assert Model.load(tmp_path / "model").nu == written
+    again = MaxMarginClassifier.load(tmp_path / "model")
+    assert again.nu == written
+    assert again.nu_ == used
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    same(clone(again).set_params(**quiet).fit(X_IRIS, y), found)
+
+
+def test_a_model_file_without_certificates_is_loaded_and_saved(tmp_path):
+    found = MaxMarginClassifier(nu=0.3).fit(X_IRIS, Y_IRIS)
+    replace(found._model(), certificates=None).save(tmp_path / "model")
+    again = MaxMarginClassifier.load(tmp_path / "model")
+    assert again.nu_ == found.nu_
+    assert not hasattr(again, "certificate_")
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
 def test_only_fitted_models_are_saved(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,9 +30,11 @@ from gordan.cli.options import (
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model, Table, read
-from gordan.io.container import MAGIC
+from gordan.io.container import is_container
+from gordan.io.model import planes as number_of_planes
 from gordan.io.reading import format_of
 from gordan.rows import stored
+from gordan.verdicts.multiclass import binary_problems, model_of
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -85,15 +86,18 @@ def fit(
         data = read_data(file, label, positive, multiclass=True, client=client, memory_limit=memory_limit)
         X = data.X if device is None else stored(data.X, device)  # once for all planes
         started = time.perf_counter()
-        planes: list[Plane] = []
-        for binary in binary_problems(data, checkpoint):
+        kind = "binary" if len(data.classes) == 2 else "one-vs-rest"
+        planes: list[Fitted] = []
+        for k, binary in enumerate(binary_problems(kind, data.y, data.classes, word=str)):
             if interrupts.pressed:
                 break
-            watch.about(binary.told, data.X)
-            resumed = binary.checkpoint is not None and binary.checkpoint.exists()
+            told = data.told if kind == "binary" else binary.name
+            kept = checkpoint if kind == "binary" else numbered(checkpoint, k)
+            resumed = kept is not None and kept.exists()
+            watch.about(told, data.X)
             result = gordan.maximize_margin(
                 X,
-                binary.y,
+                binary.labels,
                 norm=norm,
                 nu=nu,
                 intercept=str(intercept),
@@ -102,12 +106,12 @@ def fit(
                 max_iter=max_iter,
                 time_limit=None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started)),
                 threads=threads,
-                checkpoint=binary.checkpoint,
+                checkpoint=kept,
                 callback=watch.moment if watch.visible else None,
             )
-            planes.append(Plane(binary, result, resumed))
+            planes.append(Fitted(binary.label, told, result, kept, resumed))
         watch.about("writing")
-        model = model_of(data, planes, certificates=not no_certificates)
+        model = _complete(kind, data, planes, nu, certificates=not no_certificates)
         if model is not None:
             with writing(output):
                 model.save(output)
@@ -115,8 +119,8 @@ def fit(
                 forget_checkpoints(planes)
     written = None if model is None else str(output)
     if as_json:
-        told = [plane.plain() for plane in planes]
-        say_json({"model": written, "classes": data.classes, "interrupted": interrupts.pressed, "planes": told})
+        plain = [plane.plain() for plane in planes]
+        say_json({"model": written, "classes": data.classes, "interrupted": interrupts.pressed, "planes": plain})
     else:
         for plane in planes:
             plane.tell(data)
@@ -128,43 +132,26 @@ def fit(
     return interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO)
 
 
-@dataclass(frozen=True, eq=False)
-class Binary:
-    """One problem with two classes, `told` in words: y has the second of them for `positive`; `checkpoint` keeps the run."""
-
-    positive: Any
-    told: str
-    y: Array
-    checkpoint: Path | None
-
-
-def binary_problems(data: Data, checkpoint: Path | None) -> Iterator[Binary]:
-    """One problem for two classes, or one for each of more against the rest, each with a checkpoint of its own."""
-    if len(data.classes) == 2:
-        yield Binary(data.classes[1], data.told, data.y, checkpoint)
-        return
-    for k, label in enumerate(data.classes):
-        yield Binary(label, f"{label} against the rest", data.y == label, numbered(checkpoint, k))
-
-
 def numbered(path: Path | None, k: int) -> Path | None:
     """The checkpoint of problem k of several: the number of the problem at the end of its name."""
     return None if path is None else path.with_name(f"{path.name}.{k}")
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
-    """The result of one problem; `resumed`: it went on from its checkpoint."""
+class Fitted:
+    """The result of one problem, `told` in words, with `positive` on its positive side; `resumed`: from its `checkpoint`."""
 
-    binary: Binary
+    positive: Any
+    told: str
     result: gordan.MarginResult
+    checkpoint: Path | None
     resumed: bool
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         result = self.result
         return {
-            "positive": self.binary.positive,
+            "positive": self.positive,
             "status": result.status,
             "margin": result.margin,
             "gap": result.gap,
@@ -178,45 +165,42 @@ class Plane:
     def tell(self, data: Data) -> None:
         """In words."""
         if len(data.classes) > 2:
-            say(f"{self.binary.told}:")
+            say(f"{self.told}:")
         headline(repr(self.result), {"solved": True, "not-separable": False}.get(self.result.status))
         if self.resumed:
-            say(f"  resumed from {self.binary.checkpoint}")
+            say(f"  resumed from {self.checkpoint}")
         if self.result.witness is not None:
             say_witness(self.result.witness, data)
 
 
-def _why_none(planes: list[Plane], nu: float | None) -> str:
+def _why_none(planes: list[Fitted], nu: float | None) -> str:
     if any(plane.result.witness is not None for plane in planes):
         return "without a separator there is no hard margin; pass --nu 0.5, say, for a soft one"
     return "no plane with a positive margin was found" + ("; try a larger --nu" if nu is not None else "")
 
 
-def forget_checkpoints(planes: list[Plane]) -> None:
+def forget_checkpoints(planes: list[Fitted]) -> None:
     """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
     if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
         for plane in planes:
-            if plane.binary.checkpoint is not None:
-                plane.binary.checkpoint.unlink(missing_ok=True)
+            if plane.checkpoint is not None:
+                plane.checkpoint.unlink(missing_ok=True)
 
 
-def model_of(data: Data, planes: list[Plane], *, certificates: bool) -> Model | None:
+def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, certificates: bool) -> Model | None:
     """The model, or None where a plane is missing."""
-    results, classes = [plane.result for plane in planes], data.classes
-    if len(results) < (1 if len(classes) == 2 else len(classes)) or any(r.w is None for r in results):
+    found = [plane.result for plane in planes if plane.result.w is not None]
+    if len(found) < number_of_planes(kind, len(data.classes)):
         return None
-    return Model(
-        classes=classes,
-        coef=np.array([r.w for r in results]),
-        intercept=np.array([float(r.b or 0.0) for r in results]),
-        kind="binary" if len(classes) == 2 else "one-vs-rest",
-        margins=np.array([r.margin for r in results]),
-        norm=results[0].norm,
-        nu=None if results[0].nu is None else float(results[0].nu),
-        intercept_kind=results[0].intercept,
-        version=gordan.__version__,
+    return model_of(
+        kind,
+        data.classes,
+        [(r.w, r.b or 0.0, r.margin, r.nu) for r in found],
+        [r.certificate for r in found] if certificates else None,
+        norm=found[0].norm,
+        nu=nu,
+        intercept=found[0].intercept,
         names=data.names,
-        certificates=tuple(r.certificate.to_json() for r in results) if certificates else None,
     )
 
 
@@ -268,9 +252,8 @@ def predict(
 
 def _model(path: Path) -> Model:
     """The model in a file; whoever swaps the two files is told so."""
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
+    if not is_container(path):
+        raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
     return Model.load(path)
 
 

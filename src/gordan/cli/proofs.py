@@ -17,7 +17,7 @@ from gordan.cli.options import File, Json, Label, Positive
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model
-from gordan.io.container import MAGIC
+from gordan.io.container import is_container
 
 
 @command(
@@ -70,9 +70,7 @@ class Claim:
 
 def claims_in(path: Path) -> list[Claim]:
     """The certificate in a JSON file, or all those in a model file."""
-    with path.open("rb") as file:
-        is_model = file.read(len(MAGIC)) == MAGIC
-    if is_model:
+    if is_container(path):
         model = Model.load(path)
         if model.certificates is None:
             raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")

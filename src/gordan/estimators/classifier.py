@@ -22,12 +22,13 @@ from gordan.arrays import Array, is_number, positive
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.errors import InputError
-from gordan.estimators.planes import Fitting, Plane, binary_problems
+from gordan.estimators.planes import Fitting, Plane
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import on_device
 from gordan.rows.tensors import is_elsewhere, is_tensor
 from gordan.verdicts import outward
+from gordan.verdicts.multiclass import binary_problems, model_of
 from gordan.verdicts.weights import row_weights
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
@@ -186,13 +187,14 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
         weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
-        problems = binary_problems(kind, storage, classes, which, weights)
+        problems = list(binary_problems(kind, y, classes.tolist(), weights))
         starts = self._starts(kind, classes, storage.n) or [None for _ in problems]
         seed = self.random_state
         if seed is not None and not is_number(seed):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         busy = len(problems) > 1 and effective_n_jobs(self.n_jobs) > 1
         fitting = Fitting(
+            X=storage,
             nu=self.nu,
             norm=self.norm,
             intercept=self.intercept,
@@ -328,28 +330,25 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._model().save(path)
 
     def _model(self) -> Model:
-        from gordan import __version__
-
-        many = self.kind_ != "binary"
-        names = getattr(self, "feature_names_in_", None)
-        certificates = self.certificate_ if many else [self.certificate_]
-        return Model(
-            classes=tuple(self.classes_.tolist()),
-            coef=self.coef_,
-            intercept=self.intercept_,
-            kind=self.kind_,
-            margins=np.array(self.margin_).reshape(-1, 2),
-            norm=float(self.norm),
-            nu=None if self.nu is None else float(self.nu),
-            intercept_kind=self.intercept,
-            version=__version__,
-            names=None if names is None else tuple(str(name) for name in names),
-            certificates=tuple(certificate.to_json() for certificate in certificates),
+        one = self.kind_ == "binary"
+        certificates = getattr(self, "certificate_", None)  # a file may have come without
+        return model_of(
+            self.kind_,
+            self.classes_.tolist(),
+            zip(self.coef_, self.intercept_, np.reshape(self.margin_, (-1, 2)), [self.nu_] if one else self.nu_, strict=True),
+            [certificates] if one and certificates is not None else certificates,
+            norm=self.norm,
+            nu=self.nu,
+            intercept=self.intercept,
+            names=getattr(self, "feature_names_in_", None),
         )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MaxMarginClassifier:
-        """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file."""
+        """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file.
+
+        `nu` is that of the file (see `gordan.io.Model`): where all planes were made soft with one nu, a new fit asks for it.
+        """
         return cls._of_model(Model.load(path))
 
     @classmethod
@@ -367,9 +366,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         gaps = np.where(np.isinf(upper), 1.0, np.divide(upper - lower, upper, out=np.zeros(len(upper)), where=upper > 0))
         found.margin_ = model.margins if many else (float(lower[0]), float(upper[0]))
         found.gap_ = gaps if many else float(gaps[0])
+        nus = [model.nu for _ in model.coef]
         if model.certificates is not None:
             certificates = [Certificate.from_json(text) for text in model.certificates]
             found.certificate_ = certificates if many else certificates[0]
             nus = [certificate.nu for certificate in certificates]
-            found.nu_ = nus if many else nus[0]
+        found.nu_ = nus if many else nus[0]
         return found

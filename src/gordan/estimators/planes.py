@@ -1,8 +1,7 @@
-"""What a fit is made of: weights of the rows, the binary problems, and the plane of each, soft where no hard one exists."""
+"""What a fit is made of: the plane of each binary problem, soft where no hard one exists."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,66 +11,12 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.model import pairs
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts.multiclass import Binary
 
 # The gap to which a fit is brought at the end, whatever `tol`.
 FINISH = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Binary:
-    """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second."""
-
-    name: str
-    X: Any
-    labels: Array
-    positive: Array
-    weights: Array | None
-    rows: Array | None
-
-    def storage(self) -> Any:
-        """X itself, or a copy of its rows `rows`: made when asked for, so that few are there at a time."""
-        return self.X if self.rows is None else self.X.part(self.rows)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is what was asked, X and y themselves, and not one problem of several."""
-        return self.rows is None and self.labels is not self.positive
-
-    @property
-    def totals(self) -> tuple[float, float]:
-        """C₊ and C₋."""
-        c = np.ones(len(self.positive)) if self.weights is None else self.weights
-        return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
-
-    def largest_nu(self, intercept: str) -> float:
-        """2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
-        return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
-
-    def row(self, i: int) -> int:
-        """The row of X that is row i here."""
-        return i if self.rows is None else int(self.rows[i])
-
-
-def binary_problems(kind: str, X: Any, classes: Array, which: Array, weights: Array | None) -> list[Binary]:
-    """The binary problems of a fit of that kind (see `gordan.io.Model`), all over one storage of X."""
-    labels = classes.tolist()
-    if kind == "binary":
-        return [Binary(f"{labels[1]!r} against {labels[0]!r}", X, classes[which], which == 1, weights, None)]
-    if kind == "one-vs-rest":
-        sides = [which == k for k in range(len(labels))]
-        return [
-            Binary(f"{label!r} against the rest", X, own, own, weights, None) for label, own in zip(labels, sides, strict=True)
-        ]
-    problems = []
-    for i, j in pairs(len(classes)):
-        rows = np.flatnonzero((which == i) | (which == j))
-        c = None if weights is None else weights[rows]
-        name = f"{labels[j]!r} against {labels[i]!r}"
-        problems.append(Binary(name, X, classes[which[rows]], which[rows] == j, c, rows))
-    return problems
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +51,9 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """What is asked of every binary problem of a fit; the names are those of `MaxMarginClassifier`."""
+    """What is asked of every binary problem over one storage X; the names are those of `MaxMarginClassifier`."""
 
+    X: Any
     nu: float | None
     norm: float
     intercept: str
@@ -124,31 +70,31 @@ class Fitting:
         """The plane of one problem: hard, or soft where that cannot be. `start` are weights over all rows of X."""
         if start is not None and binary.rows is not None:
             start = start[binary.rows]
-        storage = binary.storage()
-        first, result = self._solve(binary, storage, self.nu, start)
+        X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
+        first, result = self._solve(binary, X, self.nu, start)
         witness, separable = result.witness, None
         if self.nu is None:
             separable = True if result.margin[0] > 0 else False if witness is not None else None
         trace, rounds = first.trace, first.n_iter
         if witness is not None and binary.rows is not None:
-            witness = replace(witness, rows=tuple(binary.row(i) for i in witness.rows))
+            witness = replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
         if self._meet(result) and self.on_inseparable == "raise":
             raise InputError(f"{self._blame(binary, witness)}. {self.advice(binary)}")
         if self._meet(result) and self.nu is None:
             for share in (0.5, 1.0):
-                first, result = self._solve(binary, storage, share * binary.largest_nu(self.intercept), start)
+                first, result = self._solve(binary, X, share * binary.largest_nu(self.intercept), start)
                 trace, rounds = first.trace, rounds + first.n_iter
                 if result.margin[0] > 0:
                     break
         w, b = result.w, result.b
         if w is None or b is None or self._meet(result):
             more, less = binary.totals
-            w, b = np.zeros(storage.d), (more - less) / (more + less)
+            w, b = np.zeros(X.d), (more - less) / (more + less)
         if self.verbose:
             print(f"[MaxMarginClassifier] {binary.name}: {result!r}", flush=True)
         return Plane(binary, result, w, b, separable, witness, trace, rounds, self._stopped(result))
 
-    def _solve(self, binary: Binary, storage: Any, nu: float | None, start: Array | None) -> tuple[MarginResult, MarginResult]:
+    def _solve(self, binary: Binary, X: Any, nu: float | None, start: Array | None) -> tuple[MarginResult, MarginResult]:
         """The run of the method, and what is left of it after the exact finish."""
         weights = binary.weights
         if nu is None and weights is not None and weights.all():
@@ -156,7 +102,7 @@ class Fitting:
 
         def run(method: Any, tol: float, start: Any) -> MarginResult:
             return maximize_margin(
-                storage,
+                X,
                 binary.labels,
                 norm=self.norm,
                 nu=nu,

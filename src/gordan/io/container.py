@@ -45,6 +45,12 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]
         return decode(file.read(), os.fspath(path))
 
 
+def is_container(path: str | os.PathLike[str]) -> bool:
+    """Whether a file starts as those do that `save` wrote."""
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def encode(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """The content of the file."""
     stored = {name: _little(name, array) for name, array in arrays.items()}

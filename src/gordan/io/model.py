@@ -41,8 +41,9 @@ class Model:
     margins : (k, 2) float64 array
         The certified interval for the margin of each plane.
     norm, nu, intercept_kind
-        The problem that was solved: the norm of feature space, at least 2; the cap of the soft margin or None; "free",
-        "penalized" or "none".
+        The problem that was solved: the norm of feature space, at least 2; how soft the margins are; "free", "penalized" or
+        "none". nu is that of all planes where it is the same for all (None: hard margins), also where a fit took it because no
+        plane separates; else the one asked for (None: none was). What each plane was fitted with is in its certificate.
     names : tuple of str, optional
         The names of the d features.
     version : str

@@ -1,0 +1,95 @@
+"""Classes and planes: the binary problems that a fit of several classes is made of, and the model that their planes make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate
+from gordan.io.model import Model, pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Binary:
+    """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second.
+
+    `label` is the class on the positive side, `name` says what is against what, `weights` are those of the rows.
+    """
+
+    name: str
+    label: Any
+    labels: Array
+    positive: Array
+    weights: Array | None
+    rows: Array | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what was asked, X and y themselves, and not one problem of several."""
+        return self.rows is None and self.labels is not self.positive
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """C₊ and C₋."""
+        c = np.ones(len(self.positive)) if self.weights is None else self.weights
+        return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
+
+    def largest_nu(self, intercept: str) -> float:
+        """2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
+        return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
+
+
+def binary_problems(
+    kind: str, y: Array, classes: Sequence[Any], weights: Array | None = None, word: Callable[[Any], str] = repr
+) -> Iterator[Binary]:
+    """The binary problems of a fit of that kind, in the order of the planes of a `gordan.io.Model`; made one at a time.
+
+    `classes` are the labels in y, in order; a `word` for each of them is in the names of the problems.
+    """
+    if kind == "one-vs-rest":
+        for label in classes:
+            own = y == label
+            yield Binary(f"{word(label)} against the rest", label, own, own, weights, None)
+        return
+    for i, j in pairs(len(classes)):
+        other, label = classes[i], classes[j]
+        rows = None if kind == "binary" else np.flatnonzero((y == other) | (y == label))
+        labels = y if rows is None else y[rows]
+        c = weights if weights is None or rows is None else weights[rows]
+        yield Binary(f"{word(label)} against {word(other)}", label, labels, labels == label, c, rows)
+
+
+def model_of(
+    kind: str,
+    classes: Sequence[Any],
+    planes: Iterable[tuple[Any, float, tuple[float, float], float | None]],
+    certificates: Sequence[Certificate] | None,
+    *,
+    norm: float,
+    nu: float | None,
+    intercept: str,
+    names: Sequence[Any] | None,
+) -> Model:
+    """The model of such planes: w, b, margin and the nu that was used for each. `nu` is the one that was asked for."""
+    from gordan import __version__
+
+    w, b, margins, nus = zip(*planes, strict=True)
+    used = nus[0] if len({*nus}) == 1 else nu
+    return Model(
+        classes=tuple(classes),
+        coef=np.array(w),
+        intercept=np.array(b),
+        kind=kind,
+        margins=np.array(margins),
+        norm=float(norm),
+        nu=None if used is None else float(used),
+        intercept_kind=intercept,
+        version=__version__,
+        names=None if names is None else tuple(map(str, names)),
+        certificates=None if certificates is None else tuple(certificate.to_json() for certificate in certificates),
+    )
