@@ -361,12 +361,12 @@ def test_then_the_heavier_class(intercept):
 def test_a_nu_at_which_the_reduced_hulls_meet():
     X, y = X_IRIS, Y_IRIS == 1
     with pytest.warns(
-        InseparableWarning, match=r"reduced hulls of the classes meet at nu = 0\.1.*larger nu \(at most 0\.666667\)"
+        InseparableWarning, match=r"no plane of positive soft margin was found at nu = 0\.1.*larger nu \(at most 0\.666667\)"
     ):
         found = MaxMarginClassifier(nu=0.1).fit(X, y)
     assert not found.coef_.any()
     assert found.separable_ is None
-    with pytest.raises(gordan.InputError, match=r"meet at nu = 0\.1"):
+    with pytest.raises(gordan.InputError, match=r"was found at nu = 0\.1"):
         MaxMarginClassifier(nu=0.1, on_inseparable="raise").fit(X, y)
 
 
@@ -618,3 +618,14 @@ def test_other_norms(norm):
     assert (y * (X_IRIS @ found.coef_[0] + found.intercept_[0])).min() == pytest.approx(found.margin_[0], rel=1e-9)
     assert np.linalg.norm(found.dual_coef_[0] @ X_IRIS[found.support_], ord=norm) == pytest.approx(found.margin_[1], rel=1e-9)
     assert found.gap_ <= 1e-9
+
+
+def test_what_scikit_learn_does_not_look_at():
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0], [3.0, 4.0], [4.0, 3.0]]), [0, 0, 1, 1]
+    masked = np.ma.masked_array(X, mask=X == 4.0)
+    fitted = MaxMarginClassifier().fit(X, y)
+    for call in (lambda: MaxMarginClassifier().fit(masked, y), lambda: fitted.predict(masked)):
+        with pytest.raises(gordan.InputError, match="masked"):
+            call()
+    with pytest.raises(gordan.InputError, match="verbose is None"):
+        MaxMarginClassifier(verbose=None).fit(X, y)

@@ -791,3 +791,61 @@ def test_rows_of_very_different_length_in_many_columns():
     long, short = [-7.72133638e-85, 2.06795153e-25, 3.42896217e-100, -2.41040707e60], [1.21543267e-63, 0.0, -12.0, 1.05097385e-45]
     result = gordan.maximize_margin([long, short], [1, 0], intercept="none", max_iter=1)
     assert result.margin[0] <= 12 <= result.margin[1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["auto", "accelerated_perceptron"])
+@pytest.mark.parametrize("power", [13, 26, 33])
+def test_soft_margins_among_columns_of_unlike_size(power, method):
+    """Reduced hulls that are apart stay so when a column is multiplied, however small the distance is beside that column."""
+    y = np.arange(20) % 2
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        Z = np.c_[rng.standard_normal(20) + (2 * y - 1), rng.standard_normal(20)]
+        alike, unlike = (maximize_margin(X, y, nu=0.6, method=method) for X in (Z, Z * [1.0, 2.0**power]))
+        assert (alike.margin[0] > 1e-3) == (unlike.margin[0] > 0)
+        claims(unlike, Z * [1.0, 2.0**power], y)
+
+
+def test_a_margin_that_is_small_beside_the_rows_is_bracketed():
+    """Columns from 0.01 to 4000: games on few rows end in rounding, and what finds verdicts goes on."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    for intercept in INTERCEPTS:
+        result = maximize_margin(X, y, intercept=intercept)
+        assert result.status == "solved"
+        assert result.margin[1] < 1e-7 * np.linalg.norm(X, axis=1).max()
+        assert gordan.verify(result.certificate, X, y)
+
+
+def test_no_progress_is_no_limit():
+    """A game for p = 2 log d is not one for the largest norm: its end is neither a solution of that nor a limit."""
+    result = maximize_margin(SMALL_X, SMALL_Y, norm=math.inf, method="smooth_p_norm_perceptron", tol=1e-3)
+    assert result.status == "no-progress"
+    assert result.trace.status == "callback"
+    assert "no-progress" in repr(result)
+    limited = maximize_margin(SMALL_X, SMALL_Y, method="smooth_perceptron", tol=1e-12, max_iter=3)
+    assert (limited.status, limited.n_iter) == ("iteration-limit", 3)
+
+
+def test_nothing_is_claimed_that_the_checker_rejects(monkeypatch):
+    from gordan.verdicts import search
+
+    X, y = [[1.0], [1.0]], [0, 1]
+    assert maximize_margin(X, y).status == "not-separable"
+    monkeypatch.setattr(search, "check", lambda certificate, problem: False)
+    result = maximize_margin(X, y)
+    assert (result.witness, result.margin) == (None, (0.0, math.inf))
+    assert result.status == "no-progress"
+
+
+def test_methods_are_told_the_norm_however_they_are_named():
+    for method in ("double_oracle", methods.get("double_oracle"), methods.get("double_oracle")(p=3.0)):
+        assert maximize_margin(SMALL_X, SMALL_Y, norm=3.0, method=method).status == "solved"
+    assert {name for name in methods.names() if methods.get(name).takes_norm} == {
+        "double_oracle", "p_norm_perceptron", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron"
+    }  # fmt: skip
+    assert methods.get("smooth_p_norm_perceptron").for_norm(3.0).norm == 3.0
+    assert methods.get("nesterov").for_norm(3.0).norm == 2.0
+    with pytest.raises(InputError, match="the norm p is"):
+        methods.smooth_p_norm_perceptron(p=10**400)

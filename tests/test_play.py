@@ -219,3 +219,20 @@ def test_import_is_light():
         "assert not heavy, heavy; gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_moments_are_to_be_looked_at():
+    """The vectors that a callback sees are those of the run, and cannot be changed."""
+    seen = []
+
+    def spoil(moment):
+        for name in ("w", "p", "w_out", "p_bar"):
+            x = getattr(moment, name)
+            if x is not None:
+                with pytest.raises(ValueError, match="read-only"):
+                    x[:] = np.nan
+                seen.append(name)
+
+    trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "smooth_perceptron", 50, callback=spoil)
+    assert {"w", "p", "w_out"} <= {*seen}
+    assert np.isfinite(trace.lower).all()

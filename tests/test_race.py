@@ -340,3 +340,13 @@ def test_page_on_a_phone(tab):
     assert 250 <= tab.evaluate(width) <= 375
     small = "Array.from(document.querySelectorAll('button')).filter(e => e.getBoundingClientRect().height < 40).length"
     assert tab.evaluate(small) == 0
+
+
+def test_who_cannot_run_says_so_before_anybody_does():
+    X, y, begun = [[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1], []
+    for name in ("perceptron", "gradient_descent", "p_norm_perceptron"):
+        with pytest.raises(gordan.InputError, match=f"{name} knows neither caps"):
+            report.race(X, y, methods=["smooth_perceptron", name], begin=begun.append)
+    assert begun == []
+    with pytest.raises(gordan.InputError, match="callback is 3"):
+        report.race(X, y, callback=3)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checkers import Distant
+from checkers import Distant, both
 
 import gordan
 from gordan.certificates import standalone
@@ -452,3 +452,11 @@ def test_each_demand_on_integers(name):
 def test_witnesses_bring_their_rows_together():
     problem = Problem(Matrix(2, 1, (Distant(np.full((2, 1), 2.0)),)), np.array([1, -1], dtype=np.int8), (0, 1), None)
     assert check(gordan.Certificate("witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1, 1)), problem)
+
+
+@pytest.mark.parametrize("more", [{"lower": 5.0}, {"upper": -3.0}, {"nu": 0.5}, {"sample_weight": (1.0, 1.0, 1.0, 1.0)}], ids=str)
+@pytest.mark.parametrize("name", ["witness", "overlap", "quasi"])
+def test_margins_that_a_kind_does_not_prove_are_rejected(name, more):
+    certificate, X, y, true = WHOLE[name]
+    assert true
+    assert both(replace(certificate, **more), X, y) == (False, False)

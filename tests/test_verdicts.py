@@ -385,3 +385,20 @@ def test_a_verdict_in_a_condition():
     X = np.random.default_rng(0).normal(size=(3000, 40))
     with pytest.raises(gordan.InputError, match="not decided"):
         bool(gordan.separate(X, X[:, 0] + 0.01 * X[:, 1] ** 3 > 0, time_limit=1e-9))
+
+
+def test_the_order_of_rows_is_that_of_random_state():
+    """Verdicts are the same whatever it is; the same seed gives the same plane, others give others."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((6000, 60))  # too many rows for the interior point, which visits none
+    y = X @ rng.standard_normal(60) > 0
+    found = [gordan.separate(X, y, random_state=seed) for seed in (None, 1, 2, 2)]
+    assert all(v.separable for v in found)
+    assert found[0].w.tolist() == found[1].w.tolist()
+    assert found[2].w.tolist() == found[3].w.tolist()
+    assert found[1].w.tolist() != found[2].w.tolist()
+
+
+def test_labels_that_are_the_same_float_are_refused():
+    with pytest.raises(gordan.InputError, match="the same float"):
+        gordan.separate([[0.0], [1.0], [2.0], [3.0]], [0.5, 2**53, 2**53 + 1, 2**53 + 1])

@@ -98,7 +98,7 @@ ALLOWED = [
     {"nu": None},
     {"sample_weight": None},
     {"w": (np.float64(1.0), 2)},
-    {"w": (2**1024 - 2**970 - 1, 0.0)},
+    {"w": (2**1024 - 2**971, 0.0)},
     {"rows": (), "weights": ()},
     {"classes": (True, False)},
     {"classes": ("a", "b")},
@@ -119,6 +119,9 @@ REFUSED = [
     {"shape": (3,)},
     {"shape": (3, 2, 1)},
     {"w": (2**1024 - 2**970, 0.0)},  # rounds beyond the largest float
+    {"w": (2**53 + 1, 0.0)},  # between two floats
+    {"sample_weight": (1.0, 2**53 + 1, 0.0)},
+    {"data_hash": 5},
     {"w": (0.0, -(2**1024))},
     {"sample_weight": (1.0, 2**1024, 0.0)},
     {"upper": 2**1024},
@@ -656,6 +659,7 @@ DATA = Problem.of(POINTS, [1, 1, 0, 0])
 SEPARATOR = gordan.Certificate("separator", "free", (0, 1), (4, 2), w=(1.0, 0.0), b=0.0)
 CLAIMS = {
     "separator": (SEPARATOR, "the data is separable"),
+    "separator with a bracket": (replace(SEPARATOR, lower=0.5, upper=2.0), "a largest margin between 0.5 and 2.0"),
     "witness": (gordan.Certificate("witness", "free", (0, 1), (4, 2), rows=(0, 1), weights=(1, 1)), "not separable: 2 rows"),
     "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "at least 0.5 and at most 1.5"),
     "quasi": (gordan.Certificate("quasi-separation", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "quasi-completely"),
@@ -690,6 +694,7 @@ REASONS = {
     "nu infinite": ({"nu": math.inf, "lower": 0.0}, "not finite"),
     "nu NaN": ({"nu": math.nan, "lower": 0.0}, "not finite"),
     "norm NaN": ({"norm": math.nan}, "not finite"),
+    "lower infinite": ({"lower": math.inf}, "not finite"),
     "lower NaN": ({"lower": math.nan}, "not finite"),
     "upper NaN": ({"upper": math.nan}, "not finite"),
     "weights infinite": ({"rows": (0,), "weights": (math.inf,)}, "not finite"),

@@ -315,7 +315,8 @@ class _Run:
         played, sums = self.now.played, self.now.sums
         assert played is not None
         w = sums.w / sums.weight if played.output is None else played.output.w
-        return replace(self.moments[-1], w=played.w, p=played.p, w_out=np.asarray(w), p_bar=_p_bar(played, sums))
+        shown = {"w": played.w, "p": played.p, "w_out": np.asarray(w), "p_bar": _p_bar(played, sums)}
+        return replace(self.moments[-1], **{name: _read_only(x) for name, x in shown.items()})
 
 
 def run(
@@ -445,12 +446,20 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         bound=None,
         passes=0.0,
         seconds=0.0,
-        w=played.w,
-        p=played.p,
-        w_out=output.w,
-        p_bar=p_bar,
+        w=_read_only(played.w),
+        p=_read_only(played.p),
+        w_out=_read_only(output.w),
+        p_bar=_read_only(p_bar),
     )
     return moment, best
+
+
+def _read_only(x: Any) -> Any:
+    """x for others to look at: it is part of the run."""
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    return x
 
 
 def log_spaced(rounds: int) -> set[int]:

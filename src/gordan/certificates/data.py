@@ -86,10 +86,12 @@ class Certificate:
             if strange:
                 sort = "whole numbers" if kind is int else "real numbers"
                 raise InputError(f"{name} of a {self.kind} certificate must hold {sort}, not {strange.pop().__name__}")
-            if kind is float and int in types and max(map(abs, every)) >= BEYOND_FLOATS:
-                raise InputError(f"{name} of a certificate has a number beyond the floats")
+            if kind is float and int in types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in every if type(v) is int):
+                raise InputError(f"{name} of a certificate has a whole number that is no float")
         if len(self.shape) != 2 or not isinstance(self.classes, tuple) or len({*map(type, self.classes)}) != 1:
             raise InputError("a certificate needs a shape of two numbers, and two classes of one type")
+        if not isinstance(self.data_hash, (str, type(None))):
+            raise InputError("data_hash of a certificate is text, or None")
         if len(self.classes) != 2 or not isinstance(self.classes[0], (str, int, float, bool)):
             raise InputError("classes of a certificate are two texts, numbers or booleans")
 

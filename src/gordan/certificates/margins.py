@@ -44,7 +44,7 @@ class Margin:
     def of(problem: Problem, certificate: Certificate) -> Margin:
         """The one that a certificate is about."""
         c = certificate
-        weights = None if c.sample_weight is None else np.array(c.sample_weight)
+        weights = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
         return Margin(problem.X, problem.signs_for(c.classes), c.intercept, c.norm, c.nu, weights)
 
     @cached_property

@@ -163,7 +163,10 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     plain = [_label(value, i) for i, value in enumerate(array)]
     kinds = {type(label) for label in plain}
     if len(kinds) > 1 and str not in kinds:
+        different = len({*plain})
         plain = [float(label) if float in kinds else int(label) for label in plain]
+        if len({*plain}) < different:
+            raise InputError("y has whole numbers that differ and are the same float; use text for labels")
     try:
         ordered: list[Label] = sorted({*plain})
     except TypeError:

@@ -135,6 +135,10 @@ class Claim:
         _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
         _demand(all(t > 0 for t in self.t), "its weights are not positive")
         if self.kind in ("witness", "quasi-separation", "overlap"):
+            _demand(
+                not self.states_bracket and self.nu is None and self.c is None,
+                "it states a margin, which its kind does not prove",
+            )
             self._witness(X, y)
         if self.kind == "quasi-separation":
             self._quasi_separation(X, y)

@@ -60,7 +60,8 @@ def check(certificate: Certificate, problem: Problem) -> Check:
 
 def _claim(c: Certificate) -> str:
     if c.kind == "separator":
-        return "the data is separable"
+        bracket = "" if c.lower is None or c.upper is None else f" with a largest margin between {c.lower!r} and {c.upper!r}"
+        return f"the data is separable{bracket}"
     if c.kind == "witness":
         return f"the data is not separable: {len(c.rows)} rows suffice to show it"
     if c.kind == "bracket":
@@ -91,6 +92,8 @@ def _refusal(c: Certificate, problem: Problem) -> str:
     if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
     if c.exact:
+        if any(given is not None for given in (c.lower, c.upper, c.nu, c.sample_weight)):
+            return f"it states a margin, which a certificate of kind {c.kind!r} does not prove"
         claims = {"witness": _witness, "quasi-separation": _quasi_separation, "overlap": _overlap}
         return _out_of_range(c, None) or claims[c.kind](c, problem, problem.signs_for(c.classes))
     w = None if c.w is None else np.fromiter(c.w, np.float64, len(c.w))
@@ -120,7 +123,7 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
         return "its w or its sample weights are of the wrong length"
     numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
     plain = () if c.exact else (*c.weights, c.b or 0.0)
-    infinite = w is not None and not np.isfinite(w).all()
+    infinite = c.lower == math.inf or (w is not None and not np.isfinite(w).all())
     if infinite or any(map(math.isnan, numbers)) or not all(map(math.isfinite, (*plain, c.nu or 0.0))):
         return "it has numbers that are not finite"
     return ""

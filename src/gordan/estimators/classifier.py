@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, is_number, positive
+from gordan.arrays import Array, is_number, positive, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.errors import InputError
@@ -83,7 +83,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     verbose : int, default 0
         1 prints a line for each binary problem, 2 also one for each recorded round.
     on_inseparable : {"warn", "raise", "ignore"}
-        What to do when no plane separates (and nu is None), or when nu is so small that the reduced hulls meet.
+        What to do when no plane separates (and nu is None), or when none of positive soft margin is found: nu is too small.
 
     Attributes
     ----------
@@ -179,7 +179,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, allowed))}")
+        if not isinstance(self.verbose, (int, np.integer)):  # bool is one
+            raise InputError(f"verbose is {self.verbose!r}; pass 0, 1 or 2")
         tol = positive(self.tol, "tol")
+        _require_unmasked(X)
         storage, y = self._read(X, y)
         check_classification_targets(y)
         classes, which = np.unique(y, return_inverse=True)
@@ -201,7 +204,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method=self.method,
             tol=tol,
             max_iter=self.max_iter,
-            deadline=None if self.time_limit is None else started + positive(self.time_limit, "time_limit"),
+            deadline=started + seconds_at_most(self.time_limit),
             random_state=seed,
             threads=1 if busy else None,
             verbose=self.verbose,
@@ -285,7 +288,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             lower, upper = outward(*plane.result.margin)
             which = f" of {plane.binary.name}" if len(planes) > 1 else ""
             others = f", as are {len(wide) - 1} others" if len(wide) > 1 else ""
-            limit = plane.result.status if plane.stopped else "no progress"
+            limit = plane.result.status
             warnings.warn(
                 f"the margin{which} is between {lower} and {upper}: wider than tol={fitting.tol:g} (gap {plane.result.gap:.2g}"
                 f"{others}) after {plane.n_iter} rounds ({limit}). Raise max_iter or time_limit where they are set; "
@@ -312,6 +315,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
         check_is_fitted(self)
+        _require_unmasked(X)
         if is_tensor(X) or is_elsewhere(X):
             storage = on_device(X, None)
             if storage.d != self.n_features_in_:
@@ -373,3 +377,9 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             nus = [certificate.nu for certificate in certificates]
         found.nu_ = nus if many else nus[0]
         return found
+
+
+def _require_unmasked(X: Any) -> None:
+    """scikit-learn would take what is under the mask."""
+    if np.ma.is_masked(X):
+        raise InputError("X has masked entries; fill or drop them first")

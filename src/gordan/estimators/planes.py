@@ -60,7 +60,7 @@ class Fitting:
     method: Any
     tol: float
     max_iter: int | None
-    deadline: float | None
+    deadline: float
     random_state: int | None
     threads: int | None
     verbose: int
@@ -79,7 +79,7 @@ class Fitting:
         if witness is not None and binary.rows is not None:
             witness = replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
         if self._meet(result) and self.on_inseparable == "raise":
-            raise InputError(f"{self._blame(binary, witness)}. {self.advice(binary)}")
+            raise InputError(f"{self._blame(binary, witness, result)}. {self.advice(binary)}")
         if self._meet(result) and self.nu is None:
             for share in (0.5, 1.0):
                 first, result = self._solve(binary, X, share * binary.largest_nu(self.intercept), start)
@@ -111,7 +111,7 @@ class Fitting:
                 tol=tol,
                 sample_weight=weights,
                 max_iter=self.max_iter,
-                time_limit=None if self.deadline is None else max(1e-3, self.deadline - time.perf_counter()),
+                time_limit=max(1e-3, self.deadline - time.perf_counter()),
                 start=start,
                 random_state=self.random_state,
                 threads=self.threads,
@@ -123,7 +123,7 @@ class Fitting:
                 result = run(self.method, min(self.tol, FINISH), start)
                 return result, result
             first = run(self.method, self.tol, start)
-            if first.status != "solved" or first.gap <= FINISH:
+            if first.witness is not None or self._stopped(first) or first.gap <= FINISH:
                 return first, first
             finished = run("auto", min(self.tol, FINISH), first)
             return first, finished if finished.gap < first.gap else first
@@ -133,32 +133,30 @@ class Fitting:
             raise InputError(f"{binary.name}: {error}") from None
 
     def _meet(self, result: MarginResult) -> bool:
-        """Whether the (reduced) hulls of the classes meet: no plane has a positive margin, and no limit is to blame."""
+        """Whether the (reduced) hulls of the classes meet, as far as is known: no positive margin, and no limit is to blame."""
         return result.margin[0] <= 0 and not self._stopped(result)
 
     def _stopped(self, result: MarginResult) -> bool:
         """Whether a limit that was set ended the run."""
-        if result.status in ("time-limit", "interrupted"):
-            return True
-        return self.max_iter is not None and result.status == "iteration-limit" and result.n_iter >= self.max_iter
+        limits = ("time-limit", "interrupted") if self.max_iter is None else ("time-limit", "interrupted", "iteration-limit")
+        return result.status in limits
 
     # ---- in words ----------------------------------------------------------------------------------------------------
 
     def outcome(self, plane: Plane) -> str:
         """What was done about a problem that no hard margin, or none this soft, separates."""
-        told = self._blame(plane.binary, plane.witness)
+        told = self._blame(plane.binary, plane.witness, plane.result)
         if not plane.w.any():
             heavier = plane.b > 0
             label = plane.binary.labels[plane.binary.positive == heavier][:1].tolist()
-            tried = f"with nu = {plane.result.nu:.6g} too; " if self.nu is None else ""
-            return f"{told} {tried}w is 0 and the heavier class ({label[0]!r}) is predicted"
+            tried = f", also with nu = {plane.result.nu:.6g}" if self.nu is None else ""
+            return f"{told}{tried}; w is 0 and the heavier class ({label[0]!r}) is predicted"
         return f"{told}; fitted with nu = {plane.result.nu:.6g}"
 
-    def _blame(self, binary: Binary, witness: Witness | None) -> str:
+    def _blame(self, binary: Binary, witness: Witness | None, result: MarginResult) -> str:
         if self.nu is not None:
-            return (
-                f"{binary.name}: the reduced hulls of the classes meet at nu = {self.nu:g}, no plane has a positive soft margin;"
-            )
+            most = f"none has more than {outward(*result.margin)[1]}"
+            return f"{binary.name}: no plane of positive soft margin was found at nu = {self.nu:g} ({most})"
         if witness is None:
             return f"{binary.name}: no separator was found, nor a proof that there is none"
         return f"{binary.name} is not separable: {witness}"

@@ -15,7 +15,7 @@ from gordan import dynamics, methods
 from gordan.arrays import Array, seed, vector
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin
-from gordan.certificates.matrix import CLAIM
+from gordan.certificates.matrix import CLAIM, Matrix
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
 from gordan.checkpoint import Checkpoint, fingerprint
@@ -23,7 +23,7 @@ from gordan.errors import InputError
 from gordan.geometry import Simplex, dual_exponent
 from gordan.geometry import norm as norm_of
 from gordan.methods import Method
-from gordan.rows import Rows, of
+from gordan.rows import Rows, of, stored
 from gordan.rows.rows import SMALLEST_RADIUS
 from gordan.rows.storage import Moments, Storage
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
@@ -45,6 +45,8 @@ ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
 # Rows on a device are given to Newton's method down to a tolerance that the type of its scores can tell.
 NEWTON = {"float32": 1e-4, "float64": 1e-8}
 MOST_ROUNDS = 100_000
+# The tolerance of a search among columns of like size, where any plane of positive margin will do.
+ALIKE = 1e-2
 # What goes on, for norm 2 and for others, where rows that are not in memory need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
@@ -263,7 +265,11 @@ class Search:
         if moment.lower > 0:
             return moment.gap <= SHARE * self.tol
         if self.margin.nu is not None:
-            return moment.upper <= SHARE * self.tol * self.radius
+            if moment.upper > SHARE * self.tol * self.radius:
+                return False
+            if not self.asked:
+                self._soft_separator()
+            return self.separator is None or self.method.name not in ROUNDS
         if not self.asked and moment.t >= DOUBT:
             return self._not_separable()
         doubtful = self.asked and self.separator is None
@@ -284,14 +290,63 @@ class Search:
         self.witness = Witness.of(self.proof, self.problem.signs)
         return True
 
+    def _soft_separator(self) -> None:
+        """Look once for a plane of positive soft margin among columns of like size, moved around 0 unless the plane must pass it.
+
+        Whether there is one does not depend on that, but a margin that is positive beside the size of one column may be lost to
+        rounding beside that of another.
+        """
+        self.asked = True
+        margin, counted = self.margin, self.counted
+        raw = Rows(counted.storage, counted.signs, threads=self.threads)
+        if raw.n * raw.d > MOST_MOVED or not raw.in_memory:
+            return
+        points = raw.dense() * counted.signs[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = np.zeros(raw.d) if margin.intercept == "none" else points.mean(axis=0)
+            points = points - centre
+            size = np.ldexp(1.0, -np.frexp(np.max(np.abs(points), axis=0, initial=0.0))[1])
+            points = points * size
+        if not np.isfinite(points).all():
+            return
+        weights = None if margin.weights is None else margin.weights[self.kept]
+        problem = replace(counted, X=Matrix(raw.n, raw.d, (points,)), storage=stored(points))
+        alike = Search(
+            problem=problem,
+            margin=Margin(problem.X, problem.signs, margin.intercept, 2.0, margin.nu, weights),
+            method=double_oracle(),
+            tol=ALIKE,
+            max_iter=None,
+            deadline=self.deadline,
+            start=None,
+            threads=self.threads,
+            callback=None,
+            started=self.started,
+            asked=True,
+        )
+        found = alike.result()
+        if found.w is not None and found.b is not None and found.margin[0] > 0:
+            w = found.w * size
+            w, b = self._of_length_one(w, found.b - float(w @ centre))
+            if w is not None and b is not None and margin.lower(w, b) > 0:
+                self.separator = w, b
+
+    def _of_length_one(self, w: Array, b: float) -> tuple[Array | None, float | None]:
+        """w, b divided by ‖w‖_q, or ‖(w, b)‖_q where b counts; None where that is not possible."""
+        length = norm_of(np.append(w, b) if self.margin.intercept == "penalized" else w, dual_exponent(self.margin.norm))
+        return (w / length, b / length) if 0 < length < math.inf else (None, None)
+
     def _proved(self, trace: Trace | None, p_set: Simplex, rounds: int, played: Played) -> MarginResult:
         """The result with a bracket that the checker accepts."""
         margin, problem = self.margin, self.problem
         if trace is not None and trace.status == "interrupted":
             self.stopped = True
         nothing = trace is None or trace.lower[-1] <= 0
-        if self.witness is None and margin.nu is None and nothing and not self.asked and not self.stopped:
-            self._not_separable()
+        if self.witness is None and nothing and not self.asked and not self.stopped:
+            if margin.nu is None:
+                self._not_separable()
+            else:
+                self._soft_separator()
         w, b, p, lower, upper = None, None, None, 0.0, math.inf
         if self.witness is None:
             if trace is not None:
@@ -351,22 +406,19 @@ class Search:
 
     def _plane(self, v: Array, p_set: Simplex) -> tuple[Array | None, float | None]:
         """w of length 1 and b from the vector of the game."""
-        length = norm_of(v, dual_exponent(self.margin.norm))
-        if not 0 < length < math.inf:
-            return None, None
-        v = v / length
-        if self.margin.intercept == "none":
-            return v, 0.0
         if self.margin.intercept == "penalized":
-            return v[:-1], float(v[-1])
+            return self._of_length_one(v[:-1], float(v[-1]))
+        w, b = self._of_length_one(v, 0.0)
+        if w is None or self.margin.intercept == "none":
+            return w, b
         rows = Rows(self.counted.storage, self.counted.signs)
         if p_set.caps is None:
-            _, (low, high) = rows.lowest(v, 1, halves=p_set.halves)
-            return v, -float(low / 2 - high / 2)
+            _, (low, high) = rows.lowest(w, 1, halves=p_set.halves)
+            return w, -float(low / 2 - high / 2)
         # midway between the scores up to which p fills the two classes
-        scores, mass = rows.scores(v), p_set.mass * (1 - 1e-12)
+        scores, mass = rows.scores(w), p_set.mass * (1 - 1e-12)
         low, high = (level(scores[own], p_set.caps[own], mass) for own in p_set.members)
-        return v, -(low / 2 - high / 2)
+        return w, -(low / 2 - high / 2)
 
     def _weights_behind(self, trace: Trace | None, p_set: Simplex) -> Array:
         """p over all rows, as the certificate wants it: with nu p_i ≤ c_i and a mass of at least νΣc, else of any size."""
