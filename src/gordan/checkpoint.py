@@ -41,23 +41,17 @@ T = TypeVar("T")
 class Checkpoint:
     """The file of one run. It need not exist; if it does, it must be a checkpoint, and `require` that it is one of this problem.
 
-    Parameters
-    ----------
-    path
-        where it is, or will be.
-    every
-        seconds between two writes. They are further apart where writing takes long: it may cost a twentieth of the time.
+    It is written every half minute, or less often where writing takes long: that may cost a twentieth of the time.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise InputError(f"checkpoint is {path!r:.60}; pass the name of a file, or None")
         self.path = Path(path)
-        self.every = EVERY if every is None else every
         self.problem: Mapping[str, str] = {}
         self._written: Any = None
         self._found = self._read()
-        self._due = time.perf_counter() + self.every
+        self._due = time.perf_counter() + EVERY
 
     @property
     def found(self) -> bool:
@@ -114,7 +108,7 @@ class Checkpoint:
         except OSError as error:
             warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
         now = time.perf_counter()
-        self._due = now + max(self.every, (now - begin) / SHARE)
+        self._due = now + max(EVERY, (now - begin) / SHARE)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
         if self.path.is_dir():

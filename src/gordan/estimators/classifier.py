@@ -259,7 +259,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lists: dict[str, list[Any]] = {
             "nu_": [plane.result.nu for plane in planes],
             "separable_": [plane.separable for plane in planes],
-            "certificate_": [plane.result.claim for plane in planes],
+            "certificate_": [plane.result.bare_certificate for plane in planes],
             "witness_": [plane.witness for plane in planes],
             "trace_": [plane.trace for plane in planes],
         }

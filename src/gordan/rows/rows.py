@@ -1,4 +1,4 @@
-"""`Rows`: the matrix A with A_i = scale · y_i (x_i, 1?) as five operations. Passes are counted here and nowhere else."""
+"""`Rows`: the matrix A with A_i = scale · y_i (x_i, 1?) as five operations. Passes are counted here."""
 
 from __future__ import annotations
 

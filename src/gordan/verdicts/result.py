@@ -58,7 +58,7 @@ class MarginResult:
         return 1.0 if math.isinf(upper) else (upper - lower) / upper
 
     @property
-    def claim(self) -> Certificate:
+    def bare_certificate(self) -> Certificate:
         """The certificate without the hash of the data: at no cost, and without holding on to X."""
         return self._certificate
 
