@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from gordan.geometry import dual_exponent
 
@@ -22,6 +23,11 @@ class Problem:
     @property
     def n(self) -> int:
         return len(self.A)
+
+
+def cells(table):
+    """Parametrise over {id: (…)}."""
+    return [pytest.param(*(row if isinstance(row, tuple) else (row,)), id=name) for name, row in table.items()]
 
 
 def p_norm(x, p):

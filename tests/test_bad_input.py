@@ -14,6 +14,7 @@ import oracle
 import pytest
 import scipy.sparse as sp
 from catalogue import every_method
+from problems import cells
 
 import gordan
 from gordan import InputError, Trace, datasets, methods, play, rows
@@ -22,11 +23,6 @@ from gordan.geometry import Ball, Entropy, Simplex, SquaredNorm, dual_exponent
 from gordan.learners import Leader
 
 A3 = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
-
-
-def cells(table):
-    """Parametrise over {id: (…)}."""
-    return [pytest.param(*(row if isinstance(row, tuple) else (row,)), id=name) for name, row in table.items()]
 
 
 def refused(call, *parts):

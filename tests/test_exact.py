@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from checkers import Distant
+from flint import fmpq
 from oracle import rank
 
 from gordan.certificates import exact
@@ -49,6 +51,7 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
     monkeypatch.setattr(exact, "FEW_ENTRIES", few)
     row = ENTRIES[name]
     problem = problem_of([[1.0] * 5, row], storage)
+    flipped = replace(problem, signs=-problem.signs)
     columns, whole, e = exact.integer_entries(problem.X, 1)
     assert columns == [j for j, x in enumerate(row) if x]
     assert all(type(m) is int for m in whole)
@@ -58,19 +61,18 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
         last = exact._last_digit(values)
         assert all((Fraction(x) / Fraction(2) ** last).denominator == 1 for x in values.tolist())
         assert any((Fraction(x) / Fraction(2) ** (last + 1)).denominator > 1 for x in values.tolist())
-    for intercept, sign in itertools.product(INTERCEPTS, (1, -1)):
-        entries, low = exact.integer_row(problem, 1, sign, intercept)
-        assert [m * Fraction(2) ** low for m in entries] == [sign * x for x in lengthened([row], intercept)[0]]
+    for intercept, signed in itertools.product(INTERCEPTS, (problem, flipped)):
+        entries, low = exact.integer_row(signed, 1, intercept)
+        assert [m * Fraction(2) ** low for m in entries] == [signed.signs[1] * x for x in lengthened([row], intercept)[0]]
         assert all(type(m) is int for m in entries)
-    rows = exact.integer_rows(problem, iter([1, 0]), np.array([1, -1]), "none")
-    assert rows[1] == [1] * 5
-    assert [m * Fraction(2) ** exact.integer_row(problem, 1, -1, "none")[1] for m in rows[0]] == [-Fraction(x) for x in row]
+        first = [int(signed.signs[0])] * len(lengthened([row], intercept)[0])
+        assert exact.integer_rows(signed, iter([1, 0]), intercept) == ([entries, first], [low, 0])
 
 
 def test_rows_elsewhere_are_brought_together():
     rows = Distant(np.outer(np.arange(4.0), [1.0, 0.5]))
     problem = Problem(Matrix(4, 2, (rows,)), np.ones(4), (0, 1), None)
-    assert exact.integer_rows(problem, [3, 1], np.ones(4), "none") == [[6, 3], [2, 1]]
+    assert exact.integer_rows(problem, [3, 1], "none") == ([[6, 3], [2, 1]], [-1, -1])
 
 
 @pytest.mark.parametrize("few", [20_000, 7, 6, 0])
@@ -137,6 +139,24 @@ def test_spans(intercept, storage, few, monkeypatch):
 def test_split():
     assert exact.split([1, 2, 3], "none") == ([1, 2, 3], 0)
     assert exact.split([1, 2, 3], "free") == exact.split([1, 2, 3], "penalized") == ([1, 2], 3)
+
+
+def test_rationals_as_integers():
+    """Over one denominator, the least; without a common divisor; and for rows that were divided by powers of two."""
+    quarters = [Fraction(-3, 4), fmpq(5, 6), 2]
+    assert exact.integers(quarters) == ([-9, 10, 24], 12)
+    assert exact.integers([]) == ([], 1)
+    assert exact.primitive([-6, 0, 9]) == (-2, 0, 3)
+    assert exact.primitive([0, 0]) == (0, 0)
+    assert exact.coprime({7: Fraction(4, 3), 2: 6}) == {7: 2, 2: 9}
+    assert exact.unscaled({}, {}) == {}
+    rows, exponents = {9: Fraction(1, 3), 4: fmpq(5), 6: 2}, {9: -70, 4: 3, 6: 0}
+    weights = exact.unscaled(rows, exponents)
+    assert [*weights] == [4, 6, 9]
+    assert math.gcd(*weights.values()) == 1
+    ratios = {weights[i] * Fraction(2) ** exponents[i] * int(x.denominator) / int(x.numerator) for i, x in rows.items()}
+    assert len(ratios) == 1
+    assert exact.unscaled({0: 3, 1: 5}, [1, -1]) == {0: 3, 1: 20}
 
 
 NUMBERS = [0, 1, -1, 3, 2**53 + 1, -(2**53) - 1, 2**64 - 1, 2**64 + 1, 2**65 + 2**11 + 1, 2**65 + 2**12, 3**100, -(7**200)]

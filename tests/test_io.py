@@ -19,6 +19,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from problems import cells
 
 import gordan
 from gordan.certificates import standalone
@@ -26,11 +27,6 @@ from gordan.errors import InputError
 from gordan.io import Table, read
 from gordan.io import text as text_module
 from gordan.io.scan import scan_number
-
-
-def cells(table):
-    """Parametrise over {id: (…)}."""
-    return [pytest.param(*(row if isinstance(row, tuple) else (row,)), id=name) for name, row in table.items()]
 
 
 @pytest.fixture(params=["careful", "fast", "fast, blocks of 7 bytes"])

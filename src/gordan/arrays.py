@@ -20,6 +20,8 @@ LONG = 8192
 
 # Sums of squares below or above these may have lost something to underflow or overflow.
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
+# Integers up to this size are all floats; beyond it some are not.
+MOST_EXACT_INTEGER = 2**53
 # Integers from here on have no float: it is half way from the largest to the power of two above it.
 BEYOND_FLOATS = 2**1024 - 2**970
 

@@ -109,9 +109,8 @@ def _fsum(values: Any) -> float:
     if isinstance(values, np.ndarray):
         if len(values) > GO and values.min() == values.max():
             return len(values) * float(values[0])  # rounded once, as the exact sum would be
-        values = values[
-            values != 0
-        ].tolist()  # most weights of a large problem are 0, and a list is gone through in half the time
+        # most weights of a large problem are 0, and a list is gone through in half the time
+        values = values[values != 0].tolist()
     try:
         return math.fsum(values)
     except OverflowError:

@@ -40,7 +40,7 @@ class Certificate:
 
     `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
     (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
-    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `data_hash`.
+    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
     """
 
     kind: Kind

@@ -7,7 +7,7 @@ integer row times a power of two; neither signs of scores nor spans see that pow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates import bounds
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
+from gordan.rows.memory import entries_of
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
 PRIME = 2**61 - 1
@@ -74,9 +75,9 @@ def _last_digit(values: Array) -> int:
     return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
 
 
-def integer_row(problem: Problem, i: int, sign: int, intercept: str) -> tuple[list[int], int]:
+def integer_row(problem: Problem, i: int, intercept: str) -> tuple[list[int], int]:
     """Row A_i = entries · 2^e."""
-    k = problem.X.d + (intercept != "none")
+    k, sign = problem.X.d + (intercept != "none"), int(problem.signs[i])
     columns, whole, low = integer_entries(problem.X, i)
     row = [0] * k
     if intercept == "none":
@@ -89,11 +90,12 @@ def integer_row(problem: Problem, i: int, sign: int, intercept: str) -> tuple[li
     return row, low
 
 
-def integer_rows(problem: Problem, rows: Iterable[int], signs: Array, intercept: str) -> list[list[int]]:
-    """These rows of A, each divided by its power of two."""
+def integer_rows(problem: Problem, rows: Iterable[int], intercept: str) -> tuple[list[list[int]], list[int]]:
+    """These rows of A, each divided by its power of two 2^e, and the e."""
     chosen = [int(i) for i in rows]
     problem.X.have(chosen)
-    return [integer_row(problem, i, int(signs[i]), intercept)[0] for i in chosen]
+    found = [integer_row(problem, i, intercept) for i in chosen]
+    return [row for row, _ in found], [e for _, e in found]
 
 
 def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:
@@ -130,18 +132,16 @@ def null_space(M: Any, columns: list[int]) -> Any:
     solved = part.solve(rest)
     basis = fmpz_mat(k, len(free))
     for position, j in enumerate(free):
-        denominator = math.lcm(*(int(solved[i, position].q) for i in range(len(columns))))
-        basis[j, position] = denominator
-        for i, column in enumerate(columns):
-            value = solved[i, position]
-            basis[column, position] = int(value.p) * (denominator // int(value.q))
+        numerators, basis[j, position] = integers([solved[i, position] for i in range(len(columns))])
+        for column, value in zip(columns, numerators, strict=True):
+            basis[column, position] = value
     return basis
 
 
 def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str) -> bool:
     """Whether the rows of A in `support` span all those `among` (True is proved; False may be bad luck with the prime)."""
     k = problem.X.d + (intercept != "none")
-    M = matrix(integer_rows(problem, support, np.ones_like(problem.signs), intercept), k)
+    M = matrix(integer_rows(problem, support, intercept)[0], k)
     basis = pivots(M.transpose())
     if len(basis) == k:
         return True
@@ -153,9 +153,34 @@ def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str
     )
 
 
-def split(w: Sequence[Any], intercept: str) -> tuple[Sequence[Any], Any]:
-    """(w, b) from the vector with one entry per column of A."""
+def split(w: Any, intercept: str) -> tuple[Any, Any]:
+    """(w, b) from the vector, a list or an array, with one entry per column of A."""
     return (w, 0) if intercept == "none" else (w[:-1], w[-1])
+
+
+def integers(values: Sequence[Any]) -> tuple[list[int], int]:
+    """Rationals as integers over one denominator."""
+    denominator = math.lcm(*(int(x.denominator) for x in values))
+    return [int(x.numerator) * (denominator // int(x.denominator)) for x in values], denominator
+
+
+def primitive(w: Sequence[int]) -> tuple[int, ...]:
+    """w without a common divisor."""
+    divisor = math.gcd(*w) or 1
+    return tuple(x // divisor for x in w)
+
+
+def coprime(weights: dict[int, Any]) -> dict[int, int]:
+    """Rational weights as integers without a common divisor."""
+    return dict(zip(weights, primitive(integers([*weights.values()])[0]), strict=True))
+
+
+def unscaled(weights: dict[int, Any], exponents: Mapping[int, int] | Sequence[int]) -> dict[int, int]:
+    """Coprime weights for the rows as they are, in their order, from rational ones for the rows divided by 2^e."""
+    numerators, _ = integers([*weights.values()])
+    low = min((-exponents[i] for i in weights), default=0)
+    scaled = {i: value << (-exponents[i] - low) for i, value in zip(weights, numerators, strict=True)}
+    return coprime({i: scaled[i] for i in sorted(scaled)})
 
 
 def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array | None = None) -> Array:
@@ -217,9 +242,7 @@ def _entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
         block = X.arrays[0][rows][:, columns].astype(np.float64)
         return np.repeat(np.arange(len(rows)), len(columns)), np.tile(columns, len(rows)), block.reshape(-1)
     data, indices, indptr = X.arrays
-    starts, ends = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
-    lengths = ends - starts
-    where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    where, lengths = entries_of(indptr, rows)
     place, columns = np.repeat(np.arange(len(rows)), lengths), indices[where].astype(np.int64)
     kept = used[columns]
     return place[kept], columns[kept], data[where[kept]].astype(np.float64)

@@ -17,7 +17,7 @@ from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
 from gordan.blas import blas_has_room
 from gordan.certificates.bounds import TINY, U, add, dyadic, floats_are_ieee, multiply, norm_bound
 from gordan.rows.mapped import in_order
-from gordan.rows.memory import csr_rows
+from gordan.rows.memory import csr_rows, entries_of
 from gordan.rows.tensors import Entries
 from gordan.rows.threads import available
 
@@ -79,7 +79,7 @@ class Matrix:
             data, _, indptr = self.arrays
             values = data[int(indptr[lo]) : int(indptr[hi])].astype(np.float64, copy=False)
             lengths: Array = np.diff(indptr[lo : hi + 1].astype(np.int64))
-            squares = _by_rows(np.add, values * values, lengths)
+            squares = by_rows(np.add, values * values, lengths)
         elif isinstance(self.arrays[0], Entries):
             values, lengths = None, np.full(hi - lo, self.d)
             squares = self.arrays[0].squares(lo, hi)
@@ -91,7 +91,7 @@ class Matrix:
         lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
         if lost.any():
             sizes = np.abs(self.arrays[0][lo:hi].astype(np.float64) if values is None else values)
-            top = _by_rows(np.maximum, sizes, lengths) if self.sparse else np.max(sizes, axis=1)
+            top = by_rows(np.maximum, sizes, lengths) if self.sparse else np.max(sizes, axis=1)
             above = np.nextafter(top * np.sqrt(lengths) * (1 + 8 * U), np.inf)  # subnormals are rounded by up to half a unit
             norms[lost] = np.where(top == 0, 0.0, above)[lost]
         return norms
@@ -183,10 +183,8 @@ class Matrix:
         size = np.abs(w)
         if self.sparse:
             data, indices, indptr = self.arrays
-            starts = indptr[rows].astype(np.int64)
-            lengths = indptr[rows + 1].astype(np.int64) - starts
-            where = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-            return _by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
+            where, lengths = entries_of(indptr, rows)
+            return by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].absolute(size, rows)
         return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
@@ -223,9 +221,9 @@ class Matrix:
                 yield part, (block if len(part) == hi - lo else block[part - lo]).astype(np.float64, copy=False)
 
 
-def _by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
+def by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
     """Sums (or what else joins two terms) over consecutive groups of terms of these lengths; 0 where there are none."""
-    joined = np.zeros(len(lengths))
+    joined = np.zeros(len(lengths), dtype=terms.dtype)
     filled = np.flatnonzero(lengths)
     if len(filled):
         starts = np.cumsum(lengths) - lengths

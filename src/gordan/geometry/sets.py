@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array, dot, vector, whole_number, zeros_and_ones
+from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array, dot, vector, whole_number, zeros_and_ones
 from gordan.errors import InputError
 
 
@@ -233,7 +233,7 @@ def norm(x: Array, p: float) -> float:
     """‖x‖_p, without overflow."""
     if p == 2:
         square = dot(x, x)
-        if 1e-280 < square < 1e280:
+        if LEAST_SQUARE <= square <= MOST_SQUARE:
             return math.sqrt(square)
     top = float(np.max(np.abs(x), initial=0.0))
     if top == 0 or p == math.inf or not math.isfinite(top):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.npy import read_npy
@@ -175,6 +175,8 @@ class _Text:
 
 
 class _Svmlight(_Text):
+    """svmlight: sparse rows, whose width and lowest index (0 or 1) are known when all have been read."""
+
     def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
         super().__init__(path, most)
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
@@ -249,6 +251,8 @@ class _Svmlight(_Text):
 
 
 class _Delimited(_Text):
+    """CSV and TSV: the columns that are wanted. Their names are read from the head of the file, wherever the rows begin."""
+
     def __init__(self, path: Path, wanted: Wanted, delimiter: str, most: int) -> None:
         super().__init__(path, most)
         self.wanted, self.delimiter = wanted, delimiter
@@ -309,7 +313,7 @@ class _Arrays:
         if isinstance(self.X, Parts):
             return self.X.parts[k].read(), k + 1
         part = np.asarray(self.X[k : k + self.step])
-        if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > 2**53:
+        if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > MOST_EXACT_INTEGER:
             raise InputError(f"{self.path}, row {k} or one soon after: an integer beyond 2**53, which float64 cannot hold")
         require_finite(part, self.path, first=k)
         return part, k + len(part)

@@ -70,6 +70,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Cyclic:
+    """A round is the next mistake: the first row, in cyclic order, with A_i·w ≤ 0 is added to θ. It ends when there is none."""
+
     game: Game
     average: bool
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import MOST_EXACT_INTEGER, Array, is_sparse
 from gordan.errors import InputError
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
@@ -29,7 +29,6 @@ from gordan.rows.tensors import is_elsewhere, is_tensor
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
-MOST_EXACT_INTEGER = 2**53
 MOST_COLUMNS = 2**36
 MOST_SUM = 2**1023
 CHECKED = 1 << 22  # indices at a time

@@ -24,7 +24,7 @@ import numpy as np
 from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL, Moments, Sums
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Moments, Sums
 from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -309,7 +309,7 @@ class Device(Moments):
         constants = torch.from_numpy(np.asarray(b, dtype=np.float64)).to(place, self.wide)
         found = torch.zeros((k, count, HIGH + self.d), dtype=torch.float64, device=place)
         tally, acc = found[:, :, :HIGH], found[:, :, HIGH:]
-        tally[:, :, PEAK], tally[:, :, LOW] = -3e38, math.inf
+        tally[:, :, PEAK], tally[:, :, LOW] = LEAST_FLOAT32, math.inf
         scores = torch.empty((k, self.n), dtype=self.wide, device=place)
         for lo, hi in self._blocks():
             x, y = self.X[lo:hi], signs[lo:hi]

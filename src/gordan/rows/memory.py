@@ -192,7 +192,8 @@ class Dense(_Memory):
 
 
 class Sparse(_Memory):
-    """CSR: data float32 or float64; unsorted, duplicate and explicit zero entries are all legal."""
+    """CSR: data float32 or float64. Columns rise along a row, so that none comes twice (`accept` sees to it): norms need each
+    entry once. Explicit zeros are legal."""
 
     kind = "sparse"
 
@@ -212,12 +213,8 @@ class Sparse(_Memory):
 
     def take(self, i: Array) -> Sparse:
         data, indices, indptr = self.arrays
-        starts = indptr[i].astype(np.int64)
-        lengths = indptr[i + 1] - starts
-        ends = np.cumsum(lengths)
-        # position of every entry taken: the start of its row plus its rank within the row
-        where = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-        return Sparse(data[where], indices[where], np.concatenate(([0], ends)), self.d)
+        where, lengths = entries_of(indptr, i)
+        return Sparse(data[where], indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
 
     part = take
 
@@ -269,6 +266,14 @@ class Sparse(_Memory):
 
 # Rows in memory: what `take` gives, and the only ones that can be visited one by one.
 Held = Dense | Sparse
+
+
+def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
+    """Where the entries of these rows of a CSR matrix are, row by row, and how many each row has."""
+    starts = indptr[rows].astype(np.int64)
+    lengths = indptr[rows + 1].astype(np.int64) - starts
+    # the start of its row plus its rank within the row
+    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths), lengths
 
 
 def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:

@@ -18,6 +18,8 @@ from gordan.arrays import Array, vector, zeros_and_ones
 # Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
 # lowest and the highest score. The highest is there to show an overflow, whose weight of zero would hide it.
 PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
+# Where the peak starts on a device, as `LEAST` of `kernels` is where it does in memory: low, not -inf, and within float32.
+LEAST_FLOAT32 = -3.0e38
 
 
 class Sums(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
 
@@ -93,7 +93,7 @@ def _real(X: Any) -> Any:
     if X.dtype == torch.int32:
         return X.to(torch.float64)
     if X.dtype == torch.int64:
-        far = (X > 2**53) | (X < -(2**53))
+        far = (X > MOST_EXACT_INTEGER) | (X < -MOST_EXACT_INTEGER)
         if bool(far.any()):
             row, column = (int(i) for i in torch.nonzero(far)[0])
             raise InputError(f"X[{row}, {column}] is beyond 2**53, which float64 cannot hold; rescale the column")

@@ -18,8 +18,10 @@ import torch
 import triton
 import triton.language as tl
 
-# No row has been seen yet; as in `memory`, and within float32.
-LEAST = tl.constexpr(-3.0e38)
+from gordan.rows.storage import LEAST_FLOAT32
+
+# No row has been seen yet.
+LEAST = tl.constexpr(LEAST_FLOAT32)
 
 
 class Plan(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
+from flint import fmpq, fmpq_mat, fmpz_mat
 
 from gordan.certificates import exact
 
@@ -49,7 +49,7 @@ def alternative(M: list[list[Any]]) -> Separator | Balance:
         basis[leaving] = entering
     if (y * rhs)[0, 0] > 0:
         return Separator([-y[0, i] for i in range(k)])
-    return Balance(coprime({variable: x[i, 0] for i, variable in enumerate(basis) if variable < m and x[i, 0] > 0}))
+    return Balance(exact.coprime({variable: x[i, 0] for i, variable in enumerate(basis) if variable < m and x[i, 0] > 0}))
 
 
 def balance_of_support(M: list[list[int]]) -> Balance | None:
@@ -74,7 +74,7 @@ def balance_of_support(M: list[list[int]]) -> Balance | None:
     weights = [solved[i, 0] for i in range(count - 1)]
     if not all(weight >= 0 for weight in weights):
         return None
-    answer = Balance(coprime({**{i: weight for i, weight in enumerate(weights) if weight > 0}, count - 1: fmpq(1)}))
+    answer = Balance(exact.coprime({**{i: weight for i, weight in enumerate(weights) if weight > 0}, count - 1: fmpq(1)}))
     whole = fmpz_mat([[answer.weights.get(i, 0) for i in range(count)]]) * fmpz_mat(M)
     return answer if not any(whole[0, j] for j in range(whole.ncols())) else None
 
@@ -85,15 +85,3 @@ def _pivot(inverse: Any, u: Any, leaving: int) -> Any:
     pivot = [inverse[leaving, j] / u[leaving, 0] for j in range(size)]
     entries = [pivot[j] if i == leaving else inverse[i, j] - u[i, 0] * pivot[j] for i in range(size) for j in range(size)]
     return fmpq_mat(size, size, entries)
-
-
-def coprime(weights: dict[int, Any]) -> dict[int, int]:
-    """Rational weights as integers without a common divisor."""
-    denominator = fmpz(1)
-    for weight in weights.values():
-        denominator = denominator.lcm(weight.q)
-    whole = {i: (weight * denominator).p for i, weight in weights.items()}
-    divisor = fmpz(0)
-    for value in whole.values():
-        divisor = divisor.gcd(value)
-    return {i: int(value / divisor) if divisor == 1 else int(fmpz(value) // divisor) for i, value in whole.items()}

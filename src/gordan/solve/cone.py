@@ -58,8 +58,8 @@ class Cone:
 
     def rows(self, chosen: Sequence[int]) -> tuple[Any, list[int]]:
         """These rows of A as an integer matrix M, and e with A_i = 2^e_i M_i."""
-        found = [exact.integer_row(self.problem, int(i), int(self.problem.signs[i]), self.intercept) for i in chosen]
-        return exact.matrix([[row[j] for j in self.columns] for row, _ in found], self.k), [e for _, e in found]
+        found, exponents = exact.integer_rows(self.problem, chosen, self.intercept)
+        return exact.matrix([[row[j] for j in self.columns] for row in found], self.k), exponents
 
     def whole(self, w: Sequence[int]) -> list[int]:
         """w in the coordinates of A."""
@@ -68,9 +68,9 @@ class Cone:
             full[j] = value
         return full
 
-    def signs(self, w: Sequence[int]) -> Array:
-        """The signs of A w, exactly."""
-        return exact.score_signs(self.problem.X, *exact.split(self.whole(w), self.intercept), self.problem.signs)
+    def signs(self, w: Sequence[int], among: Array | None = None) -> Array:
+        """The signs of A w, exactly; where `among` names rows, only theirs are to be relied on."""
+        return exact.score_signs(self.problem.X, *exact.split(self.whole(w), self.intercept), self.problem.signs, among)
 
     @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
@@ -107,7 +107,7 @@ def independent_columns(problem: Problem, intercept: str) -> tuple[int, ...] | N
     order = list(range(k)) if intercept == "none" else [k - 1, *range(k - 1)]
     chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
     while True:
-        M = exact.matrix(exact.integer_rows(problem, chosen, problem.signs, intercept), k)
+        M = exact.matrix(exact.integer_rows(problem, chosen, intercept)[0], k)
         ordered = fmpz_mat(len(chosen), k, [M[i, j] for i in range(len(chosen)) for j in order])
         columns = tuple(sorted(order[j] for j in exact.pivots(ordered)))
         if len(columns) in (n, k):
@@ -148,43 +148,21 @@ def in_rows(B: Any, v: Sequence[Any]) -> list[Any] | None:
     columns = exact.pivots(B)
     if len(columns) < r:
         return None
-    denominator = math.lcm(*(int(fmpq(x).q) for x in v))
-    target = [int((fmpq(x) * denominator).p) for x in v]
+    target, denominator = exact.integers(v)
     part = fmpz_mat(r, r, [B[i, j] for j in columns for i in range(r)])
     solved = part.solve(fmpz_mat(r, 1, [target[j] for j in columns]))
-    c, common = integers([solved[i, 0] for i in range(r)])
+    c, common = exact.integers([solved[i, 0] for i in range(r)])
     product = fmpz_mat(1, r, c) * B
     if any(product[0, j] != common * target[j] for j in range(k)):
         return None
     return [fmpq(x, common * denominator) for x in c]
 
 
-def whole_weights(p: dict[int, Any], exponents: dict[int, int]) -> dict[int, int]:
-    """Coprime integer weights for the rows as they are, from rational ones for the rows divided by 2^e."""
-    numerators, _ = integers([*p.values()])
-    low = min((-exponents[i] for i in p), default=0)
-    scaled = {i: value << (-exponents[i] - low) for i, value in zip(p, numerators, strict=True)}
-    divisor = math.gcd(*scaled.values())
-    return {i: scaled[i] // divisor for i in sorted(scaled)}
-
-
-def integers(values: Sequence[Any]) -> tuple[list[int], int]:
-    """Rationals as integers over one denominator."""
-    denominator = math.lcm(*(int(x.q) for x in values))
-    return [int(x.p) * (denominator // int(x.q)) for x in values], denominator
-
-
 def combined(null: Any, c: Sequence[Any]) -> tuple[int, ...]:
     """null · c as a primitive integer vector."""
-    numerators, _ = integers(c)
+    numerators, _ = exact.integers(c)
     product = null * fmpz_mat(len(c), 1, numerators)
-    return primitive([int(product[j, 0]) for j in range(null.nrows())])
-
-
-def primitive(w: Sequence[int]) -> tuple[int, ...]:
-    """w without a common divisor."""
-    divisor = math.gcd(*w) or 1
-    return tuple(x // divisor for x in w)
+    return exact.primitive([int(product[j, 0]) for j in range(null.nrows())])
 
 
 def columns_of(M: Any) -> Iterator[list[int]]:

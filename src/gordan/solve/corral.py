@@ -1,6 +1,6 @@
 """Wolfe's method on a Gram matrix, compiled: from a feasible p, one row in or out at a time, the norm falling in every step.
 
-The rows with 0 < p_i < cap_i, the *corral*, are kept affinely independent, so their Gram matrix (plus `shift` within each group)
+The rows with 0 < p_i < cap_i, the *corral*, are kept affinely independent, so their Gram matrix (plus SHIFT within each group)
 has a Cholesky factor, which is updated as rows come and go: a step costs the square of the corral. For a row that depends on it
 weight is moved along the dependence, which leaves Aᵀp as it is, until one of them is at a bound: Carathéodory's reduction comes
 with the method. Scores are carried along as base + K(p - p0): near the end p hardly differs from p0, and they keep the digits of
@@ -18,7 +18,10 @@ LOWER, FREE, UPPER = 0, 1, 2
 DEPENDENT = 1e-12
 # Error of a score computed from a Gram matrix, for rows of norm at most 1.
 ROUNDING = 1e-15
-# Scores that are all below this mean that w = 0: the hulls meet.
+# Added to products within a group, which changes no p: rows that are affinely independent become linearly independent.
+SHIFT = 1.0
+# Scores that are all below this end the descent: ‖w‖² is no larger (where r is 0), w as good as 0. More than `restricted.ZERO`,
+# by which the hulls are said to meet: here nothing follows but that more steps are not worth their while.
 ZERO = 1e-12
 
 
@@ -48,18 +51,18 @@ def _backward(L, m, r):
 
 
 @compiled_in_order
-def _column(K, groups, shift, corral, m, i, r):
-    """r becomes the column of row i in Q = K + (shift within groups), over the corral."""
+def _column(K, groups, corral, m, i, r):
+    """r becomes the column of row i in Q = K + (SHIFT within groups), over the corral."""
     for k in range(m):
-        r[k] = K[corral[k], i] + (shift if groups[corral[k]] == groups[i] else 0.0)
+        r[k] = K[corral[k], i] + (SHIFT if groups[corral[k]] == groups[i] else 0.0)
 
 
 @compiled_in_order
-def _append(K, groups, shift, L, corral, m, i, r):
+def _append(K, groups, L, corral, m, i, r):
     """Row i joins the corral; False, and r = L⁻¹(its column), if it depends on it."""
-    _column(K, groups, shift, corral, m, i, r)
+    _column(K, groups, corral, m, i, r)
     _forward(L, m, r)
-    square = K[i, i] + shift
+    square = K[i, i] + SHIFT
     rest = square - _dot(r, r, m)
     if rest <= DEPENDENT * square:
         return False
@@ -94,13 +97,13 @@ def _settle(caps, p, state, j, at_cap):
 
 
 @compiled_in_order
-def _join(K, groups, shift, caps, p, state, L, corral, m, i, rising, r):
+def _join(K, groups, caps, p, state, L, corral, m, i, rising, r):
     """Row i joins the corral, which others may leave for it. Returns the corral's size.
 
     Where it depends on the corral, A_i = Σ r_k A_k, weight is moved along the dependence, to row i if it is `rising` and from it
     otherwise, until a row of the corral meets a bound and leaves, or row i does and stays out.
     """
-    while m > 0 and not _append(K, groups, shift, L, corral, m, i, r):
+    while m > 0 and not _append(K, groups, L, corral, m, i, r):
         _backward(L, m, r)
         sign = -1.0 if rising else 1.0
         t, blocking = caps[i] - p[i] if rising else p[i], np.int64(-1)
@@ -125,7 +128,7 @@ def _join(K, groups, shift, caps, p, state, L, corral, m, i, rising, r):
         m = m - np.int64(1)
     if m == 0:
         corral[0] = i
-        L[0, 0] = np.sqrt(K[i, i] + shift)
+        L[0, 0] = np.sqrt(K[i, i] + SHIFT)
     state[i] = FREE
     return m + np.int64(1)
 
@@ -143,7 +146,7 @@ def _scores(K, base, p, p0, scores):
 
 
 @compiled_in_order
-def _stationary(K, base, p, p0, groups, shift, mass, L, corral, m, V):
+def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
     """The optimum of the face minus p in V[count], over the corral. False if it is singular.
 
     A group without rows in the corral is left out: all its rows are at bounds, which hold its mass.
@@ -221,7 +224,7 @@ def _partner(scores, groups, state, i):
 
 
 @compiled_in_order
-def descend(K, base, groups, shift, mass, caps, order, p, tol, most, scores, levels):
+def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
     """Minimize base·(p - p0) + ½(p - p0)ᵀK(p - p0) from the feasible p0 that p holds, in place; p_i ≤ caps_i, Σp = mass_g.
 
     `base` are the scores at p0. Returns whether it ended with every row's score on the right side of its group's level, up to
@@ -240,9 +243,9 @@ def descend(K, base, groups, shift, mass, caps, order, p, tol, most, scores, lev
             _settle(caps, p, state, i, True)
     for i in order:  # the heaviest first: the lighter ones give their weight to them
         if p[i] > 0.0 and state[i] == LOWER:
-            m = _join(K, groups, shift, caps, p, state, L, corral, m, i, False, r)
+            m = _join(K, groups, caps, p, state, L, corral, m, i, False, r)
     for _ in range(most):
-        while _stationary(K, base, p, p0, groups, shift, mass, L, corral, m, V):
+        while _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
             t, blocking = 1.0, np.int64(-1)
             for k in range(m):
                 j = corral[k]
@@ -283,6 +286,6 @@ def descend(K, base, groups, shift, mass, caps, order, p, tol, most, scores, lev
             return True
         partner = _partner(scores, groups, state, entering)
         if partner >= 0:
-            m = _join(K, groups, shift, caps, p, state, L, corral, m, partner, False, r)
-        m = _join(K, groups, shift, caps, p, state, L, corral, m, entering, state[entering] == LOWER, r)
+            m = _join(K, groups, caps, p, state, L, corral, m, partner, False, r)
+        m = _join(K, groups, caps, p, state, L, corral, m, entering, state[entering] == LOWER, r)
     return False

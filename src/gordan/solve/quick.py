@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates.matrix import Matrix
+from gordan.certificates.matrix import Matrix, by_rows
 from gordan.certificates.problem import Problem
+from gordan.rows.memory import entries_of
 
 # Entries of a row that are looked at first: rows that differ in these differ.
 SAMPLE = 8
@@ -119,15 +120,12 @@ def _keys(X: Matrix, rows: Array) -> Array:
             keys[first:last] = np.add.reduce(_bits(block if len(part) == hi - lo else block[part - lo], r), axis=1)
             continue
         data, indices, indptr = X.arrays
-        starts = indptr[part].astype(np.int64)
-        lengths = indptr[part + 1].astype(np.int64) - starts
-        before = np.cumsum(lengths) - lengths
-        where: Any = slice(int(indptr[lo]), int(indptr[hi]))
+        where: Any
         if len(part) < hi - lo:
-            where = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
-        filled = np.flatnonzero(lengths)
-        if len(filled):
-            keys[first + filled] = np.add.reduceat(_bits(data[where], r[indices[where]]), before[filled])
+            where, lengths = entries_of(indptr, part)
+        else:
+            where, lengths = slice(int(indptr[lo]), int(indptr[hi])), np.diff(indptr[lo : hi + 1].astype(np.int64))
+        keys[first:last] = by_rows(np.add, _bits(data[where], r[indices[where]]), lengths)
     return keys
 
 

@@ -22,19 +22,7 @@ from flint import fmpq, fmpz_mat
 from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.solve.alternative import Separator, alternative
-from gordan.solve.cone import (
-    DIGITS,
-    Cone,
-    columns_of,
-    combined,
-    dense,
-    in_rows,
-    integers,
-    primitive,
-    quotient,
-    rational,
-    whole_weights,
-)
+from gordan.solve.cone import DIGITS, Cone, columns_of, combined, dense, in_rows, quotient, rational
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
@@ -92,8 +80,8 @@ def find(cone: Cone) -> Recession | None:
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
     null = exact.null_space(fmpz_mat(0, cone.k), [])
-    as_it_is, _ = integers([fmpq(*x.as_integer_ratio()) for x in w])
-    for near in (*rational(cone, np.array(w) / cone.floats[2], null, []), primitive(as_it_is)):
+    as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
+    for near in (*rational(cone, np.array(w) / cone.floats[2], null, []), exact.primitive(as_it_is)):
         signs = cone.signs(near)
         if (signs > 0).all():
             return Recession(cone, near, {}, signs, null, [])
@@ -118,7 +106,7 @@ def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
                 continue
             w = combined(face.null, answer.w)
         signs = cone.signs(w)
-        wrong = np.flatnonzero((signs < 0) | ((signs == 0) & face.moved()))
+        wrong = np.flatnonzero((signs < 0) | ((signs == 0) & _outside(cone, face.null, signs)))
         if not len(wrong):
             return Recession(cone, w, face.weights(signs), signs, face.null, face.pivots)
         chosen.extend(int(i) for i in np.setdiff1d(wrong, chosen)[: max(2, cone.k)])
@@ -160,18 +148,11 @@ class _Face:
         self.null = exact.null_space(B, self.pivots)
         return len(self.basis) > before and all(weight > 0 for weight in self.p.values())
 
-    def moved(self) -> Array:
-        """Which rows are outside the span."""
-        outside: Array = np.zeros(self.cone.problem.X.n, dtype=bool)
-        for v in columns_of(self.null):
-            outside |= self.cone.signs(v) != 0
-        return outside
-
     def weights(self, signs: Array) -> dict[int, int]:
         """p for the rows as they are; where only zero rows are left over, one of them."""
         if not self.p and not signs.all():
             return {int(np.argmin(np.abs(signs))): 1}
-        return whole_weights(self.p, self.exponents)
+        return exact.unscaled(self.p, self.exponents)
 
 
 # ---- guessed in floats, completed exactly ---------------------------------------------------------------------------
@@ -263,12 +244,11 @@ def completed(cone: Cone, split: Split) -> Recession | None:
 
 
 def _outside(cone: Cone, null: Any, signs: Array) -> Array:
-    """Which rows are outside the span of the balance; those that are strict are in any case."""
-    outside: Array = signs > 0
+    """Which rows are outside the span whose null space this is; those off the plane of a vector in it are in any case."""
+    outside: Array = signs != 0
     for v in columns_of(null):
         rest = np.flatnonzero(~outside)
-        found = exact.score_signs(cone.problem.X, *exact.split(cone.whole(v), cone.intercept), cone.problem.signs, rest)
-        outside[rest] |= found[rest] != 0
+        outside[rest] = cone.signs(v, rest)[rest] != 0
     return outside
 
 
@@ -297,7 +277,7 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
             return None
         if all(x > 0 for x in c):
             p.update(zip([int(i) for i in plane[: len(c)]], c, strict=True))
-            return whole_weights(p, exponents)
+            return exact.unscaled(p, exponents)
     return None
 
 

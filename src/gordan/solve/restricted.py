@@ -32,7 +32,8 @@ SMALLEST_SHIFT = 1e-7
 ROUGH, FINAL = (1e-2, 1e-3, 1e-4), 1e-11
 # Steps of Wolfe's method between two looks at the clock, where there is a deadline: as many as the rows, at least so many.
 STEPS_A_LOOK = 100
-# Scores that are all below this mean that w = 0: the hulls meet (rows have norm at most 1).
+# Scores that are all below this are rounding (rows have norm at most 1): w = 0, the hulls meet. Less than `corral.ZERO`, where
+# Wolfe's method stops: scores are about γ², and for a γ that is only small, 1e-6 say, a witness would be looked for in vain.
 ZERO = 1e-15
 
 
@@ -253,7 +254,7 @@ class Restricted:
         settled = False
         while not settled and left > 0 and time.perf_counter() <= self.deadline:
             order, base = np.argsort(-p, kind="stable"), scores.copy()
-            state = (which, 1.0, allowed.mass, allowed.caps, order, p, tol, min(steps, left), scores, levels)
+            state = (which, allowed.mass, allowed.caps, order, p, tol, min(steps, left), scores, levels)
             settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
             left -= steps
         return Equilibrium(p, scores, levels, settled)

@@ -58,6 +58,12 @@ class Proposal:
     p: Array | None = None
     witness: dict[int, int] | None = None
 
+    @staticmethod
+    def of(w: Array, intercept: str, p: Array | None = None) -> Proposal:
+        """From a w with one entry per column of A, of which b is the last where there is an intercept."""
+        body, b = exact.split(w, intercept)
+        return Proposal(body, float(b), p)
+
 
 def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int | None, order: int) -> Iterator[Proposal]:
     """What the two routes have to say, the likelier first; the last resort is exact arithmetic on a growing set of rows.
@@ -78,7 +84,7 @@ def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int |
         yield from by_ascent(problem, intercept, A, squares, x, deadline, order)
         if not small:
             start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter, order)
-    yield from exact_working_set(problem, intercept, start, deadline, max(n if small else 0, MOST_EXACT))
+    yield from exact_working_set(problem, intercept, start, deadline)
 
 
 def _squares(problem: Problem, A: Rows, intercept: str) -> Array:
@@ -172,7 +178,7 @@ def by_working_set(
                 break
         w = back(hand.combine(answer.p))
         scores = A.scores(w) / norms
-        yield Proposal(*_split(w * A.scale, intercept), p=weights)
+        yield Proposal.of(w * A.scale, intercept, weights)
         broken = np.flatnonzero(scores <= 0)
         broken = np.setdiff1d(broken, inside)
         if not len(broken):
@@ -238,11 +244,6 @@ def _to_one(sizes: Array) -> Array:
     return np.ldexp(1.0, -np.where(sizes > 0, np.frexp(sizes)[1], 0))
 
 
-def _split(w: Array, intercept: str) -> tuple[Array, float]:
-    """w and b from the vector of the game with a constant column."""
-    return (w, 0.0) if intercept == "none" else (w[:-1], float(w[-1]))
-
-
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------
 
 
@@ -252,45 +253,47 @@ def balance(problem: Problem, support: Array, intercept: str) -> dict[int, int] 
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
 
-    problem.X.have(support)
-    found = [exact.integer_row(problem, int(i), int(problem.signs[i]), intercept) for i in support]
-    answer: Any = balance_of_support([row for row, _ in found])
+    M, exponents = exact.integer_rows(problem, support, intercept)
+    answer: Any = balance_of_support(M)
     if answer is None and len(support) <= MOST_PIVOTED:
-        answer = alternative([[fmpq(x) for x in row] for row, _ in found])
-    return _unscaled(answer.weights, [int(i) for i in support], [e for _, e in found]) if isinstance(answer, Balance) else None
+        answer = alternative([[fmpq(x) for x in row] for row in M])
+    return _witness(answer.weights, support, exponents) if isinstance(answer, Balance) else None
 
 
-def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: float, most: int) -> Iterator[Proposal]:
+def _witness(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int, int]:
+    """Weights by row, for the rows as they are, from weights by position, for the rows divided by 2^e."""
+    return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
+
+
+def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: float) -> Iterator[Proposal]:
     """Gordan's alternative decided exactly on a growing set of rows.
 
     A witness ends it; a separator of the set is proposed for all rows, and the rows it fails come into the set. It also ends when
-    the set outgrows `most` or the time is up.
+    the set outgrows MOST_EXACT or the time is up.
     """
     from flint import fmpq
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
 
     chosen = [int(i) for i in start]
-    while len(chosen) <= most and time.perf_counter() < deadline:
+    while len(chosen) <= MOST_EXACT and time.perf_counter() < deadline:
         if chosen:
-            problem.X.have(chosen)
-            found = [exact.integer_row(problem, i, int(problem.signs[i]), intercept) for i in chosen]
-            M, exponents = [[fmpq(x) for x in row] for row, _ in found], [e for _, e in found]
-            answer = balance_of_support([row for row, _ in found]) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
+            found, exponents = exact.integer_rows(problem, chosen, intercept)
+            M = [[fmpq(x) for x in row] for row in found]
+            answer = balance_of_support(found) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
             if answer is None:
                 return
             if isinstance(answer, Balance):
-                yield Proposal(witness=_unscaled(answer.weights, chosen, exponents))
+                yield Proposal(witness=_witness(answer.weights, chosen, exponents))
                 return
             w = _as_floats(answer.w)
             for rounded in _rescaled(M):  # only asked for if w, once rounded, does not separate
-                yield Proposal(*_split(w, intercept))
+                yield Proposal.of(w, intercept)
                 w = rounded
         else:
             w = np.zeros(problem.X.d + (intercept != "none"))
-        body, b = _split(w, intercept)
-        yield Proposal(w=body, b=b)
-        failed = _lowest_rows(problem, body, b, chosen, max(2, problem.X.d))
+        yield Proposal.of(w, intercept)
+        failed = _lowest_rows(problem, *exact.split(w, intercept), chosen, max(2, problem.X.d))
         if not len(failed):
             return
         chosen.extend(int(i) for i in failed)
@@ -352,11 +355,3 @@ def _nearest(x: Any, shift: int) -> float:
         return p / q
     except OverflowError:
         return math.copysign(math.inf, p)
-
-
-def _unscaled(weights: dict[int, int], chosen: list[int], exponents: list[int]) -> dict[int, int]:
-    """Weights for the rows as they are, from weights for the rows divided by 2^e."""
-    low = min(-exponents[i] for i in weights)
-    scaled = {chosen[i]: weight << (-exponents[i] - low) for i, weight in weights.items()}
-    divisor = math.gcd(*scaled.values())
-    return {i: weight // divisor for i, weight in sorted(scaled.items())}
