@@ -26,7 +26,7 @@ from gordan.estimators.planes import Fitting, Plane
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import on_device
-from gordan.rows.tensors import is_elsewhere, is_tensor
+from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.verdicts import outward
 from gordan.verdicts.multiclass import binary_problems, model_of
 from gordan.verdicts.weights import row_weights
@@ -222,7 +222,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any) -> tuple[Any, Array]:
         """X as it is stored, and y; scikit-learn looks at what it can look at: data on the host."""
-        if not is_tensor(X) and not is_elsewhere(X):
+        if not is_tensor(X) and not is_on_device(X):
             X, y = validate_data(self, X, host(y), accept_sparse="csr", dtype="numeric")
             return stored(X, self.device), y
         storage = stored(X, self.device)
@@ -316,7 +316,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """x·w + b for each row and plane."""
         check_is_fitted(self)
         _require_unmasked(X)
-        if is_tensor(X) or is_elsewhere(X):
+        if is_tensor(X) or is_on_device(X):
             storage = on_device(X, None)
             if storage.d != self.n_features_in_:
                 raise InputError(

@@ -21,11 +21,11 @@ from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
 from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
-from gordan.rows.lazy import are_files, computed, is_lazy, on_cluster
+from gordan.rows.lazy import are_files, computed, in_blocks, is_lazy
 from gordan.rows.mapped import LARGE, is_mapped
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.tensors import host as from_device
-from gordan.rows.tensors import is_elsewhere, is_tensor
+from gordan.rows.tensors import is_on_device, is_tensor
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
@@ -44,7 +44,7 @@ def stored(
     if isinstance(X, (Dense, Sparse, Blocks, Cluster)) and device in (None, "cpu"):
         return X
     if device is None and (is_lazy(X) or are_files(X)):
-        return on_cluster(X)
+        return in_blocks(X)
     if isinstance(X, (Parts, Csr)):
         if device in (None, "cpu"):
             return _from_files(X)
@@ -55,8 +55,8 @@ def stored(
         X = X.X
     if device == "cpu":
         X = host(X)
-    elif device is not None or is_tensor(X) or is_elsewhere(X):
-        return on_device(X if is_tensor(X) or is_elsewhere(X) else stored(X), device, sums)
+    elif device is not None or is_tensor(X) or is_on_device(X):
+        return on_device(X if is_tensor(X) or is_on_device(X) else stored(X), device, sums)
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):

@@ -24,7 +24,7 @@ import numpy as np
 from gordan.arrays import Array, vector, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Moments, Sums
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, SecondMoments, Sums
 from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -59,7 +59,7 @@ class Split(NamedTuple):
     ends: Any
 
 
-class Device(Moments):
+class Device(SecondMoments):
     """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
 
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).

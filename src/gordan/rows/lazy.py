@@ -104,7 +104,7 @@ class Made:
         return held
 
 
-def on_cluster(X: Any) -> Cluster | Blocks:
+def in_blocks(X: Any) -> Cluster | Blocks:
     """The storage for a lazy X: blocks on the workers of the current client, or made here, pass by pass, where there is none."""
     from dask import delayed
 

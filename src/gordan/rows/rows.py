@@ -13,7 +13,7 @@ from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.mapped import is_mapped
 from gordan.rows.memory import Held, Sparse
-from gordan.rows.storage import Moments, Reduces, Storage
+from gordan.rows.storage import Reduces, SecondMoments, Storage
 from gordan.rows.threads import available
 
 # Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
@@ -334,14 +334,14 @@ class Rows:
     def moments(self, i: Any, q: Any) -> tuple[Any, Any, Any]:
         """Σ q_k A_i A_iᵀ, Σ q_k A_i and Σ q_k over the rows i, good for a direction: for rows on a device, where i and q are and
         where the answers stay; `solve` takes them. Costs the share of the rows."""
-        assert isinstance(self.storage, Moments), "for rows on a device"
+        assert isinstance(self.storage, SecondMoments), "for rows on a device"
         self.passes += len(i) / self.n
         products, sums, total = self.storage.moments(i, q, self._placed_signs, self.constant)
         return products * self.scale * self.scale, sums * self.scale, total
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""
-        assert isinstance(self.storage, Moments), "for rows on a device"
+        assert isinstance(self.storage, SecondMoments), "for rows on a device"
         return self.storage.solve(H, b)
 
 

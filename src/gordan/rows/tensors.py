@@ -32,14 +32,14 @@ def is_tensor(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
-def is_elsewhere(X: Any) -> bool:
+def is_on_device(X: Any) -> bool:
     """Whether X lies on a device, as a CuPy array does, and says so through DLPack."""
     return hasattr(X, "__dlpack_device__") and not isinstance(X, np.ndarray) and int(X.__dlpack_device__()[0]) != 1
 
 
 def host(values: Any) -> Any:
     """`values` on the host: tensors and arrays of other devices are copied, everything else is as it was."""
-    if is_tensor(values) or is_elsewhere(values):
+    if is_tensor(values) or is_on_device(values):
         tensor = (values if is_tensor(values) else torch_for().from_dlpack(values)).detach().cpu()
         return tensor.to(torch_for().float32).numpy() if tensor.dtype == torch_for().bfloat16 else tensor.numpy()
     return values
@@ -48,7 +48,7 @@ def host(values: Any) -> Any:
 def placed(X: Any, device: str | None) -> Any:
     """X, a tensor, an array of another device or a storage, as a tensor on `device`, or where it is; copied at most once."""
     torch = torch_for(f"device={device!r}" if device is not None else "a torch tensor or an array on a GPU")
-    tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_elsewhere(X) else _from_memory(X)
+    tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_on_device(X) else _from_memory(X)
     if tensor.layout != torch.strided:
         raise InputError("X is a sparse tensor; pass X.to_dense(), or a SciPy sparse matrix to stay on the CPU")
     if tensor.ndim != 2 or 0 in tensor.shape:

@@ -25,7 +25,7 @@ from gordan.geometry import norm as norm_of
 from gordan.methods import Method
 from gordan.rows import Rows, of, stored
 from gordan.rows.rows import SMALLEST_RADIUS
-from gordan.rows.storage import Moments, Storage
+from gordan.rows.storage import SecondMoments, Storage
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
 from gordan.solve.screening import level
@@ -458,7 +458,7 @@ def choose_method(method: Any, norm: float, problem: Problem, tol: float, random
     """The method asked for, for this norm."""
     order, d = seed(random_state), problem.X.d
     storage: Storage = problem.storage
-    newton = norm == 2 and d <= MOST_COLUMNS and isinstance(storage, Moments) and tol >= NEWTON[storage.sums]
+    newton = norm == 2 and d <= MOST_COLUMNS and isinstance(storage, SecondMoments) and tol >= NEWTON[storage.sums]
     if isinstance(method, str) and method == "auto" and newton:
         return proximal_newton()
     if isinstance(method, str):
