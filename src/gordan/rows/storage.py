@@ -1,7 +1,7 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
 A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
-few numbers: for rows on other machines) or has `SecondMoments` (second moments of rows: for rows on a device); `Rows` and those who
+few numbers: for rows on other machines) or has `SecondMoments` (of rows on a device); `Rows` and those who
 choose a method ask by `isinstance`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory,
 where they can.
 """
