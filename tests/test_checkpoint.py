@@ -452,10 +452,29 @@ def test_other_files_and_places_are_refused(written, tmp_path):
         go_on(text)
     with pytest.raises(InputError, match="is a folder"):
         go_on(tmp_path)
-    with pytest.raises(InputError, match="is no folder to write to"):
+    with pytest.raises(InputError, match=r"run cannot be written: there is no folder .*nowhere; make it first"):
         go_on(tmp_path / "nowhere" / "run")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        go_on(tmp_path / "pipe")
     with pytest.raises(InputError, match="pass the name of a file"):
         go_on(3)
+
+
+def test_a_folder_without_permission_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever is root has every permission
+    with pytest.raises(InputError, match="run cannot be written: there is no permission to write to the folder"):
+        go_on(tmp_path / "run")
+
+
+def test_a_checkpoint_behind_a_link(written, tmp_path):
+    link = tmp_path / "far" / "link"
+    link.parent.mkdir()
+    link.symlink_to(written)
+    before = written.read_bytes()
+    assert go_on(link).n_iter == 6
+    assert link.is_symlink()
+    assert written.read_bytes() != before
 
 
 def test_a_full_disk_is_a_warning_and_the_old_file_stays(written, monkeypatch):

@@ -410,12 +410,39 @@ def test_wrong_use_exits_with_2_and_says_why(arguments, message, tmp_path, monke
 
 def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
     def full(*_):
-        raise OSError(28, "No space left on device", str(tmp_path / ".m.gordan.1.part"))
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gordan.io.container.write_atomic", full)
-    result = run("fit", IRIS, "--positive", "setosa", "-o", tmp_path / "m.gordan")
-    assert result.exit_code == 2
-    assert f"{tmp_path / 'm.gordan'}: it cannot be written: No space left on device" in result.stderr
+    monkeypatch.setattr(os, "fsync", full)
+    for arguments in (["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]):
+        result = run(*arguments, tmp_path / "out", IRIS, "--positive", "setosa")
+        assert result.exit_code == 2
+        assert f"{tmp_path / 'out'}: it cannot be written: No space left on device" in result.stderr
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]])
+def test_links_and_pipes_are_written_to(arguments, tmp_path):
+    """What is written in one step replaces files; neither a link nor a pipe is one."""
+    asked = [*arguments, tmp_path / "plain", IRIS, "--positive", "setosa"]
+    run(*asked)
+    expected = (tmp_path / "plain").read_bytes()
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "target").write_text("old")
+    (tmp_path / "link").symlink_to("far/target")
+    os.mkfifo(tmp_path / "pipe")
+    asked[len(arguments)] = tmp_path / "link"
+    assert run(*asked).exit_code == 0
+    assert (tmp_path / "link").is_symlink()
+    read_from = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)  # a pipe holds 64 KiB: nobody needs to read meanwhile
+    asked[len(arguments)] = tmp_path / "pipe"
+    assert run(*asked).exit_code == 0
+    assert (tmp_path / "pipe").is_fifo()
+    piped = os.read(read_from, 1 << 20)
+    os.close(read_from)
+    if "play" not in arguments:  # a trace has its seconds in it
+        assert piped == (tmp_path / "far" / "target").read_bytes() == expected
+    assert len(piped) > 100
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["far", "link", "pipe", "plain", "target"]
 
 
 def test_errors_as_json():

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import struct
+import subprocess
+import sys
 from dataclasses import fields, replace
 
 import numpy as np
@@ -316,6 +318,45 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         MODELS["integers"].save(path)
     assert path.read_bytes() == BINARY.to_bytes()
     assert os.listdir(tmp_path) == ["m.gordan"]
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path):
+    for name in ("no/w.gordan", "a/link"):
+        (tmp_path / "a").mkdir(exist_ok=True)
+        (tmp_path / "a" / "link").unlink(missing_ok=True)
+        (tmp_path / "a" / "link").symlink_to("no/w.gordan")
+        with pytest.raises(FileNotFoundError, match="it cannot be written: No such file or directory") as caught:
+            BINARY.save(tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+    with pytest.raises(IsADirectoryError) as caught:
+        BINARY.save(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+
+
+def test_links_pipes_and_closed_ends(tmp_path):
+    """A link stays one, also where its file is not there yet; a pipe stays a pipe; nothing is left beside them."""
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("target")
+    os.mkfifo(pipe)
+    BINARY.save(link)
+    assert link.is_symlink()
+    assert (tmp_path / "target").read_bytes() == BINARY.to_bytes()
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    BINARY.save(pipe)
+    assert os.read(reading, 1 << 16) == BINARY.to_bytes()
+    os.close(reading)
+    assert pipe.is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe", "target"]
+
+
+def test_standard_output_that_goes_to_a_file(tmp_path):
+    """What is printed before and after stays, as if a pipe had been written to."""
+    program = (
+        "from gordan.io import write_atomic as write; print('before', flush=True); write('out', b'model\\n'); print('after')"
+    )
+    with open(tmp_path / "out", "wb") as out:
+        subprocess.run([sys.executable, "-c", program], stdout=out, cwd=tmp_path, check=True)
+    assert (tmp_path / "out").read_text() == "before\nmodel\nafter\n"
 
 
 BAD_MODELS = {

@@ -24,6 +24,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io import container
+from gordan.io.files import require_writable
 from gordan.rows import Rows
 
 FORMAT = "gordan-checkpoint-1"
@@ -106,16 +107,16 @@ class Checkpoint:
             container.save(self.path, header, arrays.stored)
             self._written = parts
         except OSError as error:
-            warnings.warn(f"the checkpoint {self.path} could not be written: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"the checkpoint {self.path}: {error.strerror or error}", RuntimeWarning, stacklevel=2)
         now = time.perf_counter()
         self._due = now + max(EVERY, (now - begin) / SHARE)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
-        if self.path.is_dir():
-            raise InputError(f"{self.path} is a folder; name a file for the checkpoint")
-        if not self.path.parent.is_dir() or not os.access(self.path.parent, os.W_OK):
-            raise InputError(f"the checkpoint {self.path} cannot be written: {self.path.parent} is no folder to write to")
-        for left in self.path.parent.glob(f".{_literal(self.path.name)}.*.part"):
+        require_writable(self.path)
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(f"{self.path} is a pipe or a device; name a file for the checkpoint, which is read again")
+        target = Path(os.path.realpath(self.path))
+        for left in target.parent.glob(f".{_literal(target.name)}.*.part"):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink(missing_ok=True)
         if not self.path.exists():

@@ -1,4 +1,4 @@
-"""What a command prints: text or one JSON object on stdout, remarks on stderr, and the files it is asked to write."""
+"""What a command prints: text or one JSON object on stdout, remarks on stderr."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from gordan.arrays import plain
-from gordan.errors import InputError
-from gordan.io import write_atomic
+from gordan.io.files import require_writable
 from gordan.io.lines import lines_of
 
 if TYPE_CHECKING:
@@ -129,24 +127,5 @@ def console(*, err: bool = False) -> Console:
 
 def require_folder(path: Path | None) -> None:
     """Refuse a file that cannot be written before anything is computed."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file to write")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} to; make it first")
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Within: an error of the file system is told with the name that the user knows, not that of the temporary file."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"it cannot be written: {error.strerror or error}", str(path)) from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file of text, in one step."""
-    with writing(path):
-        write_atomic(path, text.encode())
+    if path is not None:
+        require_writable(path)

@@ -10,12 +10,13 @@ import typer
 
 import gordan
 from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, require_folder, say, say_json, write_text, writing
+from gordan.cli.answers import headline, require_folder, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command
 from gordan.cli.data import read_data
 from gordan.cli.options import Device, File, Intercept, Json, Label, Positive, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.io import write_atomic
 
 # The gap at which the bar of `play` is full: it has no tolerance to stop at.
 FULL_BAR = 1e-6
@@ -71,7 +72,7 @@ def race(
         result = replace(measured, source=file.name, told=data.told)
         if html is not None:
             watch.about("writing")
-            write_text(html, report.page_html(result))
+            write_atomic(html, report.page_html(result).encode())
     if as_json:
         say_json({**result.to_dict(), "html": None if html is None else str(html), "interrupted": interrupts.pressed})
     else:
@@ -116,8 +117,7 @@ def play(
         halves = problem.signs < 0 if intercept == "free" else None
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
     if save is not None:
-        with writing(save):
-            trace.save(save)
+        trace.save(save)
     if as_json:
         facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
         say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": trace.to_dict()})

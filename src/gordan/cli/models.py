@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import gordan
-from gordan.cli.answers import headline, note, require_folder, say, say_json, say_lines, say_witness, witness_plain, writing
+from gordan.cli.answers import headline, note, require_folder, say, say_json, say_lines, say_witness, witness_plain
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
 from gordan.cli.data import Data, class_named, on_cluster, read_data
 from gordan.cli.options import (
@@ -56,7 +56,7 @@ def fit(
     label: Label = None,
     positive: Positive = None,
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
-    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is beyond its margin.")] = None,
+    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None,
     intercept: WithIntercept = Intercept.free,
     tol: Annotated[float, typer.Option(help="Relative width of the proved bracket to stop at.")] = 1e-4,
     method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",
@@ -113,8 +113,7 @@ def fit(
         watch.about("writing")
         model = _complete(kind, data, planes, nu, certificates=not no_certificates)
         if model is not None:
-            with writing(output):
-                model.save(output)
+            model.save(output)
             if not interrupts.pressed:
                 forget_checkpoints(planes)
     written = None if model is None else str(output)
@@ -184,7 +183,7 @@ def forget_checkpoints(planes: list[Fitted]) -> None:
     if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
         for plane in planes:
             if plane.checkpoint is not None:
-                plane.checkpoint.unlink(missing_ok=True)
+                plane.checkpoint.resolve().unlink(missing_ok=True)
 
 
 def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, certificates: bool) -> Model | None:

@@ -15,7 +15,6 @@ from gordan.cli.answers import (
     say_json,
     say_witness,
     witness_plain,
-    write_text,
 )
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
 from gordan.cli.data import Data, on_cluster, read_data
@@ -33,6 +32,7 @@ from gordan.cli.options import (
     WithIntercept,
 )
 from gordan.cli.progress import Watch
+from gordan.io import write_atomic
 
 
 @command(
@@ -103,7 +103,7 @@ def _written(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> st
     """Write the certificate, if a file was named for it and there is one; the name of that file."""
     if path is None or answer.certificate is None:
         return None
-    write_text(path, answer.certificate.to_json() + "\n")
+    write_atomic(path, (answer.certificate.to_json() + "\n").encode())
     return str(path)
 
 
