@@ -515,6 +515,30 @@ def test_ctrl_c_in_a_long_fit(tmp_path):
     assert 0 < lower <= reached <= upper
 
 
+@pytest.mark.parametrize(("encoding", "told"), [("ascii", "\\u2264"), ("latin-1", "\\u2264"), ("utf-8", "≤")])
+def test_every_encoding(encoding, told):
+    """What it does not have is told by its code: the demo prints ≈, ≤ and ∞, by both libraries that print."""
+    variables = {**os.environ, "PYTHONIOENCODING": encoding}
+    with program("demo", "--rounds", 5, "--no-picture", env=variables, encoding=encoding, errors="replace") as run:
+        shown = run.communicate(timeout=60)[0]
+    assert run.returncode == 0
+    assert told in shown
+
+
+def test_the_clock_goes_on_where_the_bar_is_full():
+    watch = Watch("racing", tol=1e-4)
+    watch._start()
+    try:
+        for what, gap in (("first", 1e-9), ("first", 1e-5), ("second", 0.5)):
+            watch.about(what)
+            watch.moment(gordan.Moment(1, 1.0, 1.0, 1 - gap, 1.0, None, None, None, None, 1.0, None, 1.0, 1.0))
+            (task,) = watch._progress.tasks
+            assert task.finished_time is None
+            assert (gap > 1e-4) == (task.completed < 0.99)
+    finally:
+        watch.close()
+
+
 def test_progress_fits_the_terminal():
     """The bracket is shown whatever the width; the rest as there is room."""
     what, state = "setosa against the rest", ("margin 0.817555 … 0.817556  gap 6.4e-08", "10001 passes", "6.62 MB/s")

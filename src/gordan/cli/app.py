@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from io import TextIOWrapper
 
 import typer
 
@@ -57,6 +58,8 @@ def main() -> None:
     """Entry point of the `gordan` command."""
     # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
     gc.set_threshold(50_000, 20, 20)
+    if isinstance(sys.stdout, TextIOWrapper):  # ∞ and ≤ where the encoding has none: as on stderr, and nothing is lost
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="gordan")
     except KeyboardInterrupt:  # before a command has begun; commands tell what they have

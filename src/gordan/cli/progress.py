@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PATIENCE = 0.4
 # Columns of a terminal from which there is room for a bar beside the numbers.
 WIDE = 120
+# How full the bar gets: rich stops its clock where a task is complete, and a run that goes on is not.
+FULL = 0.999
 # Columns that the turning mark, the clock and the spaces around them take.
 CLOCK = 12
 
@@ -27,7 +29,7 @@ CLOCK = 12
 class Watch:
     """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
 
-    A wide terminal has room for a bar as well. It is full when the relative width of the bracket has come down from 1 to `tol`,
+    A wide terminal has room for a bar as well. It is all but full when the relative width of the bracket has come down from 1 to `tol`,
     on a logarithmic scale.
     """
 
@@ -75,7 +77,7 @@ class Watch:
         rate = moment.passes * self._bytes / moment.seconds if moment.seconds > 0 else 0.0
         self._state = (bracket, f"{moment.passes:.0f} passes", *([rate_told(rate)] if rate else []))
         if self._tol is not None and 0 < moment.gap < 1:
-            self._done = min(1.0, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
+            self._done = min(FULL, math.log(moment.gap) / math.log(min(self._tol, 0.5)))
         self._show()
         return False
 
