@@ -336,6 +336,18 @@ def test_demo_without_matplotlib(tmp_path, monkeypatch):
     assert not (tmp_path / "demo.png").exists()
 
 
+def test_the_demo_is_shown_where_no_picture_can_be_saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gordan-demo.png").mkdir()  # a place that cannot be written to, for root as well
+    result = run("demo", "--rounds", "10")
+    assert result.exit_code == 0
+    assert "cancel exactly" in result.output
+    assert "no picture was saved. gordan-demo.png: it cannot be written: Is a directory" in result.output
+    assert answer("demo", "--rounds", "10")["picture"] is None
+    assert run("demo", "--rounds", "10", "--picture", "gordan-demo.png").exit_code == 2
+    assert run("demo", "--rounds", "10", "--picture", "demo.docx").exit_code == 2
+
+
 # ---- files, lines, wrong use ------------------------------------------------------------------------------------------
 
 
@@ -392,6 +404,9 @@ WRONG = [
     (["play", RASH, "nesterov", "--norm", "3"], "nesterov has no --norm"),
     (["race", RASH, "--method", "perceptron"], "perceptron knows neither caps (nu) nor halves (a free intercept)"),
     (["demo", "--rounds", "0"], "1"),
+    (["convert", "--check", IRIS], "iris.csv is not a folder that `gordan convert` wrote"),
+    (["convert", "--check", "."], ". is not a folder that `gordan convert` wrote"),
+    (["convert", "--check", "nope"], "nope: No such file or directory"),
 ]
 
 
@@ -587,6 +602,9 @@ def test_convert_tells_what_it_did(tmp_path):
     assert "bytes as they were written" in checked.stdout
     (tmp_path / "iris/y.npy").unlink()
     assert run("convert", "--check", tmp_path / "iris").exit_code != 0
+    (tmp_path / "iris/manifest.json").rename(tmp_path / "iris/journal.jsonl")
+    unfinished = run("convert", "--check", tmp_path / "iris")
+    assert (unfinished.exit_code, "is unfinished" in unfinished.stdout) == (1, True)
 
 
 def test_too_little_memory_is_told(monkeypatch):

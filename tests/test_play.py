@@ -216,7 +216,10 @@ def test_import_is_light():
     code = (
         "import sys, gordan; "
         "heavy = {'numba', 'scipy', 'flint', 'sklearn', 'pandas', 'matplotlib', 'typer', 'rich', 'torch'} & set(sys.modules); "
-        "assert not heavy, heavy; gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
+        "rooms = {'gordan.datasets', 'gordan.report', 'gordan.plots'}; "
+        "assert not heavy | rooms & set(sys.modules), heavy; assert {name[7:] for name in rooms} <= set(dir(gordan)); "
+        "assert {getattr(gordan, name[7:]) for name in rooms} == {sys.modules[name] for name in rooms}; "
+        "gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

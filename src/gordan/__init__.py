@@ -16,6 +16,9 @@ from gordan.trace import Moment, Trace
 from gordan.verdicts import Diagnosis, MarginResult, Verdict, Witness, diagnose, maximize_margin, separate
 
 if TYPE_CHECKING:
+    from gordan import datasets as datasets
+    from gordan import plots as plots
+    from gordan import report as report
     from gordan.estimators import InseparableWarning as InseparableWarning
     from gordan.estimators import MaxMarginClassifier as MaxMarginClassifier
     from gordan.plots import BoundaryDisplay as BoundaryDisplay
@@ -39,16 +42,19 @@ __all__ = [
     "Trace",
     "Verdict",
     "Witness",
+    "datasets",
     "diagnose",
     "maximize_margin",
     "methods",
     "play",
+    "plots",
+    "report",
     "rows",
     "separate",
     "verify",
 ]
 
-# What takes scikit-learn, which is over a second to import.
+# What takes scikit-learn, which is over a second to import, or is not always needed.
 __getattr__ = fetched(
     __name__,
     {
@@ -57,6 +63,9 @@ __getattr__ = fetched(
         "InseparableWarning": "gordan.estimators",
         "MarginDisplay": "gordan.plots",
         "MaxMarginClassifier": "gordan.estimators",
+        "datasets": "gordan.datasets",
+        "plots": "gordan.plots",
+        "report": "gordan.report",
     },
 )
 

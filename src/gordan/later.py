@@ -8,12 +8,14 @@ from typing import Any
 
 
 def fetched(package: str, places: dict[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of that package: `places` says in which module each name is."""
+    """The `__getattr__` of that package: `places` says in which module each name is, or which module it is."""
 
     def fetch(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(places[name]), name)
+        found: Any = importlib.import_module(places[name])
+        if places[name] != f"{package}.{name}":
+            found = getattr(found, name)
         setattr(importlib.import_module(package), name, found)
         return found
 

@@ -15,6 +15,7 @@ from gordan.cli.data import bytes_of
 from gordan.cli.options import Json, Label, MemoryLimit
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.io.store import require_store
 
 
 class Kind(StrEnum):
@@ -65,6 +66,7 @@ def convert(
 
 
 def _check(folder: Path, as_json: bool) -> int:
+    require_store(folder)
     size, reason = 0, ""
     with Watch(f"checking {folder}"):
         try:

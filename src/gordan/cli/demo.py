@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from gordan.cli.commands import ANSWERED, command
 from gordan.cli.data import Named
 from gordan.cli.options import Json
 from gordan.cli.progress import Watch
+from gordan.errors import InputError
+from gordan.io import write_atomic
 from gordan.verdicts import outward
 
 if TYPE_CHECKING:
@@ -23,30 +25,31 @@ if TYPE_CHECKING:
     from gordan.trace import Trace
     from gordan.verdicts import Diagnosis, Verdict
 
+PICTURE = Path("gordan-demo.png")
 METHODS = ("normalized_gradient_descent", "mirror_prox_perceptron", "smooth_perceptron")
 
 
 @command("gordan demo", "gordan demo --rounds 200 --no-picture")
 def demo(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that each method plays.")] = 2000,
-    picture: Annotated[Path, typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed.")] = Path(
-        "gordan-demo.png"
-    ),
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed. Default: gordan-demo.png."),
+    ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Save none.")] = False,
     as_json: Json = False,
 ) -> int:
     """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
-    target = None if no_picture else picture
-    require_folder(target)
+    require_folder(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)
-        saved = target is not None and _save(target, shown)
+        saved, told = (None, "") if no_picture else _save(shown, picture)
     if as_json:
-        say_json({**_plain(shown), "picture": str(target) if saved else None})
+        say_json({**_plain(shown), "picture": saved})
         return ANSWERED
     _tell(shown, rounds)
-    if target is not None:
-        say(f"\npicture saved to {target}" if saved else "\n(with matplotlib a picture is saved: pip install 'gordan[plot]')")
+    if told:
+        say("\n" + told)
     return ANSWERED
 
 
@@ -135,18 +138,34 @@ def _tell_methods(traces: list[Trace]) -> None:
     say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")
 
 
-def _save(path: Path, shown: Shown) -> bool:
-    """Whether there is matplotlib to draw the petals with their plane, and the brackets closing."""
-    with contextlib.suppress(ImportError):
-        from matplotlib.figure import Figure
+def _save(shown: Shown, asked: Path | None) -> tuple[str | None, str]:
+    """The name of the picture, None if there is none, and what to say of it. Nobody asked for the one without a name."""
+    path = PICTURE if asked is None else asked
+    try:
+        write_atomic(path, _drawn(shown, path))
+    except ImportError:
+        return None, "(with matplotlib a picture is saved: pip install 'gordan[plot]')"
+    except OSError as error:
+        if asked is not None:
+            raise
+        return None, f"(no picture was saved. {path}: {error.strerror}; name another file with --picture)"
+    return str(path), f"picture saved to {path}"
 
-        figure = Figure(figsize=(10, 4), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        _draw_petals(left, shown.X[:, 2:], shown.y)
-        _draw_brackets(right, shown.traces)
-        figure.savefig(path, dpi=120)
-        return True
-    return False
+
+def _drawn(shown: Shown, path: Path) -> bytes:
+    """The petals with their plane, and the brackets closing, in the format that the name says."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
+    if kind not in kinds:
+        raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; name a file that ends so")
+    left, right = figure.subplots(1, 2)
+    _draw_petals(left, shown.X[:, 2:], shown.y)
+    _draw_brackets(right, shown.traces)
+    content = BytesIO()
+    figure.savefig(content, format=kind, dpi=120)
+    return content.getvalue()
 
 
 def _draw_petals(ax: Any, petals: Array, y: Array) -> None:

@@ -11,6 +11,7 @@ that was killed goes on after the last whole line.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import io
@@ -244,8 +245,17 @@ def begun(path: Path) -> dict[str, Any] | None:
     return {name: value for name, value in found.items() if name != "format"} if isinstance(found, dict) else None
 
 
+def require_store(path: Path) -> None:
+    """Refuse what is no folder that was converted, or is being converted."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if not ((path / MANIFEST).exists() or (path / JOURNAL).exists()):
+        raise InputError(f"{path} is not a folder that `gordan convert` wrote")
+
+
 def manifest_of(path: Path) -> dict[str, Any]:
     """The manifest of a folder; an InputError if it is unfinished, damaged or newer."""
+    require_store(path)
     if not (path / MANIFEST).exists():
         raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again and it goes on")
     try:
