@@ -476,6 +476,46 @@ def test_version_help_and_completion():
     assert [word for word in shown if word.startswith("smooth_")] == ["smooth_perceptron", "smooth_p_norm_perceptron"]
 
 
+def test_standard_input(tmp_path, table):
+    """Every command that reads data takes it from a pipe as from a file, and leaves no copy of it."""
+    model, proof = tmp_path / "m.gordan", tmp_path / "proof.json"
+    run("fit", IRIS, "--positive", "setosa", "-o", model)
+    run("separate", IRIS, "--positive", "setosa", "--certificate", proof)
+    setosa = ("--positive", "setosa", "--json")
+    for arguments in (
+        ("separate", "-", *setosa),
+        ("fit", "-", *setosa, "-o", model),
+        ("diagnose", "-", *setosa),
+        ("play", "-", *setosa, "--rounds", 3),
+        ("race", "-", *setosa, "--rounds", 3, "-m", "nesterov"),
+        ("verify", proof, "-", *setosa),
+        ("predict", model, "-", *setosa),
+    ):
+        piped, plain = run(*arguments, input=IRIS.read_bytes()), run(*(IRIS if a == "-" else a for a in arguments))
+        assert piped.exit_code == plain.exit_code == 0, piped.output
+        answers = [json.loads(result.stdout) for result in (piped, plain)]
+        drop_times(answers)
+        assert answers[0] == answers[1]
+    assert run("separate", "-", input="1 1:1\n0 1:2\n").exit_code == 0  # svmlight
+    assert "stdin, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
+    (tmp_path / "copies").mkdir()
+    with (
+        table.open() as stdin,
+        program("separate", "-", stdin=stdin, env={**os.environ, "TMPDIR": str(tmp_path / "copies")}) as p,
+    ):
+        assert "row 3  line 5" in p.communicate(timeout=60)[0]  # read a second time, for its lines
+    assert not list((tmp_path / "copies").iterdir())
+
+
+def drop_times(content):
+    """Leave out what differs from run to run."""
+    if isinstance(content, dict):
+        for name in ("seconds", "source"):
+            content.pop(name, None)
+    for each in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+        drop_times(each)
+
+
 # ---- as a program of its own ------------------------------------------------------------------------------------------
 
 

@@ -301,7 +301,14 @@ BAD_CSV = {
     "header only": ("a,y\n", "no rows"),
     "no header": ("1.5,2,0\n3,4,1\n", "no header"),
     "label alone": ("y\n1\n", "no feature columns"),
-    "semicolons": ("a;b;y\n1;2;3\n", "semicolons"),
+    "semicolons": ("a;b;y\n1,5;2;3\n", "separated by semicolons"),
+    "tabs": ("a\tb\ty\n1\t2\tno\n", "separated by tabs; name it .tsv, or save it with ','"),
+    "spaces": ("a  b y\n1 2   no\n", "separated by spaces; save it"),
+    "text in front": (
+        "y,a,b\nno,1,2\nyes,1,2\n",
+        "line 2, column 0 ('y')",
+        "if it is the label, say so: --label y, in Python label='y'",
+    ),
 }
 
 
@@ -327,6 +334,9 @@ def test_which_column_is_the_label(route, tmp_path):
     refused(path, "twice", features=["a", "a"], label="y")
     refused(path, "4 columns, one of them the label, where 2 features", features=2)
     refused(written(tmp_path, "b.csv", "a,a,y\n1,2,3\n"), "2 columns named 'a'", label="a")
+    refused(written(tmp_path, "b.tsv", "a,b,y\n1,2,3\n"), "separated by commas; name it .csv")
+    spaced = written(tmp_path, "c.csv", "petal length\n1.5\n")  # a name with a space is one name
+    assert read(spaced, labelled=False).names == ("petal length",)
 
 
 def test_tables_without_labels(route, tmp_path):

@@ -19,6 +19,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.certificates.standalone import BadInput, Rejected
 from gordan.certificates.verify import check
+from gordan.io import read
 
 ROWS = [[1.5, -2.0], [0.0, 4.0], [1e-300, 0.25]]
 
@@ -166,6 +167,7 @@ def test_the_program(tmp_path, capsys):
     written(tmp_path / "t.svm", "no 1:1 2:-2\nyes 2:4\nno 2:0.25\n")
     np.save(tmp_path / "X.npy", np.array([[1, -2], [0, 4], [0, 0.25]]))
     np.save(tmp_path / "y.npy", np.array(["no", "yes", "no"]))
+    written(tmp_path / "t.parquet", "PAR1")
     for name, *options in (
         ("t.csv",),
         ("t.csv", "--label", "y"),
@@ -177,7 +179,8 @@ def test_the_program(tmp_path, capsys):
         code, out, err = program(tmp_path, capsys, replace(SEPARATOR, b=-0.25), name, *options)
         assert (code, out, err) == (1, "rejected: row 2 is not on the right side\n", "")
     for certificate, name, reason in (
-        (SEPARATOR, "X.npy", "labels are missing"),
+        (SEPARATOR, "y.npy", "one dimension"),
+        (SEPARATOR, "t.parquet", ".parquet is not read here"),
         (SEPARATOR, "nothing.csv", "nothing.csv"),
         ("{", "t.csv", "Expecting"),
         ("[]", "t.csv", "not a certificate"),
@@ -200,6 +203,22 @@ def test_numbers_as_labels_of_files(tmp_path, capsys):
     written(tmp_path / "t.csv", "a,y\n-2,False\n4,1\n")
     certificate = gordan.Certificate("separator", "none", (False, True), (2, 1), w=(1.0,))
     assert program(tmp_path, capsys, certificate, "t.csv")[:2] == (0, "accepted\n")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("label", [None, 2, -1, 0, 1])
+def test_the_label_in_a_column_of_an_array(label, order, tmp_path, capsys):
+    """The same column as the package takes, and the same verdict."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2 + 1.0
+    X[:, 0] += 9 * y
+    np.save(tmp_path / "t.npy", np.asarray(np.insert(X, [2 if label is None else label % 3], y[:, None], axis=1), order=order))
+    table = read(tmp_path / "t.npy", label=label)
+    assert (table.X == X).all()
+    certificate = gordan.separate(table.X, table.y).certificate
+    options = [] if label is None else ["--label", label]
+    assert program(tmp_path, capsys, certificate, "t.npy", *options) == (0, "accepted\n", "")
+    assert program(tmp_path, capsys, certificate, "t.npy", "--label", 3)[0] == 2
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------

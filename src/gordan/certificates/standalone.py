@@ -3,8 +3,8 @@
     python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
 
 This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
-is the last column, or the one named by --label), svmlight (the label comes first), or X.npy (with --labels y.npy). A certificate
-about one class against the rest is checked with --positive CLASS.
+is the last column, or the one named by --label), svmlight (the label comes first), or .npy (as in a table, or --labels y.npy). A
+certificate about one class against the rest is checked with --positive CLASS.
 Exit codes: 0 accepted, 1 rejected, 2 bad input.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
@@ -349,11 +349,17 @@ def read_table(path: Path, label: str | None) -> tuple[list[Any], list[str]]:
     header, *body = lines
     if any(len(line) != len(header) for line in body):
         raise BadInput("a line has more or fewer fields than the header")
-    at = header.index(label) if label in header else int(-1 if label is None else label)
-    if not -len(header) <= at < len(header):
+    rows, labels = label_apart(body, str(header.index(label)) if label in header else label, len(header))
+    return [[float(cell) for cell in row] for row in rows], labels
+
+
+def label_apart(rows: list[Any], label: str | None, width: int) -> tuple[list[Any], list[Any]]:
+    """Rows without the column at that position (None: the last), and what is in it."""
+    at = int(-1 if label is None else label)
+    if not -width <= at < width:
         raise BadInput(f"there is no column {label}")
-    at %= len(header)
-    return [[float(cell) for cell in line[:at] + line[at + 1 :]] for line in body], [line[at] for line in body]
+    at %= width
+    return [row[:at] + row[at + 1 :] for row in rows], [row[at] for row in rows]
 
 
 def read_svmlight(path: Path) -> tuple[list[Any], list[str]]:
@@ -427,9 +433,9 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
     parser.add_argument("certificate", type=Path, help="the JSON file to check")
-    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or X.npy")
-    parser.add_argument("--label", help="name or position (from 0) of the label column of a table; the last one if not given")
-    parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy")
+    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy")
+    parser.add_argument("--label", help="name or position (from 0) of the label column; the last one if not given")
+    parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
     parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
     options = parser.parse_args(arguments)
     suffix = options.data.suffix.lower()
@@ -439,10 +445,13 @@ def main(arguments: list[str] | None = None) -> int:
         except ValueError as error:
             raise BadInput(f"{options.certificate} is not JSON ({error}); the certificate comes first, then the data") from None
         kind = Claim(certificate).class_type
+        if suffix in (".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"):
+            raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
         if suffix == ".npy":
-            if options.labels is None:
-                raise BadInput("labels are missing: add --labels y.npy")
-            X, y = read_npy(options.data), read_npy(options.labels)
+            X = read_npy(options.data)
+            if not isinstance(X[0], list):
+                raise BadInput(f"{options.data} is no table: its array has one dimension")
+            X, y = label_apart(X, options.label, len(X[0])) if options.labels is None else (X, read_npy(options.labels))
         else:
             X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
         if options.positive is not None:

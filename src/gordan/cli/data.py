@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,6 +105,17 @@ def on_cluster(address: str | None) -> Iterator[Any]:
         client.close()
 
 
+def on_disk(path: Path) -> Path:
+    """The file; for `-` a copy of standard input, since files are opened more than once, until the program ends."""
+    if path != Path("-"):
+        return path
+    folder = Path(tempfile.mkdtemp(prefix="gordan-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with (folder / "stdin").open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return folder / "stdin"
+
+
 def read_data(
     path: Path,
     label: str | None,
@@ -116,6 +131,7 @@ def read_data(
     """
     limit = bytes_of(memory_limit)
     if client is None:
+        path = on_disk(path)
         table: Any = read(path, label=label, memory_limit=limit)
     else:
         from gordan.rows.lazy import read_on

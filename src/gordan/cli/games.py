@@ -69,7 +69,7 @@ def race(
             begin=lambda what: watch.about(what, data.X),
             callback=watch.moment,
         )
-        result = replace(measured, source=file.name, told=data.told)
+        result = replace(measured, source=data.path.name, told=data.told)
         if html is not None:
             watch.about("writing")
             write_atomic(html, report.page_html(result).encode())

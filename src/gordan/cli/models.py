@@ -13,7 +13,7 @@ import typer
 import gordan
 from gordan.cli.answers import headline, note, require_folder, say, say_json, say_lines, say_witness, witness_plain
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
-from gordan.cli.data import Data, class_named, on_cluster, read_data
+from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data
 from gordan.cli.options import (
     Cluster,
     Device,
@@ -258,6 +258,7 @@ def _model(path: Path) -> Model:
 
 def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> Table:
     """The table to predict, with the columns that the model knows: by name where both have names, else by position."""
+    path = on_disk(path)
     named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and label is not None:

@@ -29,7 +29,7 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         help="Data: svmlight, CSV or TSV with a header (all of these also .gz, .bz2, .xz), .npy, .npz, Parquet (also a folder), "
-        "or a folder that `gordan convert` wrote.",
+        "a folder that `gordan convert` wrote, or - for standard input.",
     ),
 ]
 Label = Annotated[

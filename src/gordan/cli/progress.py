@@ -29,8 +29,8 @@ CLOCK = 12
 class Watch:
     """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
 
-    A wide terminal has room for a bar as well. It is all but full when the relative width of the bracket has come down from 1 to `tol`,
-    on a logarithmic scale.
+    A wide terminal has room for a bar as well. It is all but full when the relative width of the bracket has come down from 1 to
+    `tol`, on a logarithmic scale.
     """
 
     def __init__(self, what: str, tol: float | None = None) -> None:

@@ -16,6 +16,8 @@ from gordan.io.text import Text, take_rows
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+# What may be between the columns of a file that has another name; None: any blanks.
+SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", None: "spaces"}
 LABEL, UNUSED = -1, -2
 
 
@@ -32,7 +34,7 @@ class Cells:
     """The rows read so far, in parts; the header is read first."""
 
     def __init__(self, text: Text, wanted: Wanted, delimiter: str) -> None:
-        self.text, self.delimiter, self.labels = text, delimiter, Labels()
+        self.text, self.delimiter, self.labels, self._wanted = text, delimiter, Labels(), wanted
         self._parts: list[Array] = []
         self._records = csv.reader(self._decoded(), delimiter=delimiter, strict=True)
         header = self._next_record()
@@ -97,8 +99,12 @@ class Cells:
         for j in self.chosen:
             value = number(record[j].encode())
             if value is None or value - value != 0:  # inf - inf is nan
-                where = f"{path}, line {line}, column {j} ({self.header[j][:40]!r})"
-                raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}")
+                name = self.header[j]
+                where, hint = f"{path}, line {line}, column {j} ({name[:40]!r})", ""
+                if value is None and record[j].strip() and self._wanted.label is None and self.labelled:
+                    column = name if name.isidentifier() and self.header.count(name) == 1 else j
+                    hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
+                raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}{hint}")
             row.append(value)
         return row, label
 
@@ -130,8 +136,18 @@ class Cells:
         counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas names columns
         if names not in counted and all(number(name.encode()) is not None for name in names):
             raise InputError(f"{path} has no header: line 1 is all numbers; put the names of the columns there")
-        if len(names) == 1 and ";" in names[0]:
-            raise InputError(f"{path} is separated by semicolons; save it with {self.delimiter!r} between the columns")
+        if len(names) == 1:
+            self._check_separator(names[0])
+
+    def _check_separator(self, header: str) -> None:
+        """Refuse a file of one column if its header and its first line fall into as many parts at something else."""
+        first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""
+        for mark, told in SEPARATORS.items():
+            if mark != self.delimiter and len(header.split(mark)) == len(first.split(mark)) > 1:
+                named = next((f"; name it .{kind}, or" for kind, own in DELIMITERS.items() if own == mark), ";")
+                raise InputError(
+                    f"{self.text.path} is separated by {told}{named} save it with {self.delimiter!r} between the columns"
+                )
 
     def _decoded(self) -> Iterator[str]:
         for line in self.text.lines():

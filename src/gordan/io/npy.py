@@ -125,7 +125,7 @@ def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any,
     sparse = ("data", "indices", "indptr", "shape", "format")
     y = None
     if wanted.labelled is True and "y" not in names:
-        raise InputError(f"{path} has no array y with the labels; save them as y, or pass labelled=False")
+        raise InputError(f"{path} has no array y with the labels; save them as y (in Python, labelled=False reads the rest)")
     if wanted.labelled is not False and "y" in names:
         y = _member(archive, names["y"], path)
         y = y.reshape(-1) if y.ndim == 2 and 1 in y.shape else y

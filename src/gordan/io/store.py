@@ -291,7 +291,7 @@ def read_store(path: Path, wanted: Wanted) -> Table:
             raise InputError(f"{path / 'y.npy'} is damaged: its size is not that of the manifest; convert the data again")
         y = read_labels(path / "y.npy", n)
     elif wanted.labelled is True:
-        raise InputError(f"{path} has no labels; pass labelled=False")
+        raise InputError(f"{path} has no labels (in Python, labelled=False reads the rest)")
     names = None if manifest["names"] is None else tuple(manifest["names"])
     X: Any = arrays[0]
     if manifest["kind"] == "csr":

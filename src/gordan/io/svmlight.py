@@ -40,7 +40,10 @@ def labelled(text: Text, wanted: Wanted) -> bool:
     return wanted.labelled is not False
 
 
-ASK = {True: "pass labelled=True or None to read it", False: "put one in front, or pass labelled=False for a file without labels"}
+ASK = {
+    True: "leave out --unlabelled (in Python, labelled=False)",
+    False: "put one in front (in Python, labelled=False reads the rest)",
+}
 
 
 class Entries:
