@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -498,13 +499,11 @@ def test_standard_input(tmp_path, table):
         assert answers[0] == answers[1]
     assert run("separate", "-", input="1 1:1\n0 1:2\n").exit_code == 0  # svmlight
     assert "stdin, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
-    (tmp_path / "copies").mkdir()
-    with (
-        table.open() as stdin,
-        program("separate", "-", stdin=stdin, env={**os.environ, "TMPDIR": str(tmp_path / "copies")}) as p,
-    ):
-        assert "row 3  line 5" in p.communicate(timeout=60)[0]  # read a second time, for its lines
-    assert not list((tmp_path / "copies").iterdir())
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    with table.open() as stdin, program("separate", "-", stdin=stdin, env={**os.environ, "TMPDIR": str(copies)}) as process:
+        assert "row 3  line 5" in process.communicate(timeout=60)[0]  # read a second time, for its lines
+    assert not list(copies.iterdir())
 
 
 def drop_times(content):
@@ -514,6 +513,18 @@ def drop_times(content):
             content.pop(name, None)
     for each in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
         drop_times(each)
+
+
+@pytest.mark.parametrize("command", [None, "demo", "separate", "fit", "predict", "verify", "diagnose", "race", "play", "convert"])
+def test_help_fits_a_terminal(command):
+    """Paragraphs break where the terminal ends and nowhere else, examples do not break, and flags take no value."""
+    shown = run(*([] if command is None else [command]), "--help", env={"COLUMNS": "80"}).output
+    options, _, below = shown.partition("Examples")
+    prose = [line.rstrip() for line in shown[: shown.index("╭")].splitlines()]
+    for line, after in pairwise(prose):
+        assert not line or not after or len(f"{line} {after.split()[0]}") > 79, after
+    assert all(re.match(" (#|gordan) ", line) for line in below.splitlines() if line.strip())
+    assert not re.search(r"--(json|version|check|scores|unlabelled|no-\w+) +[^A-Z\s]", options)
 
 
 # ---- as a program of its own ------------------------------------------------------------------------------------------

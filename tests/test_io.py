@@ -304,11 +304,7 @@ BAD_CSV = {
     "semicolons": ("a;b;y\n1,5;2;3\n", "separated by semicolons"),
     "tabs": ("a\tb\ty\n1\t2\tno\n", "separated by tabs; name it .tsv, or save it with ','"),
     "spaces": ("a  b y\n1 2   no\n", "separated by spaces; save it"),
-    "text in front": (
-        "y,a,b\nno,1,2\nyes,1,2\n",
-        "line 2, column 0 ('y')",
-        "if it is the label, say so: --label y, in Python label='y'",
-    ),
+    "text in front": ("y,a,b\nno,1,2\nyes,1,2\n", "line 2, column 0 ('y')", "the label, say so: --label y, in Python label='y'"),
 }
 
 

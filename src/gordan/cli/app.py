@@ -41,12 +41,13 @@ def _print_version(wanted: bool) -> None:
     )
 )
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True, callback=_print_version),
+    version: bool = typer.Option(
+        False, "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_print_version
+    ),
 ) -> None:
     """Is this data linearly separable, and with what margin? Answers come with a proof.
 
-    Exit codes: 0 answered, and yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 75 SIGTERM;
-    130 Ctrl-C.
+    Exit codes: 0 answered, yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 75 SIGTERM; 130 Ctrl-C.
     """
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -18,6 +20,10 @@ from gordan.errors import InputError, MissingExtra
 ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 # What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
 TERMINATED = 75
+# Characters of a line of examples: a terminal has 80, and the help takes some at both ends.
+ROOM = 75
+# Before 0.28 typer made one line of lines, and left paragraphs without a space between.
+BREAK = "\n" if tuple(map(int, typer.__version__.split(".")[:2])) >= (0, 28) else "\n\n"
 P = ParamSpec("P")
 
 
@@ -35,8 +41,16 @@ def command(*lines: str) -> Callable[[Callable[..., int]], Command]:
 
 
 def examples(*lines: str) -> str:
-    """Lines as the help shows them."""
-    return "[bold]Examples[/bold]\n\n\b\n" + "\n".join("  " + line for line in lines)
+    """Lines as the help shows them; what each does, behind it after some spaces, is put above where that does not fit."""
+    if max(map(len, lines)) > ROOM:
+        parts = [re.split(r" {3,}", line) for line in lines]
+        lines = tuple(text for command, *told in parts for text in (*(f"# {each}" for each in told), command))
+    return "[bold]Examples[/bold]\n\n" + BREAK.join(lines)
+
+
+def flowing(text: str | None) -> str:
+    """A docstring whose lines end where a paragraph does: the help breaks them where the terminal does."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text or "").split("\n\n"))
 
 
 def answering(command: Callable[P, int]) -> Callable[P, None]:
@@ -61,6 +75,7 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
             code = complain("there is not enough memory for this data", kwargs)
         raise typer.Exit(code)
 
+    answer.__doc__ = flowing(command.__doc__)
     return answer
 
 

@@ -12,7 +12,7 @@ from gordan import io
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import bytes_of
-from gordan.cli.options import Json, Label, MemoryLimit
+from gordan.cli.options import Json, Label, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io.store import require_store
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 @command(
-    "gordan convert train.svm.gz train               then: gordan fit train -o model.gordan",
+    "gordan convert train.svm.gz train               for gordan fit train -o model.gordan",
     "gordan convert tables/ data --label y           a folder of Parquet files",
     "gordan convert --check train                    compare a converted folder with its checksums",
 )
@@ -37,7 +37,7 @@ def convert(
     label: Label = None,
     kind: Annotated[Kind, typer.Option(help="dense, csr, or auto: by the share of entries that are not zero.")] = Kind.auto,
     memory_limit: MemoryLimit = None,
-    check: Annotated[bool, typer.Option("--check", help="Convert nothing; compare the folder with its checksums.")] = False,
+    check: Annotated[bool, flag("--check", "Convert nothing; compare the folder with its checksums.")] = False,
     as_json: Json = False,
 ) -> int:
     """Convert data once to arrays on disk, for data larger than memory: every command reads the folder in place of a file.

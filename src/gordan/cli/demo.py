@@ -14,7 +14,7 @@ import gordan
 from gordan.cli.answers import aligned, console, headline, require_folder, say, say_json, weights_told, witness_plain
 from gordan.cli.commands import ANSWERED, command
 from gordan.cli.data import Named
-from gordan.cli.options import Json
+from gordan.cli.options import Json, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import write_atomic
@@ -36,7 +36,7 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed. Default: gordan-demo.png."),
     ] = None,
-    no_picture: Annotated[bool, typer.Option("--no-picture", help="Save none.")] = False,
+    no_picture: Annotated[bool, flag("--no-picture", "Save none.")] = False,
     as_json: Json = False,
 ) -> int:
     """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""

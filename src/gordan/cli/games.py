@@ -24,7 +24,7 @@ FULL_BAR = 1e-6
 
 @command(
     "gordan race data.csv --html report.html",
-    "gordan race data.csv --method smooth_perceptron --method nesterov --rounds 10000",
+    "gordan race data.csv -m smooth_perceptron -m nesterov --rounds 10000",
     "gordan race iris.csv --positive setosa --intercept none --json",
 )
 def race(

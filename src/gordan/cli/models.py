@@ -25,6 +25,7 @@ from gordan.cli.options import (
     Positive,
     TimeLimit,
     WithIntercept,
+    flag,
     method_names,
 )
 from gordan.cli.progress import Watch
@@ -70,7 +71,7 @@ def fit(
     cluster: Cluster = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
-    no_certificates: Annotated[bool, typer.Option("--no-certificates", help="Leave the proofs out of the model file.")] = False,
+    no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
     """Fit the plane of largest margin and write it to a model file.
@@ -217,8 +218,8 @@ def predict(
     file: File,
     label: Label = None,
     positive: Positive = None,
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="The file has no label column.")] = False,
-    scores: Annotated[bool, typer.Option("--scores", help="Print x·w + b instead, one column for each plane.")] = False,
+    unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
+    scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
     as_json: Json = False,
 ) -> int:
     """Print the class of each row, one on a line.

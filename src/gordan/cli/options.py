@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,11 @@ class Intercept(StrEnum):
 def method_names(incomplete: str) -> list[str]:
     """Names of methods that start so, for completion."""
     return [name for name in methods.names() if name.startswith(incomplete)]
+
+
+def flag(name: str, told: str) -> Any:
+    """An option without a value: newer versions of typer show `<bool>` behind it, unless told otherwise."""
+    return typer.Option(name, metavar="", help=told)
 
 
 File = Annotated[
@@ -65,7 +70,7 @@ WithIntercept = Annotated[
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
 CertificateOut = Annotated[
     Path | None, typer.Option("--certificate", metavar="OUT.json", help="Write the proof to this file, for `gordan verify`.")
 ]
