@@ -14,6 +14,7 @@ import time
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from gordan.cli import answers
 from gordan.cli.app import app
 from gordan.cli.data import bytes_of
 from gordan.cli.progress import Watch, fitting
+from gordan.compiling import _Telling
 from gordan.io import Model, read
 from gordan.io.lines import lines_of
 
@@ -424,19 +426,22 @@ def test_wrong_use_exits_with_2_and_says_why(arguments, message, tmp_path, monke
     assert result.stdout == ""
 
 
+WRITERS = [["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]]
+
+
 def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    for arguments in (["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]):
+    for arguments in WRITERS:
         result = run(*arguments, tmp_path / "out", IRIS, "--positive", "setosa")
         assert result.exit_code == 2
         assert f"{tmp_path / 'out'}: it cannot be written: No space left on device" in result.stderr
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]])
+@pytest.mark.parametrize("arguments", WRITERS)
 def test_links_and_pipes_are_written_to(arguments, tmp_path):
     """What is written in one step replaces files; neither a link nor a pipe is one."""
     asked = [*arguments, tmp_path / "plain", IRIS, "--positive", "setosa"]
@@ -533,7 +538,7 @@ def test_help_fits_a_terminal(command):
 @pytest.mark.parametrize(("kind", "code"), [("setosa", 0), ("virginica", 1)])
 def test_heavy_packages_are_left_alone(kind, code):
     """Most of the time of a command on a small file would go to importing them: SciPy and numba take a second."""
-    program = "import sys, gordan.cli.app as cli; sys.argv = ['gordan', 'separate', *sys.argv[1:]]\n"
+    program = "import sys, gordan.cli as cli; sys.argv = ['gordan', 'separate', *sys.argv[1:]]\n"
     program += "heavy = ('numba', 'scipy', 'sklearn', 'matplotlib', 'plotly', 'pandas', 'rich.progress')\n"
     program += "try: cli.main()\nexcept SystemExit as end: print(end.code, [name for name in heavy if name in sys.modules])"
     command = [sys.executable, "-c", program, IRIS, "--positive", kind]
@@ -613,6 +618,19 @@ def test_progress_fits_the_terminal():
     assert fitting(what, state, 60) == ("", "  ".join(state[:2]))
     assert fitting(what, state, 20) == ("", state[0])
     assert fitting("reading a.csv", (), 5) == ("reading a.csv", "")
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer"])
+@pytest.mark.parametrize("command", [["gordan"], ["-m", "gordan"]])
+def test_ctrl_c_while_the_program_is_imported(module, command, tmp_path):
+    """It ends with the code of Ctrl-C (to a shell, both are 130) and says nothing; whoever imports it gets the exception."""
+    (tmp_path / f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)")
+    (tmp_path / "gordan").write_text("import sys\nfrom gordan.cli import main\nsys.exit(main())\n")
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, *command, "demo"], **options)
+    assert (done.returncode in (130, -signal.SIGINT), done.stdout, done.stderr) == (True, "", "")
+    if module == "numpy":
+        assert "KeyboardInterrupt" in subprocess.run([sys.executable, "-c", "import gordan"], **options).stderr
 
 
 def test_ctrl_c_before_anything_is_known(monkeypatch):
@@ -743,5 +761,10 @@ kernels._begin(np.ones((1, 5)), np.ones((1, 2)))
     with watch:
         log.info("compiling %s", "it")
         assert watch._state == ("compiling it",)
+        for name, told in (("_begin", "compiling _begin, which is done once"), ("<lambda>", "compiling it")):
+            watch.note("compiling it")
+            function = SimpleNamespace(__module__="gordan.rows.kernels", __name__=name)
+            _Telling().on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
+            assert watch._state == (told,)
     log.info("compiling %s", "something else")
     assert watch._state == ("compiling it",)

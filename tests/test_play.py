@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -209,6 +210,15 @@ def test_registry_lists_and_extends():
         assert gordan.play(PROBLEM.A, "mine", 3).t[-1] == 3
     finally:
         methods.registry._entries.pop("mine")
+
+
+def test_a_gap_is_not_below_zero():
+    """Floats of both ends may cross by rounding."""
+    trace = gordan.play([[1.0]], rounds=1)
+    columns = {**trace.columns, "lower": np.array([1 + 1e-15]), "upper": np.array([1.0])}
+    assert replace(trace, columns=columns).gap.tolist() == [0.0]
+    moment = gordan.Moment(1, 1.0, 1.0, 1 + 1e-15, 1.0, None, None, None, None, 1.0, None, 1.0, 1.0)
+    assert moment.gap == 0.0
 
 
 def test_import_is_light():

@@ -148,6 +148,8 @@ def test_what_cannot_be_drawn_is_refused():
         ConvergenceDisplay.from_estimator(MaxMarginClassifier())
     with pytest.raises(gordan.InputError, match="kind is 'nice'"):
         ConvergenceDisplay.from_estimator(model, kind="nice")
+    with pytest.raises(gordan.InputError, match=r"trace is 3; pass what `gordan\.play` returns"):
+        ConvergenceDisplay.from_trace(3)
 
 
 def test_loaded_models_have_margins_but_no_trace(tmp_path):

@@ -214,6 +214,7 @@ def test_command_writes_the_page(tmp_path):
     done = CliRunner().invoke(app, [*arguments, "--html", str(page)])
     assert done.exit_code == 0, done.output
     assert re.search(r"double_oracle +[\d.]+ passes +[\d.]+ passes", done.output)
+    assert re.search(r"nesterov +1 pass +-", done.output)
     assert page.read_text().startswith("<!doctype html>")
     told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     assert [method["method"] for method in told["methods"]] == ["nesterov", "double_oracle"]

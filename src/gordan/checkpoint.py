@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import time
 import warnings
@@ -74,7 +75,7 @@ class Checkpoint:
             there, here = stored.get(name, "not given"), problem.get(name, "not given")
             if there != here:
                 raise InputError(
-                    f"{self.path} is the checkpoint of another problem: its {name} is {there:.200}, here it is {here:.200}; "
+                    f"{self.path} is the checkpoint of another problem: {name} there {_short(there)}, here {_short(here)}; "
                     "repeat the call that made it, pass another file, or remove this one to start anew"
                 )
 
@@ -182,6 +183,11 @@ def _digest(*arrays: Array) -> str:
     for array in arrays:
         whole.update(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
     return whole.hexdigest()
+
+
+def _short(fact: str) -> str:
+    """A fact for a message: of a digest its beginning."""
+    return f"{fact[:8]}…" if re.fullmatch("[0-9a-f]{64}", fact) else fact[:200]
 
 
 def _literal(name: str) -> str:

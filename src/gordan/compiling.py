@@ -38,7 +38,8 @@ class _Telling(event.Listener):
 
     def on_start(self, compilation: Any) -> None:
         function = compilation.data["dispatcher"].py_func
-        if str(function.__module__).startswith("gordan."):  # others compile, too
+        ours = str(function.__module__).startswith("gordan.")  # others compile, too
+        if ours and function.__name__.isidentifier():  # "<lambda>" says nothing
             logging.getLogger("gordan").info("compiling %s, which is done once", function.__name__)
 
     def on_end(self, compilation: Any) -> None:

@@ -47,8 +47,8 @@ class Moment:
 
     @property
     def gap(self) -> float:
-        """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0."""
-        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0, or below lower by rounding."""
+        return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
 COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
@@ -113,9 +113,9 @@ class Trace:
 
     @property
     def gap(self) -> Array:
-        """(upper - lower)/upper over the recorded rounds; 0 where upper is 0."""
+        """(upper - lower)/upper over the recorded rounds; 0 where upper is 0, or below lower by rounding."""
         upper = np.asarray(self.upper)
-        gap: Array = np.divide(upper - self.lower, upper, out=np.zeros_like(upper), where=upper > 0)
+        gap: Array = np.divide(np.maximum(0.0, upper - self.lower), upper, out=np.zeros_like(upper), where=upper > 0)
         return gap
 
     def to_dict(self) -> dict[str, list[float | None]]:

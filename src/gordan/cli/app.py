@@ -9,7 +9,7 @@ from io import TextIOWrapper
 import typer
 
 import gordan
-from gordan.cli.commands import INTERRUPTED, examples
+from gordan.cli.commands import examples
 from gordan.cli.converting import convert
 from gordan.cli.demo import demo
 from gordan.cli.games import play, race
@@ -55,13 +55,10 @@ for command in (demo, separate, fit, predict, verify, diagnose, race, play, conv
     app.command(epilog=command.epilog)(command.run)
 
 
-def main() -> None:
-    """Entry point of the `gordan` command."""
+def run() -> None:
+    """Run the command that the program was called with."""
     # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
     gc.set_threshold(50_000, 20, 20)
     if isinstance(sys.stdout, TextIOWrapper):  # ∞ and ≤ where the encoding has none: as on stderr, and nothing is lost
         sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        app(prog_name="gordan")
-    except KeyboardInterrupt:  # before a command has begun; commands tell what they have
-        sys.exit(INTERRUPTED)
+    app(prog_name="gordan")

@@ -129,7 +129,7 @@ def _tell_methods(traces: list[Trace]) -> None:
     for trace in traces:
         made.add_row(
             trace.method,
-            f"{trace.passes[-1]:.0f}",
+            f"{trace.passes[-1]:,.0f}",
             " ".join(outward(*trace.bracket)),
             f"{trace.gap[-1]:.0e}",
             "-" if trace.bound is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",

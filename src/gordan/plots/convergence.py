@@ -43,6 +43,8 @@ class ConvergenceDisplay:
     @classmethod
     def from_trace(cls, trace: Trace, *, kind: str = "bracket", ax: Any = None) -> ConvergenceDisplay:
         """Any trace, such as that of `gordan.play`."""
+        if not isinstance(trace, Trace):
+            raise InputError(f"trace is {trace!r:.60}; pass what `gordan.play` returns, or the trace of a result")
         return cls._of(trace, None).plot(ax, kind=kind)
 
     @classmethod

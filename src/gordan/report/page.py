@@ -71,7 +71,18 @@ def _row(race: Race, k: int) -> str:
 def _steps(step: Step | None) -> str:
     if step is None:
         return '<span class="never">not reached</span>'
-    return f"{step.passes:,.4g} passes, {seconds_told(step.seconds)}"
+    return step_told(step, ", ")
+
+
+def step_told(step: Step, between: str) -> str:
+    """Passes and seconds up to there."""
+    passes = passes_told(step.passes)
+    return f"{passes} pass{'es' * (passes != '1')}{between}{seconds_told(step.seconds)}"
+
+
+def passes_told(passes: float) -> str:
+    """A number of passes with four digits, or all before the point where those are more."""
+    return f"{passes:,.0f}" if passes >= 1000 else f"{passes:.4g}"
 
 
 def seconds_told(seconds: float) -> str:
