@@ -9,7 +9,8 @@ version = release = gordan.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 myst_enable_extensions = ["colon_fence"]
-exclude_patterns = ["_build", "*/table.md"]
+exclude_patterns = ["_build"]
+suppress_warnings = ["myst.header"]  # of a table that is included in a page, whose headings go on from those of the page
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -103,3 +103,16 @@ def test_a_drifted_page_is_noticed():
     assert pages.differences(page, again, route=True)[-2:] == ["-3", "+2"]
     assert pages.differences("took 3 s, 12 passes", "took 4.1 s, 13 passes", route=True) == []
     assert pages.differences("margin 3", "margin 4", route=True) != []
+
+
+def test_links_are_there_for_whoever_reads_the_files():
+    """A link has a text and leads to a file, and so does one in front of each table that Sphinx would put into its page."""
+    found = 0
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = page.read_text()
+        assert "[](" not in text, page
+        links = set(re.findall(r"\]\((?!https?:)([^)#\s]+)[^)]*\)", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)))
+        assert all((page.parent / link).exists() for link in links), page
+        assert set(re.findall(r"^```{include} (\S+)", text, re.M)) <= links, page
+        found += len(links)
+    assert found > 50
