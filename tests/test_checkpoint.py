@@ -377,9 +377,9 @@ def test_options_of_methods_and_of_play_are_part_of_the_problem(tmp_path):
         header, _ = container.load(tmp_path / f"{k}")
         files[json.dumps(header["problem"], sort_keys=True)] = k
     assert len(files) == len(plays)
-    with pytest.raises(InputError, match="its method is 'smooth_perceptron', here it is 'nesterov'"):
+    with pytest.raises(InputError, match="problem: method there 'smooth_perceptron', here 'nesterov'"):
         gordan.play(A, "nesterov", 1, checkpoint=tmp_path / "0")
-    with pytest.raises(InputError, match="its task is 'play'"):
+    with pytest.raises(InputError, match="problem: task there 'play'"):
         gordan.maximize_margin(*SMALL, intercept="none", method="smooth_perceptron", checkpoint=tmp_path / "0")
 
 

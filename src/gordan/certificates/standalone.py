@@ -444,13 +444,16 @@ def main(arguments: list[str] | None = None) -> int:
             certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
         except ValueError as error:
             raise BadInput(f"{options.certificate} is not JSON ({error}); the certificate comes first, then the data") from None
-        kind = Claim(certificate).class_type
+        claim = Claim(certificate)
+        kind = claim.class_type
         if suffix in (".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"):
             raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
         if suffix == ".npy":
             X = read_npy(options.data)
             if not isinstance(X[0], list):
                 raise BadInput(f"{options.data} is no table: its array has one dimension")
+            if options.labels is None and len(X[0]) == claim.shape[1]:
+                raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
             X, y = label_apart(X, options.label, len(X[0])) if options.labels is None else (X, read_npy(options.labels))
         else:
             X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
