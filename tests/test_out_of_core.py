@@ -576,7 +576,7 @@ def test_features_alone_are_converted(tmp_path):
     np.testing.assert_array_equal(table.X, X)
     assert table.y is None
     assert check(tmp_path / "out") == X.nbytes
-    with pytest.raises(gordan.InputError, match="has no labels; pass labelled=False"):
+    with pytest.raises(gordan.InputError, match=r"has no labels \(in Python, labelled=False"):
         read(tmp_path / "out", labelled=True)
 
 
