@@ -108,8 +108,8 @@ SHAPES = {
     "no rows, sparse": (sp.csr_matrix((0, 3)), "0 rows and 3 columns", "at least one of each"),
     "no columns, sparse": (sp.csr_matrix((3, 0)), "3 rows and 0 columns", "at least one of each"),
     "empty list": ([], "(0,)", "rows and columns"),
-    "1-D": (np.ones(5), "(5,)", "X.reshape(-1, 1)"),
-    "1-D sparse": (sp.coo_array(np.ones(5)), "(5,)", "X.reshape(-1, 1)"),
+    "1-D": (np.ones(5), "(5,)", "reshape(X, (-1, 1))"),
+    "1-D sparse": (sp.coo_array(np.ones(5)), "(5,)", "reshape(X, (-1, 1))"),
     "3-D": (np.ones((2, 3, 4)), "(2, 3, 4)", "rows and columns"),
     "a number": (3.0, "()", "rows and columns"),
     "None": (None, "()", "rows and columns"),
@@ -838,7 +838,7 @@ REFUSED = {
     "complex X": (lambda: (GOOD + 1j, GOOD_Y), "X[0, 0]", "real numbers"),
 }
 DENSE_ONLY = {
-    "1-D": (lambda: (GOOD[:, 0], GOOD_Y), "(8,)", "reshape(-1, 1)"),
+    "1-D": (lambda: (GOOD[:, 0], GOOD_Y), "(8,)", "reshape(X, (-1, 1))"),
     "3-D": (lambda: (GOOD[:, :, None], GOOD_Y), "(8, 3, 1)", "rows and columns"),
     "strings": (lambda: (GOOD.astype(str), GOOD_Y), "X[0, 0]", "real numbers"),
     "object string": (lambda: (objects("abc"), [0, 1]), "X[1, 2]", "'abc'"),

@@ -1110,6 +1110,29 @@ def test_standalone_reads_arrays_of_labels(tmp_path, capsys):
     assert "does not hold an array of shape" in told
 
 
+@pytest.mark.parametrize("third", [2**53, 2**53 + 1])
+def test_standalone_reads_long_whole_labels(third, tmp_path):
+    """Labels that are the same as floats are not the same."""
+    (tmp_path / "d.csv").write_text(f"x,y\n0,1\n1,1\n3,{2**53 + 1}\n4,{third}\n")
+    claim = gordan.Certificate("separator", "free", (1, 2**53 + 1), (4, 1), w=(1.0,), b=-2.0)
+    (tmp_path / "c.json").write_text(claim.to_json())
+    arguments = [str(tmp_path / "c.json"), str(tmp_path / "d.csv")]
+    assert standalone.main(arguments) == (third == 2**53)
+    claim = gordan.Certificate("separator", "free", (False, True), (4, 1), w=(1.0,), b=-2.0)
+    (tmp_path / "c.json").write_text(claim.to_json())
+    assert standalone.main([*arguments, "--positive", str(2**53 + 1)]) == (third == 2**53)
+
+
+@pytest.mark.parametrize(
+    "header", [{"descr": "", "shape": (2, 2)}, {"descr": "<f8", "shape": (-2, -2)}], ids=["no type", "shape"]
+)
+def test_standalone_refuses_arrays_that_are_none(header, tmp_path):
+    text = repr(header | {"fortran_order": False}).encode("latin-1")
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(32))
+    with pytest.raises(standalone.BadInput):
+        standalone.read_npy(tmp_path / "a.npy")
+
+
 def test_standalone_reads_booleans_in_text(tmp_path):
     y = np.array(Y) != Y[0]
     (tmp_path / "c.json").write_text(gordan.separate(SEPARABLE, y).certificate.to_json())

@@ -236,6 +236,7 @@ def test_a_callback_that_stops(tmp_path):
 def test_a_smaller_tolerance_goes_on(tmp_path):
     X, y = SMALL
     options = {"method": "smooth_perceptron", "checkpoint": tmp_path / "run"}
+    gordan.maximize_margin(X, y, tol=0.1, method="smooth_perceptron")  # compiles: seconds are compared
     rough = gordan.maximize_margin(X, y, tol=0.1, **options)
     assert rough.status == "solved"
     fine = gordan.maximize_margin(X, y, tol=0.01, **options)

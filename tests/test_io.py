@@ -841,3 +841,11 @@ def test_every_truncation(kind, tmp_path):
     for length in reversed(range(len(content))):
         os.truncate(path, length)
         refused(path, labelled=None, features=3)
+
+
+@pytest.mark.parametrize("labels", [("5", str(10**20 + 1), str(10**20 + 2)), ("0.5", str(2**53), str(2**53 + 1))])
+def test_labels_that_are_the_same_float_are_refused(labels, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+    with pytest.raises(gordan.InputError, match="the same float"):
+        read(path)

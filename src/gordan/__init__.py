@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import gordan.starting as starting  # the first, since it begins what the last line ends
 from gordan import methods, rows
 from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
@@ -72,7 +71,4 @@ __getattr__ = fetched(
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "annotations", "fetched", "starting"})
-
-
-starting.end()
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "annotations", "fetched"})

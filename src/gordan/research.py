@@ -79,7 +79,7 @@ def play(
     if isinstance(method, Entry):
         method = method()
     if not isinstance(method, Method):
-        raise InputError(f"method is {method!r}; pass a name such as 'smooth_perceptron', or call it with its options")
+        raise InputError(f"method is {method!r:.60}; pass a name such as 'smooth_perceptron', or call it with its options")
     rounds = whole_number(rounds, "rounds")
     check_callback(callback, "moment")
     if record is not None and not isinstance(record, Iterable):

@@ -395,10 +395,10 @@ def read_npy(path: Path) -> list[Any]:
     else:
         codes = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
         codes |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
-        if kind[0] not in "<|" or kind[1:] not in codes:
+        if kind[:1] not in ("<", "|") or kind[1:] not in codes:
             raise BadInput(f"arrays of type {kind} are not read here")
         values = list(struct.unpack_from(f"<{math.prod(shape)}{codes[kind[1:]]}", content, end))
-    if len(values) != math.prod(shape) or len(shape) not in (1, 2):
+    if len(values) != math.prod(shape) or len(shape) not in (1, 2) or min(shape) < 0:
         raise BadInput(f"{path} does not hold an array of shape {shape}")
     if len(shape) == 1:
         return values
@@ -415,13 +415,21 @@ def as_label(text: Any, kind: str) -> Any:
         if text.strip().lower() not in truth:
             raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
         return truth[text.strip().lower()]
-    return float(text)  # equal to the integer, where it is one
+    return number(text)
+
+
+def number(text: Any) -> Any:
+    """A whole number exactly, any other as a float."""
+    try:
+        return int(text) if isinstance(text, str) else text
+    except ValueError:
+        return float(text)
 
 
 def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
     """Which labels are the class of this name; numbers are compared as numbers where all labels are."""
     try:
-        chosen = [float(label) == float(positive) for label in y]
+        chosen = [number(label) == number(positive) for label in y]
     except ValueError:
         chosen = [str(label) == positive for label in y]
     if not any(chosen):

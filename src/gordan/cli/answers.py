@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gordan.arrays import plain
+from gordan.errors import InputError
 from gordan.io.files import require_writable
 from gordan.io.lines import lines_of
 
@@ -125,7 +126,9 @@ def console(*, err: bool = False) -> Console:
     return Console(stderr=err, highlight=False, markup=False, emoji=False)
 
 
-def require_folder(path: Path | None) -> None:
-    """Refuse a file that cannot be written before anything is computed."""
+def require_output(path: Path | None, data: Path | None = None) -> None:
+    """Refuse a file that cannot be written, or that is the data itself, before anything is computed."""
     if path is not None:
         require_writable(path)
+        if data is not None and path.is_file() and data.exists() and path.samefile(data):
+            raise InputError(f"{path} is the file of the data; write to another one")

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import gordan
-from gordan.cli.answers import aligned, console, headline, require_folder, say, say_json, weights_told, witness_plain
+from gordan.cli.answers import aligned, console, headline, require_output, say, say_json, weights_told, witness_plain
 from gordan.cli.commands import ANSWERED, command
 from gordan.cli.data import Named
 from gordan.cli.options import Json, flag
@@ -40,7 +40,7 @@ def demo(
     as_json: Json = False,
 ) -> int:
     """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
-    require_folder(None if no_picture else picture)
+    require_output(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)
         saved, told = (None, "") if no_picture else _save(shown, picture)

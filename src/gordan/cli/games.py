@@ -10,7 +10,7 @@ import typer
 
 import gordan
 from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, require_folder, say, say_json
+from gordan.cli.answers import headline, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command
 from gordan.cli.data import read_data
 from gordan.cli.options import Device, File, Intercept, Json, Label, Positive, TimeLimit, WithIntercept, method_names
@@ -51,7 +51,7 @@ def race(
     """Run methods side by side on the same data, and compare what they cost."""
     from gordan import report  # here, as in other commands: what only one of them needs delays all the others
 
-    require_folder(html)
+    require_output(html, file)
     if html is not None:
         report.require_plotly()
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
@@ -107,7 +107,7 @@ def play(
     as_json: Json = False,
 ) -> int:
     """Play one method on the rows and print what was measured: the bracket, regrets and the theorem's bound."""
-    require_folder(save)
+    require_output(save, file)
     chosen = _method(method, form, norm)
     with Interrupts() as interrupts, Watch(f"reading {file}", FULL_BAR) as watch:
         data = read_data(file, label, positive)

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 import gordan
-from gordan.cli.answers import headline, note, require_folder, say, say_json, say_lines, say_witness, witness_plain
+from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness, witness_plain
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
 from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data
 from gordan.cli.options import (
@@ -81,8 +81,8 @@ def fit(
     Exit code 1: not separable. 3: no plane found. Nothing is written then. 75: SIGTERM; with --checkpoint the same command goes
     on from there, and the checkpoint is removed once the model is complete.
     """
-    require_folder(output)
-    require_folder(checkpoint)
+    require_output(output, file)
+    require_output(checkpoint, file)
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, on_cluster(cluster) as client:
         data = read_data(file, label, positive, multiclass=True, client=client, memory_limit=memory_limit)
         X = data.X if device is None else stored(data.X, device)  # once for all planes

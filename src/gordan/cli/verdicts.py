@@ -9,7 +9,7 @@ import gordan
 from gordan.cli.answers import (
     headline,
     note,
-    require_folder,
+    require_output,
     rows_told,
     say,
     say_json,
@@ -57,7 +57,7 @@ def separate(
 
     Exit code 0: separable. 1: not separable. 3: undecided. Rows are counted from 0, without the header.
     """
-    require_folder(certificate)
+    require_output(certificate, file)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch, on_cluster(cluster) as client:
         data = read_data(file, label, positive, client=client, memory_limit=memory_limit)
         watch.about("separating")
@@ -130,7 +130,7 @@ def diagnose(
 
     Exit code 3: undecided.
     """
-    require_folder(certificate)
+    require_output(certificate, file)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
         data = read_data(file, label, positive)
         watch.about("diagnosing")

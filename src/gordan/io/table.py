@@ -204,6 +204,9 @@ class Labels:
         if not np.isfinite(values).all():
             k = int(np.argmin(np.isfinite(values)))
             raise InputError(f"{path}, line {self._lines[k]}: the label is {texts[k].decode()}; labels must be finite")
+        whole = {int(text) for text in texts if text.strip().lstrip(b"+-").isdigit()}
+        if len({float(value) for value in whole}) < len(whole):
+            raise InputError(f"{path} has labels that are different whole numbers and the same float; put a letter before them")
         return values
 
 

@@ -268,7 +268,7 @@ def _checked(X: Any) -> Any:
 
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
-        hint = "; use X.reshape(-1, 1) for one feature or X.reshape(1, -1) for one row" if len(shape) == 1 else ""
+        hint = "; use np.reshape(X, (-1, 1)) for one feature or np.reshape(X, (1, -1)) for one row" if len(shape) == 1 else ""
         raise InputError(f"X must be a matrix of rows and columns, but its shape is {shape}{hint}")
     if shape[1] > MOST_COLUMNS:
         raise InputError(f"X has {shape[1]} columns; no vector over columns fits into memory")

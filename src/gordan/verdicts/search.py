@@ -469,7 +469,7 @@ def choose_method(method: Any, norm: float, problem: Problem, tol: float, random
         # for the largest norm the p-norm methods play p = 2 log d, and what they find is certified for norm inf
         method = method.for_norm(2 * math.log(max(d, 3)) if math.isinf(norm) else norm)
     if not isinstance(method, Method):
-        raise InputError(f"method is {method!r}; pass 'auto', a name such as 'smooth_perceptron', or a method with its options")
+        raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")
     if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
         raise InputError(
             f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; use method='auto', a p-norm method, or that norm"
