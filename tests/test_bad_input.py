@@ -1216,3 +1216,10 @@ def test_cell_opposite_rows_of_one_class_are_told_as_such():
     verdict = gordan.separate([[1.0, 2.0], [-1.0, -2.0], [-3.0, 1.0]], [1, 1, 0], intercept="none")
     assert "rows 0 and 1 have opposite features and the same label" in repr(verdict)
     assert "same features and different labels" in repr(gordan.separate([[1.0], [1.0]], [0, 1]))
+
+
+@pytest.mark.parametrize("call", [gordan.separate, gordan.maximize_margin, gordan.diagnose], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_what_is_not_finite_in_a_data_frame_is_named(frame, call):
+    X = pytest.importorskip(frame).DataFrame({"height": [1.0, 2.0, 3.0], "weight": [1.0, float("nan"), 2.0]})
+    refused(lambda: call(X, [0, 1, 1]), "X[1, 1] (column 'weight') is nan")

@@ -16,6 +16,7 @@ from gordan.certificates.data import INTERCEPTS, Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.rows import host, nearby, stored
+from gordan.rows.storage import not_finite
 
 CHUNK = 4096
 # Whole numbers from here on have no float beside them.
@@ -69,7 +70,7 @@ class Problem:
                 return  # whatever is not finite stays so in a sum
         bad = self.storage.first_not_finite()
         if bad is not None:
-            raise InputError(f"X[{bad[0]}, {bad[1]}] is {bad[2]}; every entry must be finite (drop or impute that row)")
+            raise InputError(not_finite(bad, self.storage))
 
     def hash(self, intercept: str) -> str:
         """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.

@@ -61,7 +61,10 @@ def stored(
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):
         return _sparse(X, first)
-    return _dense(X, first)
+    found = _dense(X, first)
+    if isinstance(found, Dense):
+        found.names = column_names(X, found.d)
+    return found
 
 
 def host(values: Any) -> Any:

@@ -45,6 +45,7 @@ class _Memory(HostVectors):
     dtype: np.dtype[Any]
     arrays: tuple[Array, ...]
     kind: str
+    names: list[str] | None = None  # of the columns, for messages
     _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
 
     def __sizeof__(self) -> int:

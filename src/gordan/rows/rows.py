@@ -13,7 +13,7 @@ from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.mapped import is_mapped
 from gordan.rows.memory import Held, Sparse
-from gordan.rows.storage import Reduces, SecondMoments, Storage
+from gordan.rows.storage import Reduces, SecondMoments, Storage, not_finite
 from gordan.rows.threads import available
 
 # Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
@@ -222,8 +222,7 @@ class Rows:
                 f"a product with X overflows {self.storage.sums}; divide X by a power of two so that entries are near 1 "
                 "(and pass finite w, p)"
             )
-        row, column, value = bad
-        raise InputError(f"X[{row}, {column}] is {value}; every entry must be finite (drop or impute that row)")
+        raise InputError(not_finite(bad, self.storage))
 
     # ---- lengths and products of rows -------------------------------------------------------------------------------
 

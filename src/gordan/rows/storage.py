@@ -205,3 +205,11 @@ class HostVectors:
 
     def totals(self, scores: Array, log_p0: Array | None, groups: Array | None, sums: Sums) -> Array:
         return sums.totals
+
+
+def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
+    """What is wrong with this entry; columns of a data frame have names."""
+    row, column, value = entry
+    names = getattr(storage, "names", None)
+    where = f"X[{row}, {column}]" + ("" if names is None else f" (column {names[column]!r})")
+    return f"{where} is {value}; every entry must be finite (drop or impute that row)"
