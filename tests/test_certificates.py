@@ -960,6 +960,15 @@ def test_sums_of_equal_values_are_enclosed(x, length):
     assert Fraction(high) - Fraction(low) <= 2 * Fraction(math.ulp(length * x))
 
 
+@pytest.mark.parametrize("length", [64, 65, 200])
+def test_sums_of_many_values_are_enclosed(length):
+    values = np.random.default_rng(length).uniform(0.0, 1.0, length)
+    lower, upper = bounds.sum_bounds(values)
+    exact = sum(Fraction(x) for x in values.tolist())
+    assert Fraction(lower) < exact < Fraction(upper)
+    assert upper - lower < 1e-13 * upper
+
+
 def test_sums_beyond_the_floats():
     most = math.nextafter(math.inf, 0.0)
     assert bounds.sum_bounds(np.array([1e308, 1.5e308, 1.0])) == (most, math.inf)
