@@ -638,3 +638,40 @@ def test_unsupported_pairs(R, domain, message):
 def test_vertex_of_the_whole_space():
     with pytest.raises(InputError, match="no minimum over R\\^d; give the learner a regularizer"):
         Ball(3).vertex(np.ones(3))
+
+
+@pytest.mark.parametrize("halves", [None, [0, 1, 1, 0]])
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
+def test_a_start_is_normalized_over_each_half(scale, halves):
+    p_set, given = Simplex(4, halves=halves), np.array([1.0, 2.0, 3.0, 4.0])
+    p = p_set.start(scale * given)
+    for members in p_set.members:
+        assert np.allclose(p[members], p_set.mass * given[members] / given[members].sum(), rtol=1e-15)
+    assert given.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert p_set.start() is p_set.centre
+    assert p_set.start(None) is p_set.centre
+
+
+@pytest.mark.parametrize(
+    ("p0", "told"),
+    [
+        ([1.0, 0.0, 1.0], r"p0\[1\] is 0.0"),
+        ([1.0, 1.0, -1.0], r"p0\[2\] is -1.0"),
+        ([math.inf, 1.0, 1.0], r"p0\[0\] is inf"),
+        ([1.0, 1.0, math.nan], r"p0\[2\] is nan"),
+        ([1.0, 1.0], "p0 must hold one number for each of the 3 rows"),
+        ([1.0, 1e-320, 1.0], r"p0\[1\] is too small"),
+    ],
+)
+def test_starts_that_are_refused(p0, told):
+    with pytest.raises(InputError, match=told):
+        Simplex(3).start(p0)
+    assert (Simplex(3).start([1.0, 1e-300, 1.0]) > 0).all()
+
+
+def test_a_start_is_inside_the_caps():
+    p_set = Simplex(3, caps=np.array([0.4, 0.4, 0.4]))
+    assert p_set.start([0.4, 0.4 * (1 - 1e-12), 0.2])[0] == pytest.approx(0.4)
+    assert p_set.contains(p_set.start([2.0, 2.0, 1.0]), 1e-9)
+    with pytest.raises(InputError, match=r"p0\[1\] is 0.401606 of the total, above its cap 0.4"):
+        p_set.start([0.297, 0.3, 0.15])
