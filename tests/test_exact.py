@@ -157,6 +157,7 @@ def test_rationals_as_integers():
     ratios = {weights[i] * Fraction(2) ** exponents[i] * int(x.denominator) / int(x.numerator) for i, x in rows.items()}
     assert len(ratios) == 1
     assert exact.unscaled({0: 3, 1: 5}, [1, -1]) == {0: 3, 1: 20}
+    assert exact.unscaled({0: 3, 1: 5}, [6, 5]) == {0: 3, 1: 10}
 
 
 NUMBERS = [0, 1, -1, 3, 2**53 + 1, -(2**53) - 1, 2**64 - 1, 2**64 + 1, 2**65 + 2**11 + 1, 2**65 + 2**12, 3**100, -(7**200)]

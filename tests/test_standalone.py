@@ -479,3 +479,18 @@ def test_margins_that_a_kind_does_not_prove_are_rejected(name, more):
     certificate, X, y, true = WHOLE[name]
     assert true
     assert both(replace(certificate, **more), X, y) == (False, False)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"])
+def test_files_that_are_not_read(suffix, tmp_path, capsys):
+    (tmp_path / "c.json").write_text(WHOLE["witness"][0].to_json())
+    (tmp_path / f"d{suffix}").write_text("1 1:1\n")
+    assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / f"d{suffix}")]) == 2
+    assert f"{suffix} is not read here" in capsys.readouterr().err
+
+
+def test_one_class_against_the_rest_by_its_number():
+    """Numbers are compared as numbers, not as whole ones."""
+    assert standalone.one_against_the_rest([2.5, 2.0, 3], "2") == [False, True, False]
+    assert standalone.one_against_the_rest(["2.0", "2", "2.5"], "2") == [True, True, False]
+    assert standalone.one_against_the_rest(["2.0", "2", "two"], "2") == [False, True, False]

@@ -676,6 +676,11 @@ def test_claims_in_words(name):
     assert bool(found) == found.accepted == (found.reason == "")
 
 
+def test_a_claim_names_a_bracket_where_both_ends_are_stated():
+    for ends in ({}, {"lower": 0.5}, {"upper": 2.0}):
+        assert check(replace(SEPARATOR, **ends), DATA).claim == "the data is separable"
+
+
 REASONS = {
     "more rows": ({"shape": (5, 2)}, "it is about data of shape (5, 2), not (4, 2)"),
     "other classes": ({"classes": (0, 2)}, "its classes are (0, 2), those of y are (0, 1)"),
