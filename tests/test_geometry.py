@@ -675,3 +675,5 @@ def test_a_start_is_inside_the_caps():
     assert p_set.contains(p_set.start([2.0, 2.0, 1.0]), 1e-9)
     with pytest.raises(InputError, match=r"p0\[1\] is 0.401606 of the total, above its cap 0.4"):
         p_set.start([0.297, 0.3, 0.15])
+    with pytest.raises(InputError, match=r"p0\[1\] is 0.2 of the total, above its cap 0.1"):
+        Simplex(3, caps=np.array([0.9, 0.1, 0.9])).start([0.5, 0.2, 0.3])
