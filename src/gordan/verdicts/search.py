@@ -357,7 +357,8 @@ class Search:
                 lower = margin.lower(w, b, slack=CLAIM)
             p = self._weights_behind(trace, p_set)
             upper = 0.0 if self.radius == 0 else margin.upper(p, slack=CLAIM)
-            if self._status(lower, upper, trace) == "no-progress" and margin.nu is None and margin.norm == 2:
+            stuck = self._status(lower, upper, trace) == "no-progress" and margin.nu is None and margin.norm == 2
+            if stuck and self.method.name != "proximal_newton":  # after which the double oracle goes on
                 # where rows are far apart in size, what finds verdicts may get further than games do
                 trial = Trial(self.counted, margin.intercept, self.started)
                 trial.decide(self.deadline)
