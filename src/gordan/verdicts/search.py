@@ -269,7 +269,7 @@ class Search:
                 return False
             if not self.asked:
                 self._soft_separator()
-            return self.separator is None or self.method.name not in ROUNDS
+            return self.stopped or self.separator is None or self.method.name not in ROUNDS
         if not self.asked and moment.t >= DOUBT:
             return self._not_separable()
         doubtful = self.asked and self.separator is None
@@ -325,6 +325,7 @@ class Search:
             asked=True,
         )
         found = alike.result()
+        self.stopped |= alike.stopped  # by Ctrl-C
         if found.w is not None and found.b is not None and found.margin[0] > 0:
             w = found.w * size
             w, b = self._of_length_one(w, found.b - float(w @ centre))
