@@ -125,17 +125,28 @@ class Search:
         self.problem.require_finite()  # by the row as it was given
         return self.problem.part(self.kept)
 
+    @cached_property
+    def weights(self) -> Array | None:
+        """The weights of the rows that count."""
+        return None if self.margin.weights is None else self.margin.weights[self.kept]
+
+    @cached_property
+    def trial(self) -> Trial:
+        """What the search for a verdict has to say, asked once."""
+        trial = Trial(self.counted, self.margin.intercept, self.started)
+        trial.decide(self.deadline)
+        return trial
+
     def result(self) -> MarginResult:
         """Play, and prove what was found."""
         storage, signs = self.counted.storage, self.counted.signs
-        weights = None if self.margin.weights is None else self.margin.weights[self.kept]
         raw = Rows(storage, signs, constant=self.margin.intercept == "penalized", threads=self.threads)
         self.radius = raw.playable_radius(self.margin.norm)
         moved, R = self._moved(raw, signs, self._before(raw))
         played = Played(raw, moved, moved.scaled(1 / R) if R > 0 else moved, R)
         p_set = Simplex(
             raw.n,
-            caps=None if self.margin.nu is None else caps_of(weights, raw.n, self.margin.nu),
+            caps=None if self.margin.nu is None else caps_of(self.weights, raw.n, self.margin.nu),
             halves=(signs < 0) if self.margin.intercept == "free" else None,
         )
         self.caps = p_set.caps
@@ -278,15 +289,14 @@ class Search:
     def _not_separable(self) -> bool:
         """Ask for a verdict once: a witness ends the run, a separator is kept."""
         self.asked = True
-        trial = Trial(self.counted, self.margin.intercept, self.started)
-        trial.decide(self.deadline)
-        if trial.proof is None:
+        proof = self.trial.proof
+        if proof is None:
             return False
-        if trial.proof.w is not None:
-            self.separator = trial.proof.w, float(trial.proof.head.b or 0.0)
+        if proof.w is not None:
+            self.separator = proof.w, float(proof.head.b or 0.0)
             return False
-        rows = np.arange(self.problem.X.n)[self.kept][list(trial.proof.head.rows)]
-        self.proof = replace(trial.proof.head, rows=tuple(rows.tolist()), shape=(self.problem.X.n, self.problem.X.d))
+        rows = np.arange(self.problem.X.n)[self.kept][list(proof.head.rows)]
+        self.proof = replace(proof.head, rows=tuple(rows.tolist()), shape=(self.problem.X.n, self.problem.X.d))
         self.witness = Witness.of(self.proof, self.problem.signs)
         return True
 
@@ -309,11 +319,10 @@ class Search:
             points = points * size
         if not np.isfinite(points).all():
             return
-        weights = None if margin.weights is None else margin.weights[self.kept]
         problem = replace(counted, X=Matrix(raw.n, raw.d, (points,)), storage=stored(points))
         alike = Search(
             problem=problem,
-            margin=Margin(problem.X, problem.signs, margin.intercept, 2.0, margin.nu, weights),
+            margin=Margin(problem.X, problem.signs, margin.intercept, 2.0, margin.nu, self.weights),
             method=double_oracle(),
             tol=ALIKE,
             max_iter=None,
@@ -361,8 +370,7 @@ class Search:
             stuck = self._status(lower, upper, trace) == "no-progress" and margin.nu is None and margin.norm == 2
             if stuck and self.method.name != "proximal_newton":  # after which the double oracle goes on
                 # where rows are far apart in size, what finds verdicts may get further than games do
-                trial = Trial(self.counted, margin.intercept, self.started)
-                trial.decide(self.deadline)
+                trial = self.trial
                 if trial.p is not None and trial.upper < upper:
                     p, upper = self._over_all_rows(trial.p), trial.upper
                 if trial.proof is not None and trial.proof.w is not None and trial.lower > lower:
