@@ -3,7 +3,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
+import tracemalloc
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # Triton's interpreter, for test_device: Triton looks once, when it is imported, and torch may import it
@@ -14,6 +18,66 @@ settings.register_profile(
     "mutants", settings.get_profile("suite"), max_examples=25, database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("suite")
+
+
+class Clock:
+    """Stands for `time.perf_counter`: each time gordan reads it, it is `tick` seconds later, however busy the machine is.
+
+    Others get the time that it is: compilers, for example, time themselves.
+    """
+
+    def __init__(self, real):
+        self.real, self.now, self.tick, self.readings = real, 1000.0, 0.0, 0
+
+    def __call__(self):
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] != "gordan":
+            return self.real()
+        self.now += self.tick
+        self.readings += 1
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock that gordan reads; it stands still until a test sets `tick`."""
+    clock = Clock(time.perf_counter)
+    monkeypatch.setattr(time, "perf_counter", clock)
+    return clock
+
+
+@pytest.fixture
+def ctrl_c():
+    """An event. Once it is set, another thread sends SIGINT, which reaches this one wherever it then is."""
+    pressed = threading.Event()
+
+    def press():
+        pressed.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    return pressed
+
+
+@pytest.fixture
+def peak_memory(monkeypatch):
+    """peak_memory(work): what work() returns, and the most bytes that it held in NumPy arrays and Python objects meanwhile.
+
+    The call before the measured one imports and compiles. Each thread asks once whether there is room for BLAS, when it first
+    multiplies matrices, which may be in either call: tracemalloc would count these 40 MiB, although nothing is written there.
+    """
+    from gordan import blas
+
+    monkeypatch.setattr(blas, "BLAS_ROOM", 0)
+
+    def peak_memory(work):
+        work()
+        tracemalloc.start()
+        try:
+            return work(), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return peak_memory
 
 
 def pytest_configure(config):

@@ -7,7 +7,6 @@ solver (SLSQP). Both ends of each bracket are recomputed from the raw rows.
 from __future__ import annotations
 
 import math
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -290,16 +289,16 @@ def test_more_rows_near_than_can_be_in_hand(p, monkeypatch):
     assert whole[0] <= upper * (1 + 1e-12)
 
 
-def test_sup_norm_under_a_clock(monkeypatch):
+def test_sup_norm_under_a_clock(monkeypatch, clock):
     """In time the same answer as without; too late, or without a solver that answers, a feasible p that claims nothing."""
     A = _plain(1)
     n = len(A)
     ways = Allowed(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
 
     def solve(seconds):
-        return SupNormGame(rows.of(A), ways, np.zeros(4), time.perf_counter() + seconds).solve(np.ones(n), 1e-9)
+        return SupNormGame(rows.of(A), ways, np.zeros(4), clock.now + seconds).solve(np.ones(n), 1e-9)
 
-    in_time, w = solve(60.0)
+    in_time, w = solve(3600.0)
     assert in_time.settled
     assert p_norm(A.T @ in_time.p, math.inf) == pytest.approx(by_program(A), rel=1e-8)
     assert np.min(A @ w) == pytest.approx(np.abs(w).sum() * by_program(A), rel=1e-7)

@@ -9,7 +9,6 @@ import os
 import random
 import signal
 import time
-import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 
@@ -411,15 +410,15 @@ def test_start(method):
 # ---- stopping -------------------------------------------------------------------------------------------------------
 
 
-def test_limits_and_their_statuses():
+def test_limits_and_their_statuses(clock):
     X, y = blobs(200, 10, 0.05, seed=2)
     slow = {"method": "smooth_perceptron", "tol": 1e-9}
     result = claims(maximize_margin(X, y, max_iter=5, **slow), X, y)
     assert (result.status, result.n_iter) == ("iteration-limit", 5)
-    started = time.perf_counter()
-    result = claims(maximize_margin(X, y, time_limit=0.2, **slow), X, y)
+    clock.tick = 1.0
+    result = claims(maximize_margin(X, y, time_limit=100.0, **slow), X, y)
     assert result.status == "time-limit"
-    assert time.perf_counter() - started < 5
+    assert 1 <= result.n_iter <= 100  # the clock is read in every round
     seen = []
     result = claims(maximize_margin(X, y, callback=lambda moment: seen.append(moment) or moment.t >= 20, **slow), X, y)
     assert result.status == "interrupted"
@@ -470,9 +469,10 @@ def bound(call):
 STOPS = ("max_iter", "time_limit", "callback", "callback interrupt", "signal")
 
 
-def random_stops(seed, count, monkeypatch):
+def random_stops(seed, count, monkeypatch, clock):
     """`count` runs stopped at random; returns how many brackets were held against the exact γ*, and the statuses."""
     r = random.Random(seed)
+    clock.tick = 1e-4  # time limits are up to a hundred readings
     checked, statuses = 0, set()
     while checked < count:
         family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
@@ -504,22 +504,23 @@ def random_stops(seed, count, monkeypatch):
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_random_stops(part, monkeypatch):
+def test_random_stops(part, monkeypatch, clock):
     """300 runs stopped by a limit, a callback or Ctrl-C in the middle of a pass: 300 brackets around the exact γ*."""
-    checked, statuses = random_stops(f"stops {part}", 75, monkeypatch)
+    checked, statuses = random_stops(f"stops {part}", 75, monkeypatch, clock)
     assert checked == 75
     assert statuses == STATUSES or len(statuses) >= 5
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(10))
-def test_random_stops_soak(part, monkeypatch):
-    checked, statuses = random_stops(f"soak {part}", 100, monkeypatch)
+def test_random_stops_soak(part, monkeypatch, clock):
+    checked, statuses = random_stops(f"soak {part}", 100, monkeypatch, clock)
     print(f"{checked} random stops, {checked} valid brackets; statuses {sorted(statuses)}")
 
 
-def test_random_stops_of_separate(monkeypatch):
+def test_random_stops_of_separate(monkeypatch, clock):
     """The same for verdicts: none is wrong, and brackets hold, wherever it is stopped."""
+    clock.tick = 1e-4
     r, statuses = random.Random("separate"), set()
     for k in range(150):
         family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
@@ -574,14 +575,14 @@ def test_ctrl_c_before_the_first_round(monkeypatch):
 
 @pytest.mark.parametrize("limit", [0.05, 0.5])
 def test_time_limits_are_kept_on_larger_data(limit):
-    """Within a pass or two, and one small solve; what is returned is proved."""
+    """Within a pass or two, and one small solve; what is returned is proved. Processor time does not grow with the load."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((4000, 60)).astype(np.float32), rng.integers(0, 2, 4000)
-    maximize_margin(X[:200], y[:200], nu=0.5, max_iter=1)  # compile
     for nu in (None, 0.3):
-        started = time.perf_counter()
+        maximize_margin(X, y, nu=nu, tol=1e-9)  # imports and compiles
+        started = time.process_time()
         result = maximize_margin(X, y, time_limit=limit, nu=nu, tol=1e-9)
-        assert time.perf_counter() - started < limit + 10
+        assert time.process_time() - started < limit + 10
         assert gordan.verify(result.certificate, X, y)
 
 
@@ -741,7 +742,7 @@ def test_medium_problems(seed):
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
+def test_a_memory_map_is_neither_copied_nor_written(tmp_path, peak_memory):
     """Peak memory while solving stays well below the size of X, and the file is what it was."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40_000, 200)).astype(np.float32)
@@ -752,11 +753,7 @@ def test_a_memory_map_is_neither_copied_nor_written(tmp_path):
     before = path.read_bytes()
     mapped = np.load(path, mmap_mode="r")
     for call in (gordan.separate, maximize_margin):
-        call(mapped, y)  # compiles, and sees to it that BLAS has its room
-        tracemalloc.start()
-        result = call(mapped, y)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        result, peak = peak_memory(lambda call=call: call(mapped, y))
         assert result.status in ("separable", "solved")
         assert peak < X.nbytes, peak / X.nbytes  # less than any copy of it
     assert path.read_bytes() == before

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -81,23 +79,19 @@ def test_callback_sees_moments_and_stops():
     assert seen[-1].gap == trace.gap[-1]
 
 
-def test_time_limit_stops_after_a_round():
-    begin = time.perf_counter()
-    trace = gordan.play(PROBLEM.A, "smooth_perceptron", 10**9, time_limit=0.3)
+def test_time_limit_stops_after_a_round(clock):
+    clock.tick = 1.0
+    trace = gordan.play(PROBLEM.A, "smooth_perceptron", 10**9, time_limit=300.0)
     assert trace.status == "time-limit"
-    assert time.perf_counter() - begin < 5
+    assert 100 < trace.t[-1] <= 300  # the clock is read after every round, and twice more where one is recorded
     assert trace.bracket[0] <= 0.1 + 1e-9
     assert trace.bracket[1] >= 0.1 - 1e-9
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize("method", ["smooth_perceptron", "nesterov", "mirror_prox_perceptron"])
-def test_ctrl_c_keeps_what_was_found(method):
-    gordan.play(PROBLEM.A, method, 2)  # compile first
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    trace = gordan.play(PROBLEM.A, method, 10**9)
-    timer.join()
+def test_ctrl_c_keeps_what_was_found(method, ctrl_c):
+    trace = gordan.play(PROBLEM.A, method, 10**9, callback=lambda moment: moment.t > 20 and ctrl_c.set())
     assert trace.status == "interrupted"
     assert trace.t[-1] > 1
     assert np.isfinite(trace.w).all()
@@ -171,25 +165,25 @@ def test_trace_names_its_columns_when_asked_for_another():
 
 
 @pytest.mark.parametrize("record", [None, "every"])
-def test_memory_does_not_grow_with_rounds(record):
+def test_memory_does_not_grow_with_rounds(record, peak_memory):
     """O(n + d): ten times the rounds, recorded or not, the same peak but for a line of numbers per recorded round."""
-    import tracemalloc
-
     A = separable(8000, 5, 0.1, seed=42).A
     method = methods.smooth_perceptron(form="game")
-    gordan.play(A, method, 2)
-    peaks = []
-    for rounds in (20, 200):
-        tracemalloc.start()
-        gordan.play(A, method, rounds, record=None if record is None else range(1, rounds + 1))
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] <= 1.1 * peaks[0] + 200_000
+
+    def peak(rounds):
+        return peak_memory(lambda: gordan.play(A, method, rounds, record=None if record is None else range(1, rounds + 1)))[1]
+
+    assert peak(200) <= 1.1 * peak(20) + 200_000
 
 
-def test_callbacks_are_not_charged_to_the_method():
-    trace = gordan.play(PROBLEM.A, rounds=10, record=range(1, 11), callback=lambda moment: time.sleep(0.05))
-    assert trace.seconds[-1] < 0.25
+def test_callbacks_are_not_charged_to_the_method(clock):
+    clock.tick = 1.0
+
+    def linger(moment):
+        clock.now += 1000.0
+
+    trace = gordan.play(PROBLEM.A, rounds=10, record=range(1, 11), callback=linger)
+    assert 10 <= trace.seconds[-1] < 100
 
 
 def test_registry_lists_and_extends():
@@ -231,7 +225,7 @@ def test_import_is_light():
         "assert {getattr(gordan, name[7:]) for name in rooms} == {sys.modules[name] for name in rooms}; "
         "gordan.play([[1.0]], rounds=1); assert 'numba' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_moments_are_to_be_looked_at():

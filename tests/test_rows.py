@@ -6,7 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -986,36 +985,29 @@ def test_extreme_values_are_exact(storage, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_native_arrays_are_not_copied(dtype):
+def test_native_arrays_are_not_copied(dtype, peak_memory):
     X = np.ones((20_000, 50), dtype)
     S = sp.csr_matrix(X)
     for made in (lambda: rows.of(X), lambda: rows.of(S), lambda: rows.of(X, np.ones(len(X)), constant=True).scaled(0.5)):
-        kept, peak = memory_of(made)
+        kept, peak = peak_memory(made)
         assert peak < X.nbytes / 4
         assert kept.n == len(X)
 
 
-def memory_of(make):
-    """What `make` returns, and the most memory it held in NumPy arrays and Python objects meanwhile."""
-    tracemalloc.start()
-    try:
-        return make(), tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_memory_map(dtype, tmp_path):
+def test_memory_map(dtype, tmp_path, peak_memory):
     """Used in place: no full copy, by the rows or by any pass."""
     X = np.random.default_rng(0).standard_normal((20_000, 50)).astype(dtype)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     w, p = vector(50), vector(len(X))
     warm = rows.of(mapped)
-    for _ in range(2):  # the first time compiles
-        _, peak = memory_of(
-            lambda: (lambda A: (A.scores(w), A.combine(p), A.softmin(w), A.radius(), A.lowest(w, 9)))(rows.of(mapped))
-        )
+
+    def passes():
+        A = rows.of(mapped)
+        return A.scores(w), A.combine(p), A.softmin(w), A.radius(), A.lowest(w, 9)
+
+    _, peak = peak_memory(passes)
     assert peak < X.nbytes / 2
     assert np.shares_memory(warm.storage.arrays[0], mapped)
     same = rows.of(X)
