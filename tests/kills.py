@@ -2,18 +2,22 @@
 
     python tests/kills.py --kills 200
 
-A child is forked, killed after a random time, and what it left is read; the next child goes on from there. A child that is not
-killed in time hands its result over, which must be that of a run without checkpoint, bit by bit; then the next run starts.
+A child is forked, killed at a random one of its calls of functions, and what it left is read; the next child goes on from there.
+One that ends before that call hands its result over, which must be that of a run without checkpoint, bit by bit; then the next
+run starts. Instants are counted in calls, not in seconds: the same ones come again, whatever else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,44 +49,65 @@ def plain(result):
     return json.dumps([facts, [x.hex() for x in result.w.tolist()], [x.hex() for x in result.p.tolist()]])
 
 
+# Where calls are counted: anywhere, or where files are written, which is a small part of all.
+PLACES = ("", "gordan.io.files")
+
+
+def calls_of(work, place="", last=None):
+    """How often work() calls a function from that module, or returns to it; the `last` time that is a SIGKILL."""
+    calls = itertools.count()
+
+    def seen(frame, event, argument):
+        if str(frame.f_globals.get("__name__")).startswith(place) and next(calls) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return next(calls)
+
+
+def hand_over(name, path, result):
+    """Solve with the checkpoint `path`, and write what comes out to `result`, in one step."""
+    (X, y), options = RUNS[name]
+    found = plain(gordan.maximize_margin(X, y, threads=1, checkpoint=path, **options))
+    temporary = result.with_suffix(".new")
+    temporary.write_text(found)
+    os.replace(temporary, result)
+
+
 def kills(count, seed=0, say=lambda text: None):
     """The figures of so many kills."""
     checkpoint.EVERY, checkpoint.SHARE = 0.0, 1e9  # written after every round
     rng = np.random.default_rng(seed)
     figures = {"kills": 0, "in the middle of a write": 0, "before the first write": 0, "unreadable": 0}
     figures |= {"results": 0, "after a resume": 0, "different": 0}
-    expected, seconds = {}, {}
+    expected, calls = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, ((X, y), options) in RUNS.items():
             expected[name] = plain(gordan.maximize_margin(X, y, threads=1, **options))
-            begin = time.perf_counter()
-            path = Path(folder, "timed")
-            gordan.maximize_margin(X, y, threads=1, checkpoint=path, **options)
-            path.unlink()
-            seconds[name] = time.perf_counter() - begin
-            say(f"{name}: {seconds[name]:.2f} s")
+            path = Path(folder, "counted")
+            solve = partial(gordan.maximize_margin, X, y, threads=1, checkpoint=path, **options)
+            for place in PLACES:
+                calls[name, place] = calls_of(solve, place)
+                path.unlink()
+            say(f"{name}: {calls[name, '']} calls")
         while figures["kills"] < count:
             name = list(RUNS)[figures["results"] % len(RUNS)]
             path, result = Path(folder, "run"), Path(folder, "result")
             resumed, tries = 0, 0
             while not result.exists():
+                tries += 1  # the later ones are left longer, so that there is an end
+                place = PLACES[rng.integers(2)]
+                last = int(rng.uniform(0, calls[name, place] * (0.6 + 0.2 * tries))) if figures["kills"] < count else None
                 child = os.fork()
                 if child == 0:
-                    (X, y), options = RUNS[name]
-                    found = plain(gordan.maximize_margin(X, y, threads=1, checkpoint=path, **options))
-                    temporary = result.with_suffix(".new")
-                    temporary.write_text(found)
-                    os.replace(temporary, result)
+                    calls_of(partial(hand_over, name, path, result), place, last)
                     os._exit(0)
-                tries += 1  # the later ones are left longer, so that there is an end
-                wait = rng.uniform(0, seconds[name] * (0.6 + 0.2 * tries)) if figures["kills"] < count else 60.0
-                deadline = time.perf_counter() + wait
-                while time.perf_counter() < deadline and os.waitpid(child, os.WNOHANG) == (0, 0):
-                    time.sleep(0.0005)
-                if result.exists() or time.perf_counter() < deadline:
+                if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
                     break
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
                 figures["kills"] += 1
                 parts = list(Path(folder).glob(".run.*.part"))
                 figures["in the middle of a write"] += bool(parts)
