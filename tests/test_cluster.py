@@ -41,6 +41,8 @@ def client():
     """Two workers on threads of this process, reached through the loopback."""
     options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with (
+        # an idle worker would take tasks from a busy one, with their blocks, where these take long on a busy machine
+        dask.config.set({"distributed.scheduler.work-stealing": False}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", **options) as local,
         distributed.Client(local) as client,
     ):

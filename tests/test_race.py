@@ -249,26 +249,20 @@ def browser(tmp_path_factory):
         context.close()
 
 
-@pytest.fixture(scope="module")
-def opened(browser, html, tmp_path_factory):
-    """The page in the browser, and what the browser complained of or asked the network for. Opened once."""
-    path = tmp_path_factory.mktemp("page") / "race.html"
+@pytest.fixture
+def tab(browser, html, tmp_path):
+    """The page, opened anew; a test that makes the browser complain or ask the network for something has failed."""
+    path = tmp_path / "race.html"
     path.write_text(html, encoding="utf-8")
     tab, complaints = browser.new_page(), []
+    tab.set_default_timeout(300_000)  # ms
     tab.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or complaints.append(request.url))
     tab.goto(path.as_uri())
     tab.wait_for_selector("#plot-regret .main-svg")
-    yield tab, complaints
+    yield tab
     tab.close()
-
-
-@pytest.fixture
-def tab(opened):
-    """The page; a test that makes the browser complain has failed."""
-    page, complaints = opened
-    yield page
     assert complaints == []
 
 
@@ -294,7 +288,6 @@ def test_page_loads_and_toggles_a_series(tab):
     tab.get_by_role("radio", name="seconds").check()
     assert tab.evaluate(title, "plot-gap") == "seconds"
     assert tab.evaluate(title, "plot-margin") == "rounds"
-    tab.get_by_role("radio", name="passes").check()
 
 
 def test_page_has_names_for_everything(tab):
@@ -335,8 +328,7 @@ def test_page_in_light_and_dark(tab, scheme, tmp_path):
 
 def test_page_on_a_phone(tab):
     tab.set_viewport_size({"width": 375, "height": 812})
-    tab.wait_for_timeout(300)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 375
+    tab.wait_for_function("document.documentElement.scrollWidth <= 375")  # the plots are drawn again
     width = "document.getElementById('plot-bracket').getBoundingClientRect().width"
     assert 250 <= tab.evaluate(width) <= 375
     small = "Array.from(document.querySelectorAll('button')).filter(e => e.getBoundingClientRect().height < 40).length"
