@@ -587,6 +587,35 @@ def test_npz_claims_are_checked_before_anything_is_allocated(tmp_path):
     refused(written(tmp_path, "a.npz", bytes(content)), "cannot come from", labelled=None)
 
 
+@pytest.mark.parametrize("limit", [None, 1 << 30])
+@pytest.mark.parametrize(
+    ("place", "value"), [(6, 0xAD), (8, 1), (8, 0x20), (8, 0x40), (10, 99), (10, 12), (10, 14), (30, 200), (42, 0xFF)]
+)
+def test_what_zipfile_does_not_know_is_refused(place, value, limit, tmp_path):
+    """In the directory of the archive: a later version, encryption, patches, other packings, and lengths that do not fit."""
+    content = bytearray(npz(X=A, y=[0, 1]))
+    content[content.index(b"PK\x01\x02") + place] = value
+    refused(written(tmp_path, "a.npz", bytes(content)), "is damaged", memory_limit=limit)
+
+
+@pytest.mark.parametrize("kind", ["npz", "csr"])
+def test_archives_with_any_byte_changed(kind, tmp_path):
+    """A memory limit has the directory read once more, before: the outcome is the same, and nothing but an InputError."""
+    content, path = sample(kind), tmp_path / "a.npz"
+    for place in range(len(content)):
+        spoilt = bytearray(content)
+        spoilt[place] ^= 1 << place % 8
+        path.unlink(missing_ok=True)
+        path.write_bytes(spoilt)
+        outcomes = []
+        for limit in (None, 1 << 30):
+            try:
+                outcomes.append(dense(read(path, labelled=None, memory_limit=limit)).tobytes())
+            except InputError as error:
+                outcomes.append(str(error).partition(";")[0])
+        assert outcomes[0] == outcomes[1] or "more bytes than half of the memory limit" in outcomes[1]
+
+
 def test_npz_takes_no_names(tmp_path):
     refused(written(tmp_path, "a.npz", npz(X=A, y=[0, 1])), "array y", label="y")
     refused(written(tmp_path, "a.npz", npz(X=A, y=[0, 1])), "3 columns, where 2 features", features=2)

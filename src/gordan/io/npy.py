@@ -10,6 +10,7 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -90,20 +91,8 @@ def read_labels(path: Path, n: int) -> Array:
 def read_npz(path: Path, wanted: Wanted) -> Table:
     """The table in an .npz file: arrays X and y, or the arrays that scipy.sparse.save_npz writes for CSR, and y."""
     features = wanted.count(f"{path} has its labels in the array y and its columns have no names")
-    with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            raise InputError(f"{path} is empty")
-        try:
-            with zipfile.ZipFile(file) as archive:
-                X, y = _members(archive, path, wanted)
-        except InputError:
-            raise
-        except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OverflowError, ValueError) as error:
-            raise InputError(f"{path} is damaged or no .npz file: {error}") from None
-        except OSError as error:  # a position outside the file, which a damaged directory asks for
-            if error.errno not in (None, errno.EINVAL):
-                raise
-            raise InputError(f"{path} is damaged: {error}") from None
+    with _archive(path) as archive:
+        X, y = _members(archive, path, wanted)
     if features not in (None, X.shape[1]):
         raise InputError(f"{path} has {X.shape[1]} columns, where {features} features are wanted")
     require_finite(X, path)
@@ -114,10 +103,32 @@ def read_npz(path: Path, wanted: Wanted) -> Table:
 
 def unpacked_npz(path: Path) -> int:
     """Bytes of the arrays in an .npz file, as it says itself."""
-    damaged = (zipfile.BadZipFile, struct.error, ValueError, OSError)
-    with contextlib.suppress(*damaged), zipfile.ZipFile(path) as archive:
+    with _archive(path) as archive:
         return sum(info.file_size for info in archive.infolist())
-    return path.stat().st_size  # whoever reads it says what is wrong with it
+
+
+# What zipfile lets out of a damaged archive. RuntimeError: it is encrypted, or (NotImplementedError) of a later version or
+# packed in a way that zipfile does not know. ValueError: names that are not text (UnicodeDecodeError), negative positions.
+DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, OverflowError, ValueError)
+
+
+@contextlib.contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip file, open: whatever zipfile raises over its content, here or within, is an InputError."""
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise InputError(f"{path} is empty")
+        try:
+            with zipfile.ZipFile(file) as archive:
+                yield archive
+        except InputError:
+            raise
+        except DAMAGED as error:
+            raise InputError(f"{path} is damaged or no .npz file: {error}") from None
+        except OSError as error:  # a position outside the file, which a damaged directory asks for
+            if error.errno not in (None, errno.EINVAL):
+                raise
+            raise InputError(f"{path} is damaged: {error}") from None
 
 
 def _members(archive: zipfile.ZipFile, path: Path, wanted: Wanted) -> tuple[Any, Array | None]:

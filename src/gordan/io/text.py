@@ -69,6 +69,8 @@ def _gunzip(file: IO[bytes]) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=file)
 
 
+# What the decompressors let out of damaged content, beside an OSError without a number.
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, ValueError)
 UNPACKED: dict[str, Any] = {"gzip": _gunzip, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
 
 
@@ -79,7 +81,7 @@ def unpacked_size(path: Path, most: int) -> int:
         if kind is None:
             return path.stat().st_size
         size = 0
-        with contextlib.suppress(EOFError, zlib.error, lzma.LZMAError, ValueError, OSError), UNPACKED[kind](raw) as file:
+        with contextlib.suppress(*DAMAGED, OSError), UNPACKED[kind](raw) as file:
             while size <= most and (part := file.read(BLOCK)):  # a damaged end: whoever reads it says so
                 size += len(part)
         return size
@@ -133,7 +135,7 @@ class Text:
     def _skip(self, size: int) -> None:
         try:
             self._file.seek(size)
-        except (EOFError, zlib.error, lzma.LZMAError, ValueError, OSError) as error:
+        except (*DAMAGED, OSError) as error:
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
 
     def more(self) -> bool:
@@ -195,7 +197,7 @@ class Text:
             while missing > 0 and (part := self._file.read(missing)):
                 parts.append(part)
                 missing -= len(part)
-        except (EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+        except DAMAGED as error:
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         except OSError as error:
             if error.errno is not None:  # the disk, not the content
