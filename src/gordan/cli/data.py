@@ -17,6 +17,7 @@ import numpy as np
 
 from gordan.errors import InputError
 from gordan.io import read
+from gordan.io.table import number
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -157,14 +158,7 @@ def read_data(
 def class_named(text: str, classes: list[Any], path: Path) -> Any:
     """The class of a file that `text` names."""
     for label in classes:
-        if str(label) == text or (not isinstance(label, (str, bool)) and _number(text) == label):
+        if str(label) == text or (not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label):
             return label
     shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
     raise InputError(f"{path} has no class {text!r}; its classes are {shown}")
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None

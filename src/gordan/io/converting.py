@@ -148,9 +148,11 @@ def csr_bytes(values: Array, indices: Array, counts: Array, before: int) -> dict
 class _Text:
     """What svmlight and delimited text share: labels as codes, and pieces at places of a text."""
 
+    words = False  # see `Labels`
+
     def __init__(self, path: Path, most: int) -> None:
         self.path, self.most = path, most
-        self.labels = Labels()
+        self.labels = Labels(words=self.words)
         self.seen = 0
         self.written = 0
 
@@ -177,6 +179,8 @@ class _Text:
 class _Svmlight(_Text):
     """svmlight: sparse rows, whose width and lowest index (0 or 1) are known when all have been read."""
 
+    words = True
+
     def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
         super().__init__(path, most)
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
@@ -198,7 +202,7 @@ class _Svmlight(_Text):
         return {"kind": "dense", "width": self.width + (self.lowest == 0), "base": int(self.lowest > 0)}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
-        self.kind, self.labels, self.lowest = head["kind"], Labels(), MOST_INDEX
+        self.kind, self.labels, self.lowest = head["kind"], Labels(words=True), MOST_INDEX
         self.known(writer)
         self.width, self.base = head.get("width", 0), head.get("base", 1)
         for piece in writer.pieces:  # the widest row and the lowest index so far

@@ -50,7 +50,7 @@ class Entries:
     """The entries read so far, in parts."""
 
     def __init__(self, text: Text, labelled: bool) -> None:
-        self.text, self.labelled, self.labels = text, labelled, Labels()
+        self.text, self.labelled, self.labels = text, labelled, Labels(words=True)
         self._indices: list[Array] = []
         self._values: list[Array] = []
         self._counts: list[Array] = []

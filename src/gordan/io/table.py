@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from gordan.errors import InputError
 Features: TypeAlias = int | Sequence[str] | None
 
 WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
+INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +149,12 @@ def require_finite(X: Any, path: Path, names: Sequence[str] | None = None, first
 class Labels:
     """The labels of a text file, kept once each: whole numbers, else numbers, else text, decided when all are known.
 
-    Interned as bytes, because a file has few classes and many rows.
+    Interned as bytes, because a file has few classes and many rows. `words`: a label ends at ASCII whitespace, so other
+    whitespace in one is a mistake.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, words: bool = False) -> None:
+        self._words = words
         self._code = _Numbered()
         self._lines: list[int] = []  # where each distinct label was first seen
         self._parts: list[Array] = []
@@ -192,7 +196,18 @@ class Labels:
             if text.strip().lower() in (b"", b"nan", b"+nan", b"-nan"):
                 shown = text.decode().strip() or "empty"
                 raise InputError(f"{path}, line {line}: the label is {shown}; every row needs a label (drop that line)")
+            self._require_visible(text.decode(), f"{path}, line {line}")
         return self._distinct(texts, path)
+
+    def _require_visible(self, text: str, where: str) -> None:
+        """Refuse a label that looks blank but is not, such as a no-break space: it would be a class of its own."""
+        if not text.isprintable():  # else all of it shows, but for plain spaces
+            if all(char.isspace() or unicodedata.category(char) in INVISIBLE for char in text):
+                raise InputError(
+                    f"{where}: the label is {text[:40]!r}, which is invisible; every row needs a label (drop that line)"
+                )
+            if self._words and any(map(str.isspace, text)):
+                raise InputError(f"{where}: the label is {text[:40]!r}; separate words by plain spaces or tabs")
 
     def _distinct(self, texts: list[bytes], path: Path) -> Array:
         if all(WHOLE.fullmatch(text) for text in texts):
@@ -228,7 +243,7 @@ def number(text: bytes) -> float | None:
 
 def why_not_finite(text: bytes) -> str:
     """What is wrong with text that `number` does not read as a finite number."""
-    shown = text.decode(errors="replace").strip()
+    shown = text.strip().decode(errors="replace")  # bytes: a no-break space is shown
     if not shown:
         return "is empty; fill or drop missing values first"
     if number(text) is None:
