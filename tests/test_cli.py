@@ -648,6 +648,121 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
     assert found["status"] == "separable"
 
 
+# ---- bugs ---------------------------------------------------------------------------------------------------------------
+
+# What each command calls, and how to get there; each of them is made to raise.
+INNER = {
+    "separate": ("gordan.separate", ["separate", "two.csv"]),
+    "fit": ("gordan.maximize_margin", ["fit", "two.csv", "-o", "new.gordan"]),
+    "predict": ("gordan.cli.models.Model.scores", ["predict", "model.gordan", "two.csv"]),
+    "verify": ("gordan.verify", ["verify", "model.gordan", "two.csv"]),
+    "diagnose": ("gordan.diagnose", ["diagnose", "two.csv"]),
+    "race": ("gordan.report.race", ["race", "two.csv"]),
+    "play": ("gordan.play", ["play", "two.csv"]),
+    "convert": ("gordan.io.convert", ["convert", "two.csv", "folder"]),
+    "convert --check": ("gordan.io.check", ["convert", "--check", "folder"]),
+    "demo": ("gordan.separate", ["demo", "--no-picture"]),
+}
+
+
+@pytest.fixture
+def bug(tmp_path, monkeypatch):
+    """Makes what a command calls raise an exception; returns the arguments of the command."""
+
+    def made(command: str, error: BaseException) -> list[object]:
+        monkeypatch.chdir(tmp_path)
+        write_csv(tmp_path / "two.csv", np.arange(8.0).reshape(4, 2), [0, 0, 1, 1])
+        assert run("fit", "two.csv", "-o", "model.gordan").exit_code == 0
+        assert run("convert", "two.csv", "folder").exit_code == 0
+        place, arguments = INNER[command]
+
+        def fails(*_, **__):
+            raise error
+
+        monkeypatch.setattr(place, fails)
+        return arguments
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError("a\nb \x1b[31m"), KeyError("k"), EOFError(), RecursionError("deep"), AssertionError()], ids=repr
+)
+@pytest.mark.parametrize("command", INNER)
+def test_a_bug_is_no_answer(command, error, bug):
+    """Code 70, one line that asks for a report, and a traceback only if it is asked for."""
+    arguments = bug(command, error)
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (70, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"gordan: unexpected {type(error).__name__}")
+    assert " ".join(str(error).split()[:1]) in result.stderr
+    assert "report it, with what the same command prints with --debug" in result.stderr
+    assert answers.CONTROL.findall(result.stderr) == []
+    found = answer(*arguments, code=70)
+    assert f"unexpected {type(error).__name__}" in found["error"]
+    for debugged in (["--debug", *arguments], [*arguments, "--debug"]):
+        result = run(*debugged)
+        assert (result.exit_code, result.stderr.count("Traceback")) == (70, 1)
+        assert "in fails" in result.stderr
+    assert run(*arguments, env={"GORDAN_DEBUG": "1"}).stderr.count("Traceback") == 1
+    assert "Traceback" not in run(*arguments, env={"GORDAN_DEBUG": "0"}).stderr
+
+
+@pytest.mark.parametrize(("debug", "traces"), [({}, 0), ({"GORDAN_DEBUG": "1"}, 1)])
+def test_a_bug_while_commands_are_imported(debug, traces, tmp_path):
+    (tmp_path / "typer.py").write_text("raise RuntimeError('half installed')")
+    done = subprocess.run(
+        [sys.executable, "-m", "gordan", "demo"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **debug}
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("Traceback")) == (70, "", traces)
+    assert "gordan: unexpected RuntimeError: half installed; this is a bug" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("redirected", [">/dev/full", "2>/dev/full", ">&-", "2>&-"])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["separate", IRIS, "--positive", "setosa"], 0),
+        (["separate", IRIS, "--positive", "setosa", "--json"], 0),
+        (["separate", IRIS], 2),
+        (["--help"], 0),
+    ],
+)
+def test_where_nothing_can_be_printed(arguments, code, redirected):
+    """A stdout that is full is code 2, and a stream that is closed changes nothing: no traceback, and never a 1."""
+    command = [sys.executable, "-m", "gordan", *map(str, arguments)]
+    done = subprocess.run(["sh", "-c", f'"$@" {redirected}', "sh", *command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == (2 if redirected == ">/dev/full" else code)
+    assert "Traceback" not in done.stdout + done.stderr
+    if redirected == ">/dev/full":
+        assert ("has 3 classes" if code else "No space left on device") in done.stderr
+
+
+def test_a_progress_line_that_fails_is_left_out(monkeypatch, capfd):
+    watch = Watch("reading")
+    monkeypatch.setattr(watch, "_start", lambda: 1 / 0)
+    watch.visible = True
+    monkeypatch.setattr("gordan.cli.progress.PATIENCE", 0.0)
+    with watch:
+        watch._timer.join(10)
+        watch.about("separating")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_large_numbers_are_diagnosed(tmp_path):
+    """2^53 and above, where a data frame may have rounded an integer: a CSV has not."""
+    path = tmp_path / "large.csv"
+    path.write_text("a,b,died\n1,2,no\n3,1e16,yes\n2,-9007199254740992,no\n4,1,yes\n")
+    found = answer("diagnose", path)
+    assert (found["kind"], found["proved"]) == ("complete", True)
+    assert set(found["columns"]) == {"a", "b", "(intercept)"}
+    direction = {name: int(value, 16) for name, value in found["direction"].items()}
+    for a, b, sign in ((1, 2, -1), (3, 10**16, 1), (2, -(2**53), -1), (4, 1, 1)):
+        assert sign * (direction["a"] * a + direction["b"] * b + direction["(intercept)"]) > 0
+
+
 # ---- data larger than memory --------------------------------------------------------------------------------------------
 
 

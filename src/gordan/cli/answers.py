@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -31,18 +32,29 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def note(message: str) -> None:
-    """A remark on stderr, which leaves stdout to the answer."""
-    typer.echo(visible(message), err=True)
+    """A remark on stderr, which leaves stdout to the answer; a stderr that is full does not cost the answer."""
+    with contextlib.suppress(OSError):
+        typer.echo(visible(message), err=True)
+
+
+def emit(text: str) -> None:
+    """Print to stdout; if that fails (it may be redirected to a full disk), the error says what could not be written."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def say(text: str) -> None:
     """A line of the answer; broken between words where a terminal is narrower."""
-    typer.echo(fitted(text))
+    emit(fitted(text))
 
 
 def say_lines(lines: Iterable[str]) -> None:
     """Lines of the answer: on a terminal visible, piped as they are."""
-    typer.echo("\n".join(map(visible, lines) if sys.stdout.isatty() else lines))
+    emit("\n".join(map(visible, lines) if sys.stdout.isatty() else lines))
 
 
 def visible(text: str) -> str:
@@ -64,12 +76,12 @@ def headline(text: str, good: bool | None) -> None:
     """The first line of an answer: what comes before the colon in green, red, or yellow where it is open; plain if piped."""
     colour = {True: typer.colors.GREEN, False: typer.colors.RED, None: typer.colors.YELLOW}[good]
     head, colon, rest = fitted(text).partition(":")
-    typer.echo(typer.style(head, fg=colour, bold=True) + colon + rest)
+    emit(typer.style(head, fg=colour, bold=True) + colon + rest)
 
 
 def say_json(content: Any) -> None:
     """The answer for machines: one JSON object on one line."""
-    typer.echo(json.dumps(plain(content), allow_nan=False))
+    emit(json.dumps(plain(content), allow_nan=False))
 
 
 def witness_plain(witness: Witness | None) -> dict[str, Any] | None:

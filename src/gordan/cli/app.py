@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from io import TextIOWrapper
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 import gordan
-from gordan.cli.commands import examples
+from gordan.cli.commands import Debugging, examples
 from gordan.cli.converting import convert
 from gordan.cli.demo import demo
 from gordan.cli.games import play, race
@@ -17,7 +20,19 @@ from gordan.cli.models import fit, predict
 from gordan.cli.proofs import verify
 from gordan.cli.verdicts import diagnose, separate
 
+
+class _Commands(TyperGroup):
+    """The commands; `--debug` may come after one as well as before."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        if "--debug" in args[:end]:
+            args = ["--debug", *(word for word in args[:end] if word != "--debug"), *args[end:]]
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -44,11 +59,15 @@ def _root(
     version: bool = typer.Option(
         False, "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_print_version
     ),
+    debug: bool = typer.Option(
+        False, "--debug", metavar="", help="Print the traceback of an unexpected exception; so does GORDAN_DEBUG=1."
+    ),
 ) -> None:
     """Is this data linearly separable, and with what margin? Answers come with a proof.
 
-    Exit codes: 0 answered, yes; 1 no (not separable, rejected); 2 wrong use or bad input; 3 undecided; 75 SIGTERM; 130 Ctrl-C.
+    Exit codes: 0 answered, yes; 1 no (not separable, rejected); 2 bad use or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
     """
+    Debugging.on = debug
 
 
 for command in (demo, separate, fit, predict, verify, diagnose, race, play, convert):
@@ -59,6 +78,9 @@ def run() -> None:
     """Run the command that the program was called with."""
     # imports and compiled code make many objects that stay: looking for garbage among them takes a tenth of a short run
     gc.set_threshold(50_000, 20, 20)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the program, as `>&-` does
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (for as long as the program runs)
     if isinstance(sys.stdout, TextIOWrapper):  # ∞ and ≤ where the encoding has none: as on stderr, and nothing is lost
         sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="gordan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -14,6 +15,7 @@ from typing import Any, NoReturn, ParamSpec
 
 import typer
 
+from gordan.cli import CRASHED, crash_report
 from gordan.cli.answers import say_json, visible
 from gordan.errors import InputError, MissingExtra
 
@@ -25,6 +27,12 @@ ROOM = 75
 # Before 0.28 typer made one line of lines, and left paragraphs without a space between.
 BREAK = "\n" if tuple(map(int, typer.__version__.split(".")[:2])) >= (0, 28) else "\n\n"
 P = ParamSpec("P")
+
+
+class Debugging:
+    """Whether tracebacks are asked for, by `--debug`."""
+
+    on = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,10 @@ def flowing(text: str | None) -> str:
 
 
 def answering(command: Callable[P, int]) -> Callable[P, None]:
-    """A command that returns its exit code, with the errors that gordan raises by design told in one line each."""
+    """A command that returns its exit code, with the errors that gordan raises by design told in one line each.
+
+    So is any other exception, with an exit code that is no answer.
+    """
 
     @functools.wraps(command)
     def answer(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -73,6 +84,9 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
             code = complain(told, kwargs)
         except MemoryError:
             code = complain("there is not enough memory for this data", kwargs)
+        except Exception as error:
+            complain(crash_report(error, debug=Debugging.on), kwargs)
+            code = CRASHED
         raise typer.Exit(code)
 
     answer.__doc__ = flowing(command.__doc__)
@@ -81,9 +95,11 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
 
 def complain(message: str, options: dict[str, Any]) -> int:
     """Say on stderr what went wrong, and with --json on stdout as well; the exit code of bad input."""
-    typer.echo(f"gordan: {visible(message)}", err=True)
+    with contextlib.suppress(OSError):  # where stderr or stdout is full, the exit code is what is left to say
+        typer.echo(f"gordan: {visible(message)}", err=True)
     if options.get("as_json"):
-        say_json({"error": message})
+        with contextlib.suppress(OSError):
+            say_json({"error": message})
     return BAD_INPUT
 
 

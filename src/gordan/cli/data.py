@@ -73,6 +73,9 @@ class Named:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype, copy=copy)
 
+    def __getitem__(self, where: Any) -> Any:
+        return self.values[where]
+
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 LEAST_MEMORY = 1 << 26

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import sys
@@ -38,7 +39,7 @@ class Watch:
         self._done, self._bytes = 0.0, 0
         self._state: tuple[str, ...] = ()
         self._progress: Any = None
-        self._timer = threading.Timer(PATIENCE, self._start)
+        self._timer = threading.Timer(PATIENCE, self._start_quietly)
         self._timer.daemon = True
         self._log = _Log(self)
         self.visible = sys.stderr.isatty()
@@ -90,6 +91,11 @@ class Watch:
         """Show this until there is something else to show."""
         self._state = (text,)
         self._show()
+
+    def _start_quietly(self) -> None:
+        """In a thread of its own, where an exception would be a traceback on stderr: then there is no line, and that is all."""
+        with contextlib.suppress(Exception):
+            self._start()
 
     def _start(self) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
