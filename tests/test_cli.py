@@ -430,16 +430,88 @@ def test_wrong_use_exits_with_2_and_says_why(arguments, message, tmp_path, monke
 WRITERS = [["separate", "--certificate"], ["fit", "-o"], ["play", "--rounds", 2, "--save"]]
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+# Each command that writes a file, the line of its answer that must not be lost, and a field of its JSON with the same.
+LOST = {
+    "separate": (["separate", IRIS, "--positive", "setosa", "--certificate"], "separable: the largest margin is", "status"),
+    "not separable": (
+        ["separate", IRIS, "--positive", "virginica", "--certificate"],
+        "not separable: the weighted rows",
+        "witness",
+    ),
+    "diagnose": (["diagnose", RASH, "--certificate"], "Quasi-complete separation (proved)", "kind"),
+    "fit": (["fit", IRIS, "--positive", "setosa", "-o"], "solved: the largest margin is", "planes"),
+    "fit three": (["fit", IRIS, "--nu", 0.6, "-o"], "virginica against the rest:", "planes"),
+    "play": (["play", IRIS, "--positive", "setosa", "--rounds", 2, "--save"], "ended after round 2", "columns"),
+    "race": (["race", IRIS, "--positive", "setosa", "--rounds", 2, "-m", "nesterov", "--html"], "nesterov", "methods"),
+    "demo": (["demo", "--rounds", 2, "--picture"], "Quasi-complete separation (proved)", "rash"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "line", "field"), LOST.values(), ids=LOST)
+def test_a_full_disk_does_not_cost_the_answer(arguments, line, field, tmp_path, monkeypatch):
+    """The answer is printed, then the error with the name of the file, and the exit code is 2; nothing is left of the file."""
+    for part, package in (("--html", "plotly"), ("--picture", "matplotlib")):
+        if part in arguments:
+            pytest.importorskip(package)
+
     def full(*_):
         raise OSError(28, "No space left on device")
 
+    out = tmp_path / "out.png"
     monkeypatch.setattr(os, "fsync", full)
-    for arguments in WRITERS:
-        result = run(*arguments, tmp_path / "out", IRIS, "--positive", "setosa")
-        assert result.exit_code == 2
-        assert f"{tmp_path / 'out'}: it cannot be written: No space left on device" in result.stderr
-        assert not list(tmp_path.iterdir())
+    result = run(*arguments, out)
+    message = f"{out}: it cannot be written: No space left on device"
+    assert result.exit_code == 2
+    assert line in result.stdout
+    assert "written to" not in result.stdout
+    assert "saved to" not in result.stdout
+    assert result.stderr.endswith(f"gordan: {message}\n")
+    found = answer(*arguments, out, code=2)
+    assert found[field]
+    assert found["error"] == message
+    assert str(out) not in [value for name, value in found.items() if name != "error"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch):
+    model, checkpoint = tmp_path / "m", tmp_path / "run"
+    asked = ["fit", IRIS, "--positive", "setosa", "-o", model, "--checkpoint", checkpoint]
+    asked += ["--method", "smooth_perceptron", "--tol", 1e-3]
+    assert answer(*asked, "--max-iter", 3)["planes"][0]["status"] == "iteration-limit"
+    model.unlink()
+
+    def full(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "save", full)
+        assert answer(*asked, code=2)["planes"][0]["status"] == "solved"
+    assert (checkpoint.exists(), model.exists()) == (True, False)
+    assert answer(*asked)["planes"][0]["resumed"]
+    assert (checkpoint.exists(), model.exists()) == (False, True)
+
+
+def test_a_checkpoint_that_cannot_be_removed_does_not_cost_the_answer(tmp_path, monkeypatch):
+    def forbidden(self, missing_ok=False):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    result = run("fit", IRIS, "--positive", "setosa", "-o", tmp_path / "m", "--checkpoint", tmp_path / "run")
+    assert result.exit_code == 0
+    assert f"{tmp_path / 'run'}: it cannot be removed: Permission denied" in result.stderr
+    assert "model written to" in result.stdout
+
+
+def test_a_full_disk_while_converting_is_told_with_the_folder(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        result = run("convert", IRIS, tmp_path / "folder")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"gordan: {tmp_path / 'folder'}: it cannot be written: No space left on device\n"
+    assert answer("convert", IRIS, tmp_path / "folder")["n"] == 150
 
 
 @pytest.mark.parametrize("arguments", WRITERS)

@@ -8,8 +8,9 @@ import inspect
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, ParamSpec
 
@@ -77,30 +78,68 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
             terminated = isinstance(error, Terminated)
             complain("terminated" if terminated else "interrupted", kwargs)
             code = TERMINATED if terminated else INTERRUPTED
-        except (InputError, MissingExtra) as error:
-            code = complain(str(error), kwargs)
-        except OSError as error:
-            told = f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
-            code = complain(told, kwargs)
-        except MemoryError:
-            code = complain("there is not enough memory for this data", kwargs)
         except Exception as error:
-            complain(crash_report(error, debug=Debugging.on), kwargs)
-            code = CRASHED
+            message = expected(error)
+            complain(crash_report(error, debug=Debugging.on) if message is None else message, kwargs)
+            code = CRASHED if message is None else BAD_INPUT
         raise typer.Exit(code)
 
     answer.__doc__ = flowing(command.__doc__)
     return answer
 
 
-def complain(message: str, options: dict[str, Any]) -> int:
-    """Say on stderr what went wrong, and with --json on stdout as well; the exit code of bad input."""
+def expected(error: Exception) -> str | None:
+    """What to say of an exception that comes with input, files and machines; None for any other."""
+    if isinstance(error, (InputError, MissingExtra)):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
+    return "there is not enough memory for this data" if isinstance(error, MemoryError) else None
+
+
+def complain(message: str, options: Mapping[str, Any]) -> None:
+    """Say on stderr what went wrong, and with --json on stdout as well."""
     with contextlib.suppress(OSError):  # where stderr or stdout is full, the exit code is what is left to say
         typer.echo(f"gordan: {visible(message)}", err=True)
     if options.get("as_json"):
         with contextlib.suppress(OSError):
             say_json({"error": message})
-    return BAD_INPUT
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What came of a file to write: the `path` where it is, None if there is none; and the `error`, if it failed."""
+
+    path: str | None = None
+    error: str | None = None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What the JSON of the answer says of a failure."""
+        return {} if self.error is None else {"error": self.error}
+
+    def ended(self, code: int) -> int:
+        """The exit code of a command whose answer is printed; a failure is told now, and is its exit code."""
+        if self.error is None:
+            return code
+        complain(self.error, {})
+        return BAD_INPUT
+
+
+def saved(path: Path | None, write: Callable[[Path], object]) -> Saved:
+    """Write a file, if there is one to write. A failure is kept until the answer is printed, which may have taken hours."""
+    if path is None:
+        return Saved()
+    try:
+        write(path)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        message = expected(error)
+        if message is None:
+            raise
+        return Saved(None, message)
+    return Saved(str(path))
 
 
 class Terminated(KeyboardInterrupt):

@@ -12,7 +12,7 @@ import typer
 
 import gordan
 from gordan.cli.answers import aligned, console, headline, require_output, say, say_json, weights_told, witness_plain
-from gordan.cli.commands import ANSWERED, command
+from gordan.cli.commands import ANSWERED, Saved, command, saved
 from gordan.cli.data import Named
 from gordan.cli.options import Json, flag
 from gordan.cli.progress import Watch
@@ -43,14 +43,14 @@ def demo(
     require_output(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)
-        saved, told = (None, "") if no_picture else _save(shown, picture)
+        written, told = (Saved(), "") if no_picture else _save(shown, picture)
     if as_json:
-        say_json({**_plain(shown), "picture": saved})
-        return ANSWERED
-    _tell(shown, rounds)
-    if told:
-        say("\n" + told)
-    return ANSWERED
+        say_json({**_plain(shown), "picture": written.path, **written.fields})
+    else:
+        _tell(shown, rounds)
+        if told:
+            say("\n" + told)
+    return written.ended(ANSWERED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +138,20 @@ def _tell_methods(traces: list[Trace]) -> None:
     say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")
 
 
-def _save(shown: Shown, asked: Path | None) -> tuple[str | None, str]:
-    """The name of the picture, None if there is none, and what to say of it. Nobody asked for the one without a name."""
+def _save(shown: Shown, asked: Path | None) -> tuple[Saved, str]:
+    """What came of the picture, and what to say of it. Nobody asked for the one without a name: its failure is none."""
     path = PICTURE if asked is None else asked
     try:
-        write_atomic(path, _drawn(shown, path))
+        written = saved(path, lambda path: write_atomic(path, _drawn(shown, path)))
     except ImportError:
-        return None, "(with matplotlib a picture is saved: pip install 'gordan[plot]')"
-    except OSError as error:
-        if asked is not None:
-            raise
-        return None, f"(no picture was saved. {path}: {error.strerror}; name another file with --picture)"
-    return str(path), f"picture saved to {path}"
+        return Saved(), "(with matplotlib a picture is saved: pip install 'gordan[plot]')"
+    if written.path is not None:
+        return written, f"picture saved to {written.path}"
+    return (
+        (Saved(), f"(no picture was saved. {written.error}; name another file with --picture)")
+        if asked is None
+        else (written, "")
+    )
 
 
 def _drawn(shown: Shown, path: Path) -> bytes:

@@ -11,7 +11,7 @@ import typer
 import gordan
 from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, require_output, say, say_json
-from gordan.cli.commands import ANSWERED, Interrupts, command
+from gordan.cli.commands import ANSWERED, Interrupts, command, saved
 from gordan.cli.data import read_data
 from gordan.cli.options import Device, File, Intercept, Json, Label, Positive, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
@@ -70,19 +70,18 @@ def race(
             callback=watch.moment,
         )
         result = replace(measured, source=data.path.name, told=data.told)
-        if html is not None:
-            watch.about("writing")
-            write_atomic(html, report.page_html(result).encode())
+        watch.about("writing")
+        written = saved(html, lambda path: write_atomic(path, report.page_html(result).encode()))
     if as_json:
-        say_json({**result.to_dict(), "html": None if html is None else str(html), "interrupted": interrupts.pressed})
+        say_json({**result.to_dict(), "html": written.path, "interrupted": interrupts.pressed, **written.fields})
     else:
         from gordan.cli.tables import race_table
 
         headline(result.verdict_told, result.verdict.separable)
         race_table(result)
-        if html is not None:
-            say(f"page written to {html}")
-    return interrupts.code or ANSWERED
+        if written.path is not None:
+            say(f"page written to {written.path}")
+    return written.ended(interrupts.code or ANSWERED)
 
 
 @command(
@@ -116,18 +115,17 @@ def play(
         watch.about(method, data.X)
         halves = problem.signs < 0 if intercept == "free" else None
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
-    if save is not None:
-        trace.save(save)
+        written = saved(save, trace.save)
     if as_json:
         facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
-        say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": trace.to_dict()})
+        say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": trace.to_dict(), **written.fields})
     else:
         from gordan.cli.tables import trace_table
 
         trace_table(trace, chosen.guarantee.statement)
-        if save is not None:
-            say(f"trace written to {save}")
-    return interrupts.code or ANSWERED
+        if written.path is not None:
+            say(f"trace written to {written.path}")
+    return written.ended(interrupts.code or ANSWERED)
 
 
 def _method(name: str, form: str | None, norm: float | None) -> gordan.methods.Method:

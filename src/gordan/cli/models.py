@@ -12,7 +12,7 @@ import typer
 
 import gordan
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness, witness_plain
-from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
+from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data
 from gordan.cli.options import (
     Cluster,
@@ -113,23 +113,21 @@ def fit(
             planes.append(Fitted(binary.label, told, result, kept, resumed))
         watch.about("writing")
         model = _complete(kind, data, planes, nu, certificates=not no_certificates)
-        if model is not None:
-            model.save(output)
-            if not interrupts.pressed:
-                forget_checkpoints(planes)
-    written = None if model is None else str(output)
+        written = Saved() if model is None else saved(output, model.save)
+        if written.path is not None and not interrupts.pressed:
+            forget_checkpoints(planes)
     if as_json:
-        plain = [plane.plain() for plane in planes]
-        say_json({"model": written, "classes": data.classes, "interrupted": interrupts.pressed, "planes": plain})
+        content = {"model": written.path, "classes": data.classes, "interrupted": interrupts.pressed}
+        say_json({**content, "planes": [plane.plain() for plane in planes], **written.fields})
     else:
         for plane in planes:
             plane.tell(data)
-        if model is not None:
-            say(f"model written to {written}: {len(model.classes)} classes, {model.coef.shape[1]} features")
+        if model is not None and written.path is not None:
+            say(f"model written to {written.path}: {len(model.classes)} classes, {model.coef.shape[1]} features")
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else _why_none(planes, nu)}")
     separable = all(plane.result.witness is None for plane in planes)
-    return interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO)
+    return written.ended(interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO))
 
 
 def numbered(path: Path | None, k: int) -> Path | None:
@@ -184,7 +182,10 @@ def forget_checkpoints(planes: list[Fitted]) -> None:
     if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
         for plane in planes:
             if plane.checkpoint is not None:
-                plane.checkpoint.resolve().unlink(missing_ok=True)
+                try:
+                    plane.checkpoint.resolve().unlink(missing_ok=True)
+                except OSError as error:
+                    note(f"{plane.checkpoint}: it cannot be removed: {error.strerror}")
 
 
 def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, certificates: bool) -> Model | None:

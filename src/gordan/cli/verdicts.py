@@ -16,7 +16,7 @@ from gordan.cli.answers import (
     say_witness,
     witness_plain,
 )
-from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, command
+from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, on_cluster, read_data
 from gordan.cli.options import (
     CertificateOut,
@@ -69,9 +69,10 @@ def separate(
             device=device,
             callback=watch.verdict if watch.visible else None,
         )
-        written = _written(certificate, v)
+        written = _write_certificate(certificate, v)
     if as_json:
-        say_json({**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written})
+        content = {**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written.path}
+        say_json({**content, **written.fields})
     else:
         headline(repr(v), v.separable)
         if v.witness is not None:
@@ -79,7 +80,7 @@ def separate(
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
-    return interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable]
+    return written.ended(interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable])
 
 
 def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
@@ -99,17 +100,17 @@ def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
     }
 
 
-def _written(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> str | None:
-    """Write the certificate, if a file was named for it and there is one; the name of that file."""
-    if path is None or answer.certificate is None:
-        return None
-    write_atomic(path, (answer.certificate.to_json() + "\n").encode())
-    return str(path)
+def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> Saved:
+    """Write the certificate, if a file was named for it and there is one."""
+    if answer.certificate is None:
+        return Saved()
+    text = answer.certificate.to_json
+    return saved(path, lambda path: write_atomic(path, f"{text()}\n".encode()))
 
 
-def _tell_written(path: Path | None, written: str | None) -> None:
-    if path is not None:
-        say(f"certificate written to {written}" if written else "no certificate was written: nothing is proved")
+def _tell_written(path: Path | None, written: Saved) -> None:
+    if path is not None and written.error is None:
+        say(f"certificate written to {path}" if written.path else "no certificate was written: nothing is proved")
 
 
 @command(
@@ -135,9 +136,10 @@ def diagnose(
         data = read_data(file, label, positive)
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
-        written = _written(certificate, found)
+        written = _write_certificate(certificate, found)
     if as_json:
-        say_json({**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written})
+        content = {**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written.path}
+        say_json({**content, **written.fields})
     else:
         first, *rest = repr(found).split("\n")
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
@@ -148,7 +150,7 @@ def diagnose(
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
-    return interrupts.code or (ANSWERED if found.proved else OPEN)
+    return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
 
 
 def _diagnosis_plain(found: gordan.Diagnosis, data: Data) -> dict[str, Any]:

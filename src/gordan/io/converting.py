@@ -14,6 +14,7 @@ import numpy as np
 from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
+from gordan.io.files import naming
 from gordan.io.npy import read_npy
 from gordan.io.parquet import open_parquet
 from gordan.io.parts import Parts
@@ -91,11 +92,13 @@ def convert(
         kept = writer.rows
         found.resume(writer, head)
         for piece, labels in found.pieces(writer.place):
-            writer.write(piece, labels)
+            with naming(folder):
+                writer.write(piece, labels)
             progress(writer.rows)
         if not writer.rows:
             raise InputError(f"{path} has no rows")
-        shape = found.finish(writer)
+        with naming(folder):
+            shape = found.finish(writer)
         return Converted(folder, writer.kind, shape, writer.entries, kept)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gordan.errors import InputError
@@ -18,13 +19,20 @@ def write_atomic(path: str | os.PathLike[str], content: bytes) -> None:
     OSError names `path`. A link stays one, and the file that it leads to is replaced. What is no regular file (a pipe, a
     terminal, /dev/null) is written to.
     """
-    try:
+    with naming(path):
         stream = _stream(path)
         if stream is None:
             _replace(Path(os.path.realpath(path)), content)
         else:
             with open(stream, "wb") as file:
                 file.write(content)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within: an OSError of writing says that it was `path` that could not be written."""
+    try:
+        yield
     except BrokenPipeError:  # whoever read it has gone
         raise
     except OSError as error:

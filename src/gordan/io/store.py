@@ -27,7 +27,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.container import strict_json
-from gordan.io.files import write_atomic
+from gordan.io.files import naming, write_atomic
 from gordan.io.npy import read_labels
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted
@@ -67,7 +67,8 @@ class Writer:
         self.path.mkdir(exist_ok=True)
         self._journal = (self.path / JOURNAL).open("a+b")
         try:
-            self._open(self._journal)
+            with naming(self.path):
+                self._open(self._journal)
         except BaseException:
             self.__exit__()
             raise
