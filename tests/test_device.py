@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from modes import CAN_BE_SET, MODES, REASON, mode
 from scipy.special import logsumexp, softmax
 
 import gordan
@@ -514,6 +515,35 @@ def test_nothing_is_proved_where_floats_are_not_ieee(monkeypatch):
     assert gordan.verify(certificate, X, y)
     monkeypatch.setattr(Entries, "ieee", lambda self: False)
     assert "nothing can be proved" in gordan.verify(certificate, X, y).reason
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sums_are_the_same_on_a_device_and_in_memory(dtype):
+    """What a GPU does with a tensor, done by torch on the CPU, against what NumPy does with a tensor in memory: integers."""
+    rng = np.random.default_rng(6)
+    X = torch.from_numpy(rng.integers(-9, 10, (700, 11))).to(dtype)
+    w, q, rows = rng.integers(-9, 10, 11).astype(float), rng.integers(0, 3, 700).astype(float), rng.permutation(700)[:90]
+    here, there = Entries(X), Entries(X)
+    there._here, there.block_entries = False, 300
+    A = X.double().numpy()
+    for entries in (here, there):
+        assert np.array_equal(entries.products(w, 5, 90), A[5:90] @ w)
+        assert np.array_equal(entries.squares(5, 90), (A[5:90] ** 2).sum(1))
+        assert np.array_equal(entries.absolute(abs(w), rows), abs(A[rows]) @ abs(w))
+        assert np.array_equal(entries.combination(q), A.T @ q)
+        assert np.array_equal(entries[rows], A[rows])
+
+
+@pytest.mark.skipif(not CAN_BE_SET, reason=REASON)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_look_at_a_device(dtype):
+    """One number at a time torch does what it does in this thread, whose mode can be set."""
+    entries = Entries(torch.ones((2, 2), dtype=dtype))
+    entries._here = False
+    assert entries.ieee()
+    for wanted in MODES.values():
+        with mode(wanted):
+            assert not entries.ieee()
 
 
 # ---- Newton's method ------------------------------------------------------------------------------------------------

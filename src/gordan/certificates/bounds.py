@@ -1,7 +1,8 @@
 """Rigorous bounds in floating point, and exact integers for what they cannot decide.
 
 Every function here states an inequality that holds for the stored values as real numbers, whatever the order of summation,
-with or without fused multiply-add, and with subnormals flushed or not.
+with or without fused multiply-add, and with subnormal results flushed or not. Operands are taken for what they are: callers
+see to it that the thread is in a mode that does not flush them (`floats.ieee_floats`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,6 @@ U = 2.0**-53
 TINY = 2.0**-1021
 # Terms that are added up in one go before sums are exact again.
 GO = 64
-
-
-def floats_are_ieee() -> bool:
-    """Whether subnormals survive and rounding is to nearest: some libraries switch the processor to other modes."""
-    tiny = np.array([2.0**-1074]) * np.array([1.0])
-    ones, above, half = np.array([1.0, -1.0]), 1.0 + 2.0**-52, 2.0**-53
-    nearest = [*(ones + half * ones), *(ones + 1.5 * half * ones)]  # half a unit goes to the even one, more to the next one
-    return bool(tiny[0] > 0) and nearest == [1.0, -1.0, above, -above]
 
 
 def dyadic(x: float) -> tuple[int, int]:

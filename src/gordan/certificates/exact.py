@@ -16,6 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates import bounds
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
+from gordan.floats import ieee_floats
 from gordan.rows.memory import entries_of
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
@@ -90,6 +91,7 @@ def integer_row(problem: Problem, i: int, intercept: str) -> tuple[list[int], in
     return row, low
 
 
+@ieee_floats()
 def integer_rows(problem: Problem, rows: Iterable[int], intercept: str) -> tuple[list[list[int]], list[int]]:
     """These rows of A, each divided by its power of two 2^e, and the e."""
     chosen = [int(i) for i in rows]
@@ -138,6 +140,7 @@ def null_space(M: Any, columns: list[int]) -> Any:
     return basis
 
 
+@ieee_floats()
 def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str) -> bool:
     """Whether the rows of A in `support` span all those `among` (True is proved; False may be bad luck with the prime)."""
     k = problem.X.d + (intercept != "none")
@@ -183,6 +186,7 @@ def unscaled(weights: dict[int, Any], exponents: Mapping[int, int] | Sequence[in
     return coprime({i: scaled[i] for i in sorted(scaled)})
 
 
+@ieee_floats()
 def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array | None = None) -> Array:
     """The signs -1, 0, 1 of y_i(x_i·w + b) for integers w, b; where `among` names rows, only theirs are to be relied on."""
     answer = np.zeros(X.n, dtype=np.int8)

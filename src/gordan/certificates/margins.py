@@ -17,6 +17,7 @@ from gordan.certificates import bounds
 from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
+from gordan.floats import ieee_floats
 
 # Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
 MOST_EXACT_ROWS = 4096
@@ -82,6 +83,7 @@ class Margin:
 
     # ---- from w -----------------------------------------------------------------------------------------------------
 
+    @ieee_floats()
     def lower(self, w: Array, b: float, *, exactly: bool = False, slack: float = 1.0) -> float:
         """A float that γ* is at least: the lowest p·Aw over P, divided by ‖w‖_q. Zero if nothing better is proved.
 
@@ -147,6 +149,7 @@ class Margin:
             lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
         return lows
 
+    @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
         """Whether w proves γ* ≥ lower, in exact arithmetic, where that is a question of few rows and of squares at most."""
         if self.nu is not None or self.norm not in (2, math.inf):
@@ -170,6 +173,7 @@ class Margin:
 
     # ---- from p -----------------------------------------------------------------------------------------------------
 
+    @ieee_floats()
     def upper(self, p: Array, *, slack: float = 1.0) -> float:
         """A float that γ* is at most, from p ≥ 0 (not normalized): ‖Aᵀp‖_p over its mass; infinite if p is not allowed.
 
@@ -223,6 +227,7 @@ class Margin:
             lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
         return centre, relative * total + lost
 
+    @ieee_floats()
     def proves_upper(self, upper: float, p: Array) -> bool:
         """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
         used = np.flatnonzero(p)
@@ -248,6 +253,7 @@ class Margin:
         return self.norm == 2 and Fraction(upper) ** 2 >= sum(value**2 for value in total.values())
 
 
+@ieee_floats()
 def first_not_positive(products: Products, b: float, signs: Array) -> int | None:
     """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
     lo, hi = products.scores(b, signs)

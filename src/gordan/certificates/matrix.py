@@ -1,6 +1,7 @@
 """The user's X as the checker reads it, and rigorous enclosures of its products with a w.
 
-NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated.
+NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated; and no BLAS, whose threads are in whatever
+floating-point mode the thread that started them was in. All arithmetic is done in threads that look at their mode (`floats`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.blas import blas_has_room
-from gordan.certificates.bounds import TINY, U, add, dyadic, floats_are_ieee, multiply, norm_bound
+from gordan.certificates.bounds import TINY, U, add, dyadic, multiply, norm_bound
+from gordan.floats import ieee_floats
 from gordan.rows.mapped import in_order
 from gordan.rows.memory import csr_rows, entries_of
 from gordan.rows.tensors import Entries
@@ -31,6 +32,8 @@ MOST_BROUGHT = 4096
 WORTH_THREADS = 1 << 19
 # Columns of a dense row whose products are added up in one go.
 LONGEST_SUM = 4096
+# Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
+NARROW = 8
 # Products above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
 
@@ -48,11 +51,13 @@ class Matrix:
 
     def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
         """compute(), or what it gave last time if that was for the same vector."""
-        before = self._last.get(kind)
-        if before is not None and np.array_equal(before[0], vector):
-            return before[1]
-        self._last[kind] = vector.copy(), compute()
-        return self._last[kind][1]
+        with ieee_floats():
+            before = self._last.get(kind)
+            if before is not None and np.array_equal(before[0], vector):
+                return before[1]
+            computed = compute()
+        self._last[kind] = vector.copy(), computed
+        return computed
 
     @cached_property
     def norms(self) -> Array:
@@ -72,7 +77,8 @@ class Matrix:
     def by_blocks(self, work: Callable[[int, int], None]) -> None:
         """work(lo, hi) for each block of rows."""
         entries = len(self.arrays[0]) if self.sparse else self.n * self.d
-        in_order(work, self.arrays, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
+        with ieee_floats():  # for the rows that are gone through here; `threads.run` sees to the others
+            in_order(work, self.arrays, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
 
     def _norms(self, lo: int, hi: int) -> Array:
         if self.sparse:
@@ -86,7 +92,7 @@ class Matrix:
         else:
             values = self.arrays[0][lo:hi].astype(np.float64, copy=False)
             lengths = np.full(hi - lo, self.d)
-            squares = np.einsum("ij,ij->i", values, values)
+            squares = row_sums(values, values)
         norms = np.sqrt(squares) * (1 + U * (lengths + 8.0))
         lost = ~((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE)) & (lengths > 0)
         if lost.any():
@@ -149,13 +155,12 @@ class Matrix:
             return rows @ w, np.diff(rows.indptr)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].products(w, lo, hi), np.array(self.d)
-        blas_has_room()
         block = self.arrays[0][lo:hi].astype(np.float64, copy=False)
         if self.d <= 2 * LONGEST_SUM:
-            return block @ w, np.array(self.d)
+            return row_sums(block, w), np.array(self.d)
         # sums of parts, then their sum: no term goes through more additions than a part and the number of parts have
         cuts = range(0, self.d, LONGEST_SUM)
-        sums = sum((block[:, j : j + LONGEST_SUM] @ w[j : j + LONGEST_SUM] for j in cuts), np.zeros(hi - lo))
+        sums = sum((row_sums(block[:, j : j + LONGEST_SUM], w[j : j + LONGEST_SUM]) for j in cuts), np.zeros(hi - lo))
         return sums, np.array(LONGEST_SUM + len(cuts))
 
     def all_products(self, w: Array) -> tuple[Array, Array]:
@@ -187,7 +192,7 @@ class Matrix:
             return by_rows(np.add, np.abs(data[where]) * size[indices[where]], lengths)
         if isinstance(self.arrays[0], Entries):
             return self.arrays[0].absolute(size, rows)
-        return np.concatenate([np.empty(0), *(np.abs(block) @ size for _, block in self._dense(rows))])
+        return np.concatenate([np.empty(0), *(row_sums(np.abs(block), size) for _, block in self._dense(rows))])
 
     def combination(self, q: Array) -> Array:
         """Xᵀq in float64, from the rows where q is not 0."""
@@ -208,17 +213,30 @@ class Matrix:
             return self.arrays[0].combination(q)
         total = np.zeros(self.d)
         for rows, block in self._dense(np.flatnonzero(q)):
-            total += q[rows] @ block
+            total += column_sums(q[rows], block)
         return total
 
     def _dense(self, rows: Array) -> Iterator[tuple[Array, Array]]:
         """These rows (in order) and their entries in float64, block by block."""
-        blas_has_room()
         for lo, hi in self.blocks():
             part = rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
             if len(part):
                 block = self.arrays[0][lo:hi]
                 yield part, (block if len(part) == hi - lo else block[part - lo]).astype(np.float64, copy=False)
+
+
+def row_sums(left: Array, right: Array) -> Array:
+    """Σ_j left_ij right_j, or right_ij."""
+    if left.shape[1] > NARROW:
+        return np.asarray(np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right))
+    return sum((left[:, j] * right[..., j] for j in range(left.shape[1])), np.zeros(len(left)))
+
+
+def column_sums(q: Array, block: Array) -> Array:
+    """Σ_i q_i block_ij."""
+    if block.shape[1] > NARROW:
+        return np.asarray(np.einsum("i,ij->j", q, block))
+    return np.array([np.sum(q * block[:, j]) for j in range(block.shape[1])])
 
 
 def by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
@@ -281,7 +299,9 @@ class Products:
         """|x_i|·|w| as it is for these rows."""
         if len(rows):
             with np.errstate(over="ignore", invalid="ignore"):
-                self.absolute[rows] = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
+                with ieee_floats():
+                    sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
+                self.absolute[rows] = sharper
 
     def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
@@ -300,33 +320,32 @@ class Products:
         return lo, hi
 
 
-# ---- the same on other machines, for one block of rows. Where floats are not to be trusted, nothing is known of them ----
-
-
-def _trusted(found: Array) -> Array:
-    return found if floats_are_ieee() else np.full_like(found, np.nan)
+# ---- the same on other machines, for one block of rows, in IEEE arithmetic there ---------------------------------------
 
 
 def _norms_there(held: Any) -> Array:
     # not `norms`: a cached property holds a lock, for all matrices of a process, while whoever waits for this holds it
-    return _trusted(Matrix(held.n, held.d, held.arrays)._norms_here())
+    return Matrix(held.n, held.d, held.arrays)._norms_here()
 
 
+@ieee_floats()
 def _products_there(held: Any, w: Array) -> tuple[Array, Array]:
     X = Matrix(held.n, held.d, held.arrays)
     sums, terms = np.empty(X.n), np.empty(X.n)
     with np.errstate(over="ignore", invalid="ignore"):
         for lo, hi in X.blocks():
             sums[lo:hi], terms[lo:hi] = X.products(w, lo, hi)
-    return _trusted(sums), terms
+    return sums, terms
 
 
+@ieee_floats()
 def _absolute_there(held: Any, w: Array) -> Array:
-    return _trusted(Matrix(held.n, held.d, held.arrays).absolute(w, np.arange(held.n)))
+    return Matrix(held.n, held.d, held.arrays).absolute(w, np.arange(held.n))
 
 
+@ieee_floats()
 def _combination_there(held: Any, q: Array) -> Array:
-    return _trusted(Matrix(held.n, held.d, held.arrays).combination(q))
+    return Matrix(held.n, held.d, held.arrays).combination(q)
 
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from gordan.arrays import Array
 from gordan.certificates.data import INTERCEPTS, Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.rows import host, nearby, stored
 from gordan.rows.storage import not_finite
 
@@ -33,6 +34,7 @@ class Problem:
     storage: Any
 
     @staticmethod
+    @ieee_floats()
     def of(X: Any, y: Any, device: str | None = None) -> Problem:
         """Read X and y, or refuse them with an InputError that says where and why; X goes to `device`, if one is named.
 
@@ -72,6 +74,7 @@ class Problem:
         if bad is not None:
             raise InputError(not_finite(bad, self.storage))
 
+    @ieee_floats()
     def hash(self, intercept: str) -> str:
         """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.
 
@@ -132,6 +135,7 @@ def _digests_there(X: Matrix) -> Iterator[bytes]:
         yield open_chunk.digest()
 
 
+@ieee_floats()
 def _digests_of_block(held: Any, first: int) -> list[tuple[int, bool, bytes]]:
     """Number of the chunk, whether it is whole, and its digest or else its bytes, for the rows of a block from row `first`."""
     X, pieces = Matrix(held.n, held.d, held.arrays), []

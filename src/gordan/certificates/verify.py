@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import bounds, exact
+from gordan.certificates import exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
+from gordan.floats import NotIEEE, ieee_floats
 from gordan.rows.tensors import Entries
 
 
@@ -44,17 +45,24 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
     """
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
-    problem = Problem.of(X, y)
-    if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
-        Products.of(problem.X, np.array(certificate.w, dtype=np.float64))  # in one pass with the norms
-    if not np.isfinite(problem.X.norms).all():
-        problem.require_finite()
+    try:
+        problem = Problem.of(X, y)
+        if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
+            Products.of(problem.X, np.array(certificate.w, dtype=np.float64))  # in one pass with the norms
+        if not np.isfinite(problem.X.norms).all():
+            problem.require_finite()
+    except NotIEEE as error:
+        return Check(False, _claim(certificate), str(error))
     return check(certificate, problem)
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:
     """`verify` on data that has been read."""
-    reason = _refusal(certificate, problem)
+    try:
+        with ieee_floats():
+            reason = _refusal(certificate, problem)
+    except NotIEEE as error:
+        reason = str(error)
     return Check(not reason, _claim(certificate), reason)
 
 
@@ -78,8 +86,12 @@ def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | Non
     """
     if p is not None and not (np.min(p) >= 0 and np.max(p) < math.inf):
         return False
-    reason = _other_data(head, problem) or _out_of_range(head, w)
-    return not (reason or _in_floats(head, problem, w, np.zeros(problem.X.n) if p is None else p))
+    try:
+        with ieee_floats():
+            reason = _other_data(head, problem) or _out_of_range(head, w)
+            return not (reason or _in_floats(head, problem, w, np.zeros(problem.X.n) if p is None else p))
+    except NotIEEE:
+        return False
 
 
 def _refusal(c: Certificate, problem: Problem) -> str:
@@ -109,8 +121,8 @@ def _other_data(c: Certificate, problem: Problem) -> str:
     if {*c.classes} != {*problem.classes}:
         return f"its classes are {c.classes}, those of y are {problem.classes}"
     entries = problem.X.arrays[0]
-    if not bounds.floats_are_ieee() or (isinstance(entries, Entries) and not entries.ieee()):
-        return "this process flushes subnormals or rounds differently; nothing can be proved in it"
+    if isinstance(entries, Entries) and not entries.ieee():
+        return "the device of X flushes subnormal numbers to zero or does not round to nearest; nothing can be proved on it"
     return ""
 
 

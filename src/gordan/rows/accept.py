@@ -17,6 +17,7 @@ import numpy as np
 
 from gordan.arrays import MOST_EXACT_INTEGER, Array, is_sparse
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.io.parts import Csr, Part, Parts
 from gordan.rows.blocks import Blocks
 from gordan.rows.cluster import Cluster
@@ -34,6 +35,7 @@ MOST_SUM = 2**1023
 CHECKED = 1 << 22  # indices at a time
 
 
+@ieee_floats()
 def stored(
     X: Any, device: str | None = None, sums: str | None = None, *, first: int = 0
 ) -> Dense | Sparse | Blocks | Cluster | Device:
@@ -89,6 +91,7 @@ class Loaded:
         """Number of stored entries."""
         return self.part.n * self.d
 
+    @ieee_floats()
     def load(self) -> Dense:
         """The rows, in memory."""
         return Dense(np.ascontiguousarray(self.part.read()))
@@ -175,6 +178,7 @@ class Slice:
         """Number of stored entries."""
         return int(self.n * self.array.shape[1])
 
+    @ieee_floats()
     def load(self) -> Dense:
         """The rows, in memory."""
         part = self.array[self.lo : self.lo + self.n]

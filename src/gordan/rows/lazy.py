@@ -19,6 +19,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError, MissingExtra
+from gordan.floats import ieee_floats
 from gordan.rows.blocks import Blocks
 from gordan.rows.cluster import Chunk, Cluster, Workers, large_graphs
 from gordan.rows.memory import Held
@@ -185,6 +186,7 @@ def _pieces(X: Any) -> list[Any]:
 # ---- the work on one block, done by a worker or here -------------------------------------------------------------------
 
 
+@ieee_floats()
 def _accepted(piece: Any, first: int) -> Held | None:
     """A piece of X as a block, exactly or not at all; None where it has no rows. `first` is its first row in messages."""
     from gordan.rows.accept import stored
@@ -249,6 +251,7 @@ def read_on(client: Any, path: Path, label: str | None) -> Files:
     return Files(X, np.concatenate(labels), names[0])
 
 
+@ieee_floats()
 def _table(path: str, label: str | None) -> Any:
     from gordan.io import read
 

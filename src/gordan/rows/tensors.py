@@ -11,6 +11,7 @@ import numpy as np
 
 from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError, MissingExtra
+from gordan.floats import ABOVE, HALF_UNIT, LEAST, floats_are_ieee
 from gordan.rows.memory import Dense
 
 # Entries that proofs, which make several float64 copies of a block, take at a time.
@@ -102,7 +103,7 @@ def _real(X: Any) -> Any:
 
 
 def exact(X: Any) -> Array:
-    """A part of X on the host: float32, to which 16 bits convert exactly, or float64."""
+    """A part of X on the host: float32, to which 16 bits convert exactly whatever the floating-point mode, or float64."""
     part = X.cpu()
     exact: Array = (part if part.element_size() > 2 else part.to(torch_for().float32)).numpy()
     return exact
@@ -128,10 +129,13 @@ class Entries:
     where the tensor is, entry by entry and in float64: every entry converts to it exactly, and what is trusted is that a product,
     a sum and an absolute value in it are those of IEEE 754 (`ieee` looks). No matrix product takes part, so neither TF32 nor
     any other licence to round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds.
+    Of a tensor in memory NumPy makes them, in the thread that asks: torch has threads of its own, in a floating-point mode that
+    nobody can look at.
     """
 
     def __init__(self, X: Any) -> None:
         self._X = X
+        self._here = not X.is_cuda
         self.shape: tuple[int, int] = tuple(X.shape)
         self.block_entries = PROOF_BLOCK["cuda" if X.is_cuda else "cpu"]
         self._kept = 0, np.empty((0, X.shape[1]))
@@ -163,14 +167,14 @@ class Entries:
         return total
 
     def _weighed(self, rows: Any, weights: Any) -> Array:
-        return self._affordable(lambda: (self._X[rows].double() * weights[:, None]).sum(0))
+        return self._affordable(lambda: (self._values(rows) * weights[:, None]).sum(0))
 
     def _sums(self, rows: Any, w: Any | None, *, absolute: bool = False) -> Array:
         """Σ_j x_ij w_j of some rows, or Σ_j |x_ij| w_j, or Σ_j x_ij² without w; sizes of blocks are the caller's."""
 
         def made() -> Any:
-            x = self._X[rows].double()
-            return (x * x if w is None else (x.abs() if absolute else x) * w).sum(1)
+            x = self._values(rows)
+            return (x * x if w is None else (abs(x) if absolute else x) * w).sum(1)
 
         return self._affordable(made)
 
@@ -178,24 +182,40 @@ class Entries:
     def _step(self) -> int:
         return max(1, self.block_entries // max(1, self.shape[1]))
 
+    def _values(self, rows: Any) -> Any:
+        """Some rows in float64, where the tensor is."""
+        return self[rows].astype(np.float64) if self._here else self._X[rows].double()
+
     def _affordable(self, make: Callable[[], Any]) -> Array:
+        if self._here:
+            return np.asarray(make())
         found: Array = affordable(make, "a proof").cpu().numpy()
         return found
 
     def ieee(self) -> bool:
-        """Whether float64 is as it should be where the tensor is: subnormals survive, and rounding is to nearest."""
-        tiny, one, three = (self._there(np.array([x])) for x in (2.0**-1074, 1.0, 3.0))
-        third = float((one / three)[0])
-        return float((tiny * one)[0]) > 0 and third.hex() == "0x1.5555555555555p-2" and float((one + 2.0**-53)[0]) == 1.0
+        """Whether float64 is as it should be where the tensor is: subnormals survive, also those of X when they are converted,
+        and rounding is to nearest."""
+        if self._here:
+            return floats_are_ieee()
+        kind = torch_for().finfo(self._X.dtype)
+        least = kind.smallest_normal * kind.eps
+        ones, tiny, half = (self._there(np.array(x)) for x in ([1.0, -1.0], [LEAST], [HALF_UNIT]))
+        looks = [
+            (self._X.new_tensor([least]).double(), [least]),
+            (tiny * ones, [LEAST, -LEAST]),
+            (ones + half * ones, [1.0, -1.0]),
+            (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
+        ]
+        return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in looks)
 
     def _there(self, values: Array) -> Any:
-        return torch_for().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
+        return values if self._here else torch_for().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
 
     def __getitem__(self, rows: Any) -> Array:
         if isinstance(rows, slice):
             return exact(self._X[rows])
         if isinstance(rows, np.ndarray):
-            return exact(self._X[self._there(rows)])
+            return exact(self._X[torch_for().from_numpy(np.ascontiguousarray(rows)).to(self._X.device)])
         lo, block = self._kept  # in one go: other threads ask as well
         if not lo <= rows < lo + len(block):  # rows are asked for in order: fetch some more of them
             step = max(1, (1 << 20) // max(1, self.shape[1]))

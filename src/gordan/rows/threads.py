@@ -1,7 +1,8 @@
-"""One pool of threads for the kernels, which release the GIL.
+"""One pool of threads for the kernels and the passes of proofs, which release the GIL.
 
 The rows are cut into chunks by their size alone, and chunks are merged in order, so a result does not depend on the number of
-threads or on which of them was quicker.
+threads or on which of them was quicker. Nor does it depend on who started the pool: threads inherit the floating-point mode of
+the one that starts them, so each task is done in the default mode (`floats`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from gordan.floats import ieee_floats
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +45,10 @@ def run(
     threads: int,
     begun: Callable[[], object] = lambda: None,
 ) -> list[Part]:
-    """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each."""
+    """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each.
+
+    Where one thread does it all that is the calling one, whose floating-point mode is left as it is.
+    """
     parts: list[Any] = [None] * len(ranges)
     waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
 
@@ -55,7 +61,7 @@ def run(
         drain()
         return parts
 
-    tasks = [_shared_pool().submit(drain) for _ in range(min(threads, len(ranges)))]
+    tasks = [_shared_pool().submit(ieee_floats()(drain)) for _ in range(min(threads, len(ranges)))]
     for task in tasks:
         task.result()
     return parts
