@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ EXACT_IN_FLOAT64 = ("int32", "uint32")
 MOST_COLUMNS = 2**36
 MOST_SUM = 2**1023
 CHECKED = 1 << 22  # indices at a time
+BY_ROWS = 1 << 20  # entries of a data frame at a time
 
 
 @ieee_floats()
@@ -132,6 +134,9 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     if np.ma.is_masked(X):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(X))[0])
         raise InputError(f"{_name(where, first)} is masked; fill or drop masked entries first")
+    types = _column_types(X)
+    if types and not (isinstance(types[0], np.dtype) and len({*types}) == 1):
+        return Dense(_by_columns(X, len(types), first))
     try:
         array = np.asarray(X)
     except (ValueError, TypeError) as error:
@@ -140,24 +145,61 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     if is_mapped(array) and array.nbytes >= LARGE and not _usable(array):
         return _sliced(array)
     names = column_names(X, array.shape[1])
-    if array.dtype == np.float64 and (names is not None or isinstance(X, (list, tuple))):
-        array = _unrounded(X, array)
 
-    def cell(where: tuple[int, ...]) -> str:
-        return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
-
-    return Dense(np.ascontiguousarray(_real(array, cell)))
+    if array.dtype == np.float64 and isinstance(X, (list, tuple)):
+        _check_large(X, array, first)
+    return Dense(np.ascontiguousarray(_real(array, partial(_cell, first=first, names=names))))
 
 
-def _unrounded(X: Any, array: Array) -> Array:
-    """X as it is, where NumPy may have made floats of large integers beside floats: as objects, so that each is looked at."""
+def _column_types(X: Any) -> list[Any]:
+    """The types of the columns of a data frame of pandas or polars, or of a table of pyarrow; none of anything else."""
+    types = getattr(X, "dtypes", getattr(getattr(X, "schema", None), "types", ()))
+    return [*types] if hasattr(X, "columns") else []
+
+
+def _by_columns(frame: Any, d: int, first: int) -> Array:
+    """A data frame whose columns are of several types, or of none of NumPy's, each read in its own type.
+
+    NumPy would choose one for all: float64, which rounds large integers, or objects, which take a hundred times as long.
+    """
+    n = len(frame)
+    _check_shape((n, d))
+    names = column_names(frame, d)
+    columns = [_exact_integers(np.asarray(_column(frame, j))) for j in range(d)]
+    narrow = all(column.dtype.name in ("float32", *EXACT_IN_FLOAT32) for column in columns)
+    X = np.empty((n, d), np.float32 if narrow else np.float64)
+    step = max(1024, BY_ROWS // d)  # all columns of some rows at a time: their cache lines are written once
+    for lo in range(0, n, step):
+        for j, column in enumerate(columns):
+            X[lo : lo + step, j] = _real(column[lo : lo + step], partial(_cell, first=first + lo, names=names, column=j))
+    return X
+
+
+def _exact_integers(column: Array) -> Array:
+    """A column as it is; one of integers beyond 2**53 as objects, so that each is looked at."""
+    wide = column.dtype.kind in "iu" and column.dtype.itemsize == 8 and len(column)
+    beyond = wide and (int(column.max()) > MOST_EXACT_INTEGER or int(column.min()) < -MOST_EXACT_INTEGER)
+    return column.astype(object) if beyond else column
+
+
+def _column(frame: Any, j: int) -> Any:
+    """Column j of a data frame of pandas, of a table of pyarrow, or of a data frame of polars."""
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, j]
+    return frame.column(j) if hasattr(frame, "column") else frame[:, j]
+
+
+def _check_large(X: Any, array: Array, first: int) -> None:
+    """Refuse integers in nested lists that NumPy has rounded, as it does beside floats; only large ones can be."""
     with np.errstate(invalid="ignore"):
         if not max(-float(np.min(array)), float(np.max(array))) >= MOST_EXACT_INTEGER:
-            return array
-    if isinstance(X, (list, tuple)):
-        return np.array(X, dtype=object).reshape(array.shape)
-    columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(array.shape[1])]
-    return np.stack([np.asarray(column).astype(object) for column in columns], axis=1)
+            return
+        rows = np.flatnonzero((np.abs(array) >= MOST_EXACT_INTEGER).any(axis=1))
+    for i in rows.tolist():
+        if getattr(X[i], "dtype", None) != np.float64:
+            given = np.empty((1, array.shape[1]), dtype=object)
+            given[0] = X[i]
+            _from_objects(given, partial(_cell, first=first + i))
 
 
 def _usable(array: Array) -> bool:
@@ -194,8 +236,8 @@ def _sliced(array: Array) -> Blocks:
 
 
 def column_names(X: Any, d: int) -> list[str] | None:
-    """The names of the d columns where X is a data frame (pandas, polars or whatever else has `columns`), else None."""
-    names = getattr(X, "columns", None)
+    """The names of the d columns where X is a data frame (pandas, polars, pyarrow, whatever else has `columns`), else None."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
     try:
         found = None if names is None else [str(name) for name in names]
     except TypeError:  # something else by that name
@@ -329,6 +371,12 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
         if float(exact[where]) != value and value == value:
             raise InputError(f"{cell(where)} is {value}, which float64 cannot hold exactly; rescale or round the column")
     return exact
+
+
+def _cell(where: tuple[int, ...], first: int, names: list[str] | None = None, column: int | None = None) -> str:
+    """The entry of X, with the name of its column where it has one; `where` is a row only if the column is given."""
+    where = where if column is None else (where[0], column)
+    return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
 
 
 def _name(cell: tuple[int, ...], first: int) -> str:
