@@ -1193,6 +1193,140 @@ def test_cell_large_integers_beside_floats_are_not_rounded(frame):
     assert gordan.separate(exact, [0, 1]).status == "separable"
 
 
+def frames(columns):
+    """The same columns in every kind of data frame that keeps their types."""
+    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    frame = pandas.DataFrame(columns)
+    return {
+        "pandas": frame,
+        "nullable": frame.convert_dtypes(),
+        "Arrow": frame.convert_dtypes(dtype_backend="pyarrow"),
+        "objects": frame.astype(object),
+        "polars": polars.DataFrame(columns),
+        "table": pyarrow.table(columns),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "nullable", "Arrow", "objects", "polars", "table"])
+def test_cell_columns_of_several_types(kind):
+    """Each column is read in its own type: exactly, with its name where it is refused."""
+    columns = {
+        "flag": np.array([True, False, True]),
+        "count": np.array([2**53, 3, -(2**53)]),
+        "large": np.array([2**53 - 1, 0, 2**53], np.uint64),
+        "size": np.array([1e300, -0.25, 2.0**60]),
+        "small": np.array([0.1, 0.2, 0.3], np.float32),
+    }
+    expected = np.column_stack([column.astype(np.float64) for column in columns.values()])
+    held = rows.stored(frames(columns)[kind])
+    np.testing.assert_array_equal(held.arrays[0], expected)
+    assert held.names == [*columns]
+    assert gordan.separate(frames(columns)[kind], [0, 1, 1])._problem.hash("free") == (
+        gordan.separate(expected, [0, 1, 1])._problem.hash("free")
+    )
+    for name, value in {"count": -(2**53) - 1, "large": 2**63 + 1}.items():
+        spoiled = {**columns, name: columns[name].copy()}
+        spoiled[name][1] = value
+        j = [*columns].index(name)
+        refused(lambda: gordan.separate(frames(spoiled)[kind], [0, 1, 1]), f"X[1, {j}] (column {name!r})", str(value))  # noqa: B023
+
+
+def test_cell_float_columns_are_not_read_one_by_one(monkeypatch):
+    """One large value, or a column of booleans, does not make objects of a data frame."""
+    from gordan.rows import accept
+
+    monkeypatch.setattr(accept, "_from_objects", lambda *_: pytest.fail("objects were made"))
+    for kind, frame in frames({"a": [1e16, 0.5, 2.0], "b": [0.5, 1.0, 1.5]}).items():
+        if kind != "objects":
+            assert gordan.separate(frame, [1, 0, 0]).separable
+    for kind, frame in frames({"a": [1e16, 0.5, 2.0], "b": [True, False, True], "c": [2**53, 1, 2]}).items():
+        if kind != "objects":
+            assert gordan.separate(frame, [1, 0, 0]).separable
+    assert gordan.separate([np.array([1e16, 0.5]), np.array([0.5, 0.5])], [1, 0]).separable
+
+
+# ---- indexes that name other rows ------------------------------------------------------------------------------------
+
+ORDER = [3, 0, 4, 1, 2]
+
+
+def indexed():
+    """Quasi-complete separation by x = group; a y in another order makes it overlap."""
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"dose": [1.0, 2.0, 3.0, 1.5, 2.5], "group": [0.0, 0.0, 0.0, 1.0, 1.0]}, index=[*"abcde"])
+    return X, pandas.Series([0, 1, 0, 1, 1], index=X.index)
+
+
+PAIRED = {
+    "separate": lambda X, y: gordan.separate(X, y).separable,
+    "maximize_margin": lambda X, y: gordan.maximize_margin(X, y).status,
+    "diagnose": lambda X, y: gordan.diagnose(X, y).kind,
+    "verify": lambda X, y: bool(gordan.verify(gordan.separate(indexed()[0], indexed()[1]).certificate, X, y)),
+    "rows.of": lambda X, y: rows.of(X, 2 * y - 1).combine(np.ones(5)).tolist(),
+    "play, halves": lambda X, y: play(X, rounds=3, halves=y).bracket,
+    "play, caps": lambda X, y: play(X, rounds=3, caps=y + 0.5).bracket,
+    "play, p0": lambda X, y: play(X, rounds=3, p0=y + 0.5).bracket,
+    "sample_weight": lambda X, y: gordan.maximize_margin(X, indexed()[1], nu=0.5, sample_weight=y + 1).margin,
+    "sample_weight and y": lambda X, y: gordan.maximize_margin(np.asarray(X), indexed()[1], nu=0.5, sample_weight=y + 1).margin,
+}
+
+
+@pytest.mark.parametrize("call", PAIRED)
+def test_cell_indexes_in_another_order(call):
+    """Refused with the line that aligns them; after that line the answer is the one of aligned data."""
+    X, y = indexed()
+    call_it, shuffled = PAIRED[call], y.iloc[ORDER]
+    right = call_it(X, y)
+    with pytest.raises(InputError, match=r"\.index\[0\] is 'a', \w+\.index\[0\] is 'd'") as told:
+        call_it(X, shuffled)
+    name, fix = str(told.value).partition("align them with ")[2].partition(";")[0].split(" = ")
+    assert fix in (f"{name}.loc[X.index]", f"{name}.loc[A.index]", f"{name}.loc[y.index]")
+    assert call_it(X, shuffled.loc[X.index]) == right
+    assert call_it(X.to_numpy(), y.to_numpy()) == right
+    assert call_it(X, y.to_numpy()) == right
+    assert call_it(X, y.set_axis(X.index.astype(object))) == right
+    if "weight" not in call:  # where y has an index, too
+        assert call_it(X.to_numpy(), y.set_axis(range(5))) == right
+
+
+def test_cell_indexes_that_differ():
+    """One label that differs is enough, and what both have can be kept; equal indexes of any type are equal."""
+    pandas = pytest.importorskip("pandas")
+    X, y = indexed()
+    y_other = y.rename(index={"c": "z"})
+    refused(lambda: gordan.separate(X, y_other), "X.index[2] is 'c', y.index[2] is 'z'", "4 rows that both have", "y.to_numpy()")
+    common = X.index.intersection(y_other.index)
+    kept = [0, 1, 3, 4]
+    assert gordan.diagnose(X.loc[common], y_other.loc[common]).columns == gordan.diagnose(X.iloc[kept], y.iloc[kept]).columns
+    refused(lambda: gordan.separate(X.iloc[1:], y.iloc[:4].set_axis(range(4))), "X.index[0] is 'b', y.index[0] is 0")
+    refused(lambda: gordan.separate(X, y.iloc[:3]), "X has 5 rows but y has 3 labels")
+    twice = ["a", "a", "b", "b", "b"]
+    assert gordan.diagnose(X.set_axis(twice), y.set_axis(twice)).kind == "quasi-complete"
+    refused(lambda: gordan.separate(X.set_axis(twice), y.set_axis(twice[::-1])), "y.to_numpy()")
+    numbers = X.set_axis(range(5))
+    for dtype in ("int64", "uint8", "float64", "Int64", "int64[pyarrow]"):
+        index = pandas.Index(range(5), dtype=dtype)
+        assert gordan.diagnose(numbers, y.set_axis(index)).kind == "quasi-complete"
+    refused(lambda: gordan.separate(numbers, y.set_axis([*"01234"])), "X.index[0] is 0, y.index[0] is '0'")
+    assert gordan.diagnose(numbers, y.reset_index(drop=True).to_frame()).kind == "quasi-complete"
+    refused(lambda: gordan.separate(X, y.iloc[ORDER].to_frame()), "y = y.loc[X.index]")
+    pairs = pandas.MultiIndex.from_tuples([(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a")])
+    assert gordan.diagnose(X.set_axis(pairs), y.set_axis(pairs)).kind == "quasi-complete"
+    refused(lambda: gordan.separate(X.set_axis(pairs), y.set_axis(pairs).iloc[ORDER]), "'b')", "y = y.loc[X.index]")
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (1, 4), (2, 2), (3,), ()])
+def test_cell_shapes_of_vectors_over_rows(shape):
+    """Both shapes are told: the one that is wrong and the one that is wanted."""
+    X, y, wrong = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], np.ones(shape)
+    for name in ("start", "sample_weight"):
+        if name != "sample_weight" or shape:
+            told = f"{name} must hold one number for each of the 4 rows, in an array of shape (4,); its shape is {shape}"
+            refused(lambda name=name: gordan.maximize_margin(X, y, nu=0.5, **{name: wrong}), told)
+    for name in ("caps", "p0", "halves"):
+        refused(lambda name=name: play(X, **{name: wrong}), name, "in an array of shape (4,)", f"its shape is {shape}")
+
+
 def test_cell_masked_labels_and_weights():
     y = np.ma.array([0, 1, 1], mask=[0, 1, 0])
     with pytest.raises(gordan.InputError, match=r"y\[1\] is masked"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -308,9 +309,87 @@ def test_storage_changes_nothing(tmp_path):
     assert others["float32"].dtype == np.float32
 
 
-def test_whole_numbers_that_floats_cannot_hold_are_refused():
-    with pytest.raises(gordan.InputError, match=r"X\[0, 0\].*2\*\*53"):
-        MaxMarginClassifier().fit(np.array([[2**53 + 1], [0]]), [0, 1])
+def large(value):
+    """The first row is beyond the others by its first column; 2**53 + 1 is not, once it is a float64."""
+    first, rest = [value, 2**53 if value > 2**53 else 2**52, 0, 1], [0.5] * 4
+    frame = pandas.DataFrame({"a": first, "b": rest})
+    columns = {"a": np.array(first), "b": np.array(rest)}
+    wide = np.array(list(zip(first, rest, strict=True)), dtype=np.longdouble)
+    wide[0, 0] = np.longdouble(2**53) + np.longdouble(value - 2**53)
+    return {
+        "frame": frame,
+        "Int64": frame.astype({"a": "Int64"}),
+        "UInt64": frame.astype({"a": "UInt64"}),
+        "Arrow": frame.astype({"a": "int64[pyarrow]", "b": "double[pyarrow]"}),
+        "polars": polars.DataFrame(columns),
+        "lists": [[x, b] for x, b in zip(first, rest, strict=True)],
+        "tuples": tuple((x, b) for x, b in zip(first, rest, strict=True)),
+        "objects": np.array([[x, b] for x, b in zip(first, rest, strict=True)], dtype=object),
+        "longdouble": wide,
+        "int64": np.array([[x, 1] for x in first]),
+        "uint64": np.array([[x, 1] for x in first], np.uint64),
+        "sparse int64": sp.csr_array(np.array([[x, 1] for x in first])),
+        "sparse longdouble": sp.coo_array(wide),
+    }
+
+
+@pytest.mark.parametrize("kind", large(2**53 + 1))
+def test_numbers_that_floats_cannot_hold_are_refused(kind):
+    """As `separate` refuses them, and not made equal to others; in `fit` and wherever X is passed afterwards."""
+    y = [1, 0, 0, 0]
+    with pytest.raises(gordan.InputError) as told:
+        gordan.separate(large(2**53 + 1)[kind], y)
+    same = re.escape(str(told.value))
+    with pytest.raises(gordan.InputError, match=same):
+        MaxMarginClassifier().fit(large(2**53 + 1)[kind], y)
+    found = MaxMarginClassifier().fit(large(2**53)[kind], y)
+    assert found.separable_
+    assert gordan.verify(found.certificate_, large(2**53)[kind], y)
+    for call in (found.predict, found.decision_function, lambda X: found.score(X, y)):
+        with pytest.raises(gordan.InputError, match=same):
+            call(large(2**53 + 1)[kind])
+
+
+def test_labels_that_numpy_makes_equal_are_refused():
+    for labels in ([2**53, 2**53 + 1, 0.0], [0, 2**53 + 1, float(2**53)]):
+        with pytest.raises(gordan.InputError, match="use text for labels"):
+            MaxMarginClassifier().fit([[0.0], [1.0], [3.0]], labels)
+
+
+def test_rows_named_in_another_order_are_refused_and_other_rows_warned_about():
+    X = pandas.DataFrame({"a": [0.0, 1.0, 5.0, 6.0]}, index=[*"abcd"])
+    y = pandas.Series([0, 0, 1, 1], index=X.index)
+    weights = pandas.Series([1.0, 2.0, 1.0, 1.0], index=X.index)
+    found = MaxMarginClassifier(nu=0.5).fit(X, y, sample_weight=weights)
+    shuffled = [2, 0, 3, 1]
+    for arguments in ((X, y.iloc[shuffled]), (X, y, weights.iloc[shuffled]), (X.to_numpy(), y, weights.iloc[shuffled])):
+        for call in (MaxMarginClassifier(nu=0.5).fit, found.score):
+            with pytest.raises(gordan.InputError, match=r"differ: .* = \w+\.loc\[[Xy]\.index\]"):
+                call(*arguments)
+    for other in (y.set_axis(range(4)), y.rename(index={"b": "z"})):
+        with pytest.warns(gordan.IndexWarning, match=r"X\.index\[[01]\] is '[ab]'.*pass y\.to_numpy\(\)") as told:
+            again = MaxMarginClassifier(nu=0.5).fit(X, other, sample_weight=weights)
+        assert told[0].filename == __file__
+        np.testing.assert_array_equal(again.coef_, found.coef_)
+        with pytest.warns(gordan.IndexWarning) as told:
+            assert again.score(X, other) == 1
+        assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X_, y_ in ((X.to_numpy(), y), (X, y.to_numpy()), (X.reset_index(drop=True), y.reset_index(drop=True))):
+            assert MaxMarginClassifier().fit(X_, y_).score(X_, y_) == 1
+        cross_val_score(MaxMarginClassifier(), X.iloc[[0, 1, 0, 2, 3, 2]], y.iloc[[0, 1, 0, 2, 3, 2]], cv=2)
+
+
+def test_what_is_not_finite_is_named_by_its_row_in_x():
+    """Not by its number among the rows of a pair of classes."""
+    X, y = X_WINE.copy(), Y_WINE
+    X[-1, 2] = np.nan
+    for kind in (np.asarray, sp.csr_array, pandas.DataFrame):
+        found = MaxMarginClassifier(on_inseparable="ignore").fit(kind(X_WINE), y)
+        for call in (lambda given: MaxMarginClassifier().fit(given, y), found.predict):
+            with pytest.raises(gordan.InputError, match=rf"X\[{len(X) - 1}, 2\].* is nan"):
+                call(kind(X))
 
 
 # ---- where nothing separates ---------------------------------------------------------------------------------------------

@@ -403,7 +403,7 @@ def test_start(method):
         for nu, c in ((0.3, None), (1.0, np.linspace(0, 1, 40)), (0.01, None)):
             result = maximize_margin(X, y, method=method, nu=nu, sample_weight=c, start=start, intercept="none", max_iter=50)
             claims(result, X, y)
-    with pytest.raises(InputError, match="start is for 40 rows, but X has 39"):
+    with pytest.raises(InputError, match=r"start must hold one number for each of the 39 rows.*its shape is \(40,\)"):
         maximize_margin(X[1:], y[1:], start=first)
 
 

@@ -89,7 +89,7 @@ def test_start_from_weights_above_the_caps():
     for start in (hard, hard.p):
         soft = gordan.maximize_margin(X, y == 0, nu=0.6, method="smooth_perceptron", start=start)
         assert soft.status == "solved"
-    with pytest.raises(gordan.InputError, match="start is for 10 rows"):
+    with pytest.raises(gordan.InputError, match=r"start must hold one number for each of the 150 rows.*its shape is \(10,\)"):
         gordan.maximize_margin(X, y == 0, start=hard.p[:10])
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gordan import datasets as datasets
     from gordan import plots as plots
     from gordan import report as report
+    from gordan.estimators import IndexWarning as IndexWarning
     from gordan.estimators import InseparableWarning as InseparableWarning
     from gordan.estimators import MaxMarginClassifier as MaxMarginClassifier
     from gordan.plots import BoundaryDisplay as BoundaryDisplay
@@ -32,6 +33,7 @@ __all__ = [
     "Check",
     "ConvergenceDisplay",
     "Diagnosis",
+    "IndexWarning",
     "InputError",
     "InseparableWarning",
     "MarginDisplay",
@@ -60,6 +62,7 @@ __getattr__ = fetched(
     {
         "BoundaryDisplay": "gordan.plots",
         "ConvergenceDisplay": "gordan.plots",
+        "IndexWarning": "gordan.estimators",
         "InseparableWarning": "gordan.estimators",
         "MarginDisplay": "gordan.plots",
         "MaxMarginClassifier": "gordan.estimators",

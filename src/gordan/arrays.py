@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,10 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
         return values if values.flags.c_contiguous else np.ascontiguousarray(values)
     array = _numbers(values, name)
     if array.shape != (length,):
-        raise InputError(f"{name} must hold one number for each of the {length} {each}; its shape is {array.shape}")
+        raise InputError(
+            f"{name} must hold one number for each of the {length} {each}, in an array of shape ({length},); "
+            f"its shape is {array.shape}"
+        )
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -62,10 +65,70 @@ def zeros_and_ones(values: Any, name: str, length: int) -> Array:
             array = np.full(np.shape(values), np.nan)
     if array.shape != (length,) or ((array != 0) & (array != 1)).any():
         raise InputError(
-            f"{name} must hold 0 or 1 for each of the {length} rows (y < 0, say); its shape is {array.shape}, "
-            f"its values are {str(np.unique(array))[:60]}"
+            f"{name} must hold 0 or 1 for each of the {length} rows (y < 0, say), in an array of shape ({length},); "
+            f"its shape is {array.shape}, its values are {str(np.unique(np.asarray(values)))[:60]}"
         )
     return np.ascontiguousarray(array, dtype=np.int8)
+
+
+class Misaligned(NamedTuple):
+    """What is wrong with the indexes of two things that are paired row by row, and whether one is the other in another order."""
+
+    message: str
+    reordered: bool
+
+
+def misaligned(**given: Any) -> Misaligned | None:
+    """Whether the pandas objects among `given`, by name, have different indexes; None if not.
+
+    Rows are paired by position, as in NumPy; where indexes name them, they must name the same row. What has no index pairs with
+    anything, and different lengths are for others to refuse.
+    """
+    indexes = {name: index for name, values in given.items() if (index := _index(values)) is not None}
+    for name, index in [*indexes.items()][1:]:
+        first, of_first = next(iter(indexes.items()))
+        if index.equals(of_first) or len(index) != len(of_first):
+            continue
+        # `equals` also compares types: int64 and Int64 differ
+        row = next((i for i, (a, b) in enumerate(zip(of_first, index, strict=True)) if not _same_label(a, b)), None)
+        if row is None:
+            continue
+        unique = index.is_unique and of_first.is_unique
+        common = np.count_nonzero(of_first.isin(index))
+        by_position = f"if the rows are in the same order, pass {name}.to_numpy()"
+        if unique and common == len(index):
+            fix = f"align them with {name} = {name}.loc[{first}.index]; {by_position}"
+        elif unique and common:
+            kept = f"{first}, {name} = {first}.loc[common], {name}.loc[common]"
+            fix = f"keep the {common} rows that both have with common = {first}.index.intersection({name}.index); {kept}"
+            fix = f"{fix}. Or {by_position}"
+        else:
+            fix = by_position
+        told = f"the indexes of {first} and {name} differ: {first}.index[{row}] is {of_first[row]!r}, {name}.index[{row}] is "
+        reordered = common == len(index) and bool(index.isin(of_first).all())
+        return Misaligned(f"{told}{index[row]!r}; {fix}", reordered)
+    return None
+
+
+def require_aligned(**given: Any) -> None:
+    """Refuse pandas objects with different indexes (see `misaligned`)."""
+    found = misaligned(**given)
+    if found is not None:
+        raise InputError(found.message)
+
+
+def _index(values: Any) -> Any:
+    """The index of a data frame or series of pandas, or of what has an index of pandas; else None. Imports nothing."""
+    kind = getattr(sys.modules.get("pandas"), "Index", None)
+    index = None if kind is None else getattr(values, "index", None)
+    return index if kind is not None and isinstance(index, kind) else None
+
+
+def _same_label(a: Any, b: Any) -> bool:
+    try:
+        return bool(a is b or a == b)
+    except (TypeError, ValueError):  # pd.NA, which equals nothing, or something odd
+        return False
 
 
 def is_sparse(X: Any) -> bool:

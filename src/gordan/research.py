@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gordan import dynamics, methods, rows
-from gordan.arrays import check_callback, seconds_at_most, whole_number
+from gordan.arrays import check_callback, require_aligned, seconds_at_most, whole_number
 from gordan.checkpoint import Checkpoint, fingerprint
 from gordan.errors import InputError
 from gordan.geometry import Simplex
@@ -90,6 +90,7 @@ def play(
 
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)
+    require_aligned(A=A, caps=caps, halves=halves, p0=p0)
     p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
     start = p_set.start(rows.host(p0))
     R = raw.playable_radius(method.norm)

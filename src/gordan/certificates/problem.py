@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, require_aligned
 from gordan.certificates.data import INTERCEPTS, Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import host, nearby, stored
-from gordan.rows.storage import not_finite
+from gordan.rows.storage import require_finite
 
 CHUNK = 4096
 # Whole numbers from here on have no float beside them.
@@ -42,6 +42,7 @@ class Problem:
         """
         storage = stored(X, device)
         found, which = read_labels(y, storage.n)
+        require_aligned(X=X, y=y)
         if len(found) != 2:
             if len(found) == 1:
                 raise InputError(f"y has one class only, {found[0]!r}; two are needed")
@@ -66,13 +67,7 @@ class Problem:
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = self.X.arrays[0]
-            if isinstance(values, np.ndarray) and np.isfinite(np.sum(values)):
-                return  # whatever is not finite stays so in a sum
-        bad = self.storage.first_not_finite()
-        if bad is not None:
-            raise InputError(not_finite(bad, self.storage))
+        require_finite(self.storage)
 
     @ieee_floats()
     def hash(self, intercept: str) -> str:

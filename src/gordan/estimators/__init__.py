@@ -1,5 +1,5 @@
 """`maximize_margin` with the manners of scikit-learn."""
 
-from gordan.estimators.classifier import InseparableWarning, MaxMarginClassifier
+from gordan.estimators.classifier import IndexWarning, InseparableWarning, MaxMarginClassifier
 
-__all__ = ["InseparableWarning", "MaxMarginClassifier"]
+__all__ = ["IndexWarning", "InseparableWarning", "MaxMarginClassifier"]

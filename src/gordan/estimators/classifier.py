@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -13,19 +14,22 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, is_number, positive, seconds_at_most
+from gordan.arrays import Array, is_number, misaligned, positive, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import read_labels
 from gordan.errors import InputError
 from gordan.estimators.planes import Fitting, Plane
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
-from gordan.rows.device import on_device
+from gordan.rows.device import Device
+from gordan.rows.lazy import computed, is_lazy
+from gordan.rows.storage import require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.verdicts import outward
 from gordan.verdicts.multiclass import binary_problems, model_of
@@ -34,10 +38,16 @@ from gordan.verdicts.weights import row_weights
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 # scikit-learn's word for it, and ours.
 KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
+# Entries of X that are multiplied at a time when predicting.
+PREDICTED = 1 << 22
 
 
 class InseparableWarning(UserWarning):
     """No plane separates the classes (or none was found), so a soft margin was fitted, or none at all."""
+
+
+class IndexWarning(UserWarning):
+    """X and y, or the weights, are paired by position, and their pandas indexes differ."""
 
 
 class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -182,10 +192,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.verbose, (int, np.integer)):  # bool is one
             raise InputError(f"verbose is {self.verbose!r}; pass 0, 1 or 2")
         tol = positive(self.tol, "tol")
-        _require_unmasked(X)
-        storage, y = self._read(X, y)
-        check_classification_targets(y)
-        classes, which = np.unique(y, return_inverse=True)
+        storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
@@ -220,19 +227,32 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn(planes, fitting)
         return self
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Array]:
-        """X as it is stored, and y; scikit-learn looks at what it can look at: data on the host."""
-        if not is_tensor(X) and not is_on_device(X):
-            X, y = validate_data(self, X, host(y), accept_sparse="csr", dtype="numeric")
-            return stored(X, self.device), y
-        storage = stored(X, self.device)
-        y = column_or_1d(host(y), warn=True)
-        if len(y) != storage.n:
-            raise InputError(f"X has {storage.n} rows but y has {len(y)} labels")
-        self.n_features_in_ = storage.d
-        if hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        return storage, y
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
+        """X as it is stored, y, the classes in order, and which of them each row has."""
+        X, y = computed(X) if is_lazy(X) else X, host(y)
+        storage = self._stored(X, y, self.device)
+        validate_data(self, X, y, skip_check_array=True)
+        require_finite(storage)
+        labels, which = read_labels(y, storage.n)
+        _check_aligned(X, y, sample_weight, stacklevel=4)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn takes no such label
+            row = int(np.argmax(np.isinf(y)))
+            raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) != len(labels):
+            raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
+        return storage, y, classes, which
+
+    def _stored(self, X: Any, y: Any, device: str | None) -> Any:
+        """X read as the functions read it: exactly or not at all. What scikit-learn refuses, too, it refuses in its own words."""
+        try:
+            return stored(X, device)
+        except InputError:
+            if not is_tensor(X) and not is_on_device(X):
+                validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+            raise
 
     def _starts(self, kind: str, classes: Array, n: int) -> list[Array | None] | None:
         """The weights of the last fit for each problem, where they can serve again."""
@@ -312,19 +332,28 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         distances = self._distances(X)
         return np.asarray(self.classes_[chosen(self.kind_, distances, len(self.classes_))])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows (of their weight) whose class is predicted."""
+        _check_aligned(X, y, sample_weight, stacklevel=3)
+        return float(super().score(X, y, sample_weight=sample_weight))
+
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
         check_is_fitted(self)
-        _require_unmasked(X)
-        if is_tensor(X) or is_on_device(X):
-            storage = on_device(X, None)
-            if storage.d != self.n_features_in_:
-                raise InputError(
-                    f"X has {storage.d} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
-                )
+        X = computed(X) if is_lazy(X) else X
+        storage = self._stored(X, "no_validation", None)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        if isinstance(storage, Device):
             return storage.distances(self.coef_, self.intercept_)
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-        return np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_)
+        rows = Matrix(storage.n, storage.d, storage.arrays)
+        distances = np.empty((rows.n, len(self.coef_)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lo, hi in rows.blocks(PREDICTED):
+                distances[lo:hi] = (rows.csr(lo, hi) if rows.sparse else rows.arrays[0][lo:hi]) @ self.coef_.T
+            distances += self.intercept_
+            if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
+                require_finite(storage)
+        return distances
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
@@ -379,7 +408,14 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
 
-def _require_unmasked(X: Any) -> None:
-    """scikit-learn would take what is under the mask."""
-    if np.ma.is_masked(X):
-        raise InputError("X has masked entries; fill or drop them first")
+def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:
+    """Refuse pandas objects that are in another order than X, and warn if they are about other rows.
+
+    Only a warning, since pipelines and searches of scikit-learn pair rows by position, whatever their index.
+    """
+    found = misaligned(X=X, y=y, sample_weight=sample_weight)
+    if found is None:
+        return
+    if found.reordered:
+        raise InputError(found.message)
+    warnings.warn(f"rows are paired by position, but {found.message}", IndexWarning, stacklevel=stacklevel)

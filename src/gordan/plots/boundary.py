@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.io.model import chosen
 from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
@@ -43,6 +43,7 @@ class BoundaryDisplay:
     ) -> BoundaryDisplay:
         """A classifier fitted to X, y with two columns. `sample_weight` as in the fit, if there was one (for reduced hulls)."""
         fitted(estimator)
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
         names = getattr(X, "columns", None)
         names = ("x₀", "x₁") if names is None else tuple(str(name) for name in names)
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError, MissingExtra
 from gordan.io.model import pairs
 
@@ -45,6 +45,7 @@ class Side:
 def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
     """The binary problem of that number."""
     fitted(estimator)
+    require_aligned(X=X, y=y)
     y = np.asarray(y)
     names = [str(label) for label in estimator.classes_.tolist()]
     count = len(estimator.coef_)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, vector, vectors, whole_number
+from gordan.arrays import Array, require_aligned, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.mapped import is_mapped
@@ -376,6 +376,7 @@ def of(
             return X
         return replace(X, threads=threads)
     storage = stored(X, device, sums)
+    require_aligned(X=X, signs=signs)
     y = np.ones(storage.n) if signs is None else vector(host(signs), "signs", storage.n)
     if not np.isin(y, (-1, 1)).all():
         raise InputError("signs must be +1 or -1, one per row")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.errors import InputError
 
 # Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
 # lowest and the highest score. The highest is there to show an overflow, whose weight of zero would hide it.
@@ -212,4 +213,15 @@ def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
     row, column, value = entry
     names = getattr(storage, "names", None)
     where = f"X[{row}, {column}]" + ("" if names is None else f" (column {names[column]!r})")
-    return f"{where} is {value}; every entry must be finite (drop or impute that row)"
+    return f"{where} is {value}; every entry must be finite, not NaN or infinite (drop or impute that row)"
+
+
+def require_finite(storage: Storage) -> None:
+    """Refuse NaN and infinity, naming the entry."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = storage.arrays[0]
+        if isinstance(values, np.ndarray) and np.isfinite(np.sum(values)):
+            return  # whatever is not finite stays so in a sum
+    bad = storage.first_not_finite()
+    if bad is not None:
+        raise InputError(not_finite(bad, storage))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, check_callback, exponent, positive, seconds_at_most, whole_number_or_none
+from gordan.arrays import Array, check_callback, exponent, positive, require_aligned, seconds_at_most, whole_number_or_none
 from gordan.blas import blas_threads
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem, check_intercept
@@ -99,6 +99,7 @@ def maximize_margin(
     started = time.perf_counter()
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby()
+    require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
     weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
     nu = allowed_nu(nu, problem, weights, intercept)

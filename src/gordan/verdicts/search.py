@@ -259,8 +259,6 @@ class Search:
         found = self.start.p if isinstance(self.start, MarginResult) else self.start
         if found is None:
             return None
-        if np.shape(found) != (self.problem.X.n,):
-            raise InputError(f"start is for {np.size(found)} rows, but X has {self.problem.X.n}")
         return 0.99 * p_set.project(vector(found, "start", self.problem.X.n)[self.kept]) + 0.01 * p_set.centre
 
     def _look(self, moment: Moment) -> bool:
