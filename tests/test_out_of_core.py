@@ -715,7 +715,7 @@ def test_labels_in_a_second_file(tmp_path):
     with pytest.raises(gordan.InputError, match="labels"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"))
     np.save(tmp_path / "y.npy", Y)
-    with pytest.raises(gordan.InputError, match=f"has {D} columns, where {D + 1} are wanted"):
+    with pytest.raises(gordan.InputError, match=f"has {D} columns, no label column, where {D + 1} features are wanted"):
         read(tmp_path / "X.npy", label=str(tmp_path / "y.npy"), features=D + 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,13 +15,14 @@ from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import naming
-from gordan.io.npy import read_npy
+from gordan.io.index import without_index
+from gordan.io.npy import open_npy
 from gordan.io.parquet import open_parquet
 from gordan.io.parts import Parts
-from gordan.io.reading import format_of
+from gordan.io.reading import columns_to_drop, format_of
 from gordan.io.store import JOURNAL, MANIFEST, Piece, Writer, begun, discard, manifest_of, tidy
-from gordan.io.svmlight import MOST_INDEX, Entries, labelled
-from gordan.io.table import Labels, Wanted, require_finite
+from gordan.io.svmlight import MOST_INDEX, Entries, dropped_numbers, labelled, require_numbers
+from gordan.io.table import Labels, Wanted, require_finite, without
 from gordan.io.text import Text, take_rows
 
 # Entries of a piece unless memory is short.
@@ -32,7 +33,8 @@ DENSE = 0.25
 
 @dataclass(frozen=True)
 class Converted:
-    """What a conversion wrote. `kept` is the number of rows that an earlier, stopped run had written."""
+    """What a conversion wrote. `kept` is the number of rows that an earlier, stopped run had written; `notices` are as in a
+    `gordan.io.Table`."""
 
     path: Path
     kind: str
@@ -40,6 +42,7 @@ class Converted:
     entries: int
     kept: int
     already: bool = False
+    notices: tuple[str, ...] = ()
 
 
 def convert(
@@ -47,6 +50,8 @@ def convert(
     target: str | os.PathLike[str],
     *,
     label: str | int | None = None,
+    drop: Iterable[str | int] = (),
+    keep_index: bool = False,
     kind: str = "auto",
     memory_limit: int | None = None,
     progress: Callable[[int], object] = lambda rows: None,
@@ -62,6 +67,10 @@ def convert(
         svmlight, CSV, TSV, .npy or Parquet, a file or a folder of them; and the folder to write.
     label
         the label column, by name or position, as in `gordan.io.read`.
+    drop
+        columns to leave out, by name or position, in svmlight by the index that the file has for them.
+    keep_index
+        keep a column without a name that counts the rows, as in `gordan.io.read`.
     kind
         "dense", "csr", or "auto": dense if a quarter of the entries, as the first rows have it, is not zero.
     memory_limit
@@ -72,15 +81,20 @@ def convert(
     path, folder = Path(source), Path(target)
     if kind not in ("auto", "dense", "csr"):
         raise InputError(f"kind is {kind!r}; choose 'auto', 'dense' or 'csr'")
-    found = _source(path, Wanted(label), ENTRIES if memory_limit is None else max(1 << 12, min(ENTRIES, memory_limit // 128)))
-    stamp = {"name": str(path.resolve()), "stamp": _stamp(path), "label": label, "asked": kind}
+    found_kind = format_of(path)
+    wanted, notices = without_index(path, found_kind, Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index))
+    most = ENTRIES if memory_limit is None else max(1 << 12, min(ENTRIES, memory_limit // 128))
+    found = _source(path, found_kind, wanted, most)
+    stamp = {"name": str(path.resolve()), "stamp": _stamp(path), "label": label, "asked": kind, "drop": list(wanted.drop) or None}
     if (folder / MANIFEST).exists():
         done = manifest_of(folder)
         if {name: done["source"].get(name) for name in stamp} != stamp:
-            raise InputError(f"{folder} holds other data, or {path} was changed since; name another folder, or delete it")
+            raise InputError(
+                f"{folder} holds other data or other columns, or {path} was changed since; name another folder, or delete it"
+            )
         tidy(folder)
         entries = sum(piece["entries"] for piece in done["pieces"])
-        return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True)
+        return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True, notices)
     head = begun(folder)
     if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
         raise InputError(f"{folder} is not empty and was not begun by a conversion; name another folder")
@@ -99,7 +113,7 @@ def convert(
             raise InputError(f"{path} has no rows")
         with naming(folder):
             shape = found.finish(writer)
-        return Converted(folder, writer.kind, shape, writer.entries, kept)
+        return Converted(folder, writer.kind, shape, writer.entries, kept, notices=notices)
 
 
 def _stamp(path: Path) -> list[list[Any]]:
@@ -128,8 +142,7 @@ class Source(Protocol):
         ...
 
 
-def _source(path: Path, wanted: Wanted, most: int) -> Source:
-    kind = format_of(path)
+def _source(path: Path, kind: str, wanted: Wanted, most: int) -> Source:
     if kind == "svmlight":
         return _Svmlight(path, wanted, most)
     if kind in DELIMITERS:
@@ -187,7 +200,8 @@ class _Svmlight(_Text):
     def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
         super().__init__(path, most)
         wanted.count(f"{path} is svmlight: the label comes first and columns have no names")
-        self.width, self.base, self.kind = 0, 1, "csr"
+        self.dropped = dropped_numbers(wanted, path)
+        self.width, self.base, self.kind = 0, 1, "csr"  # of the file: columns that are left out count
         self.lowest = MOST_INDEX
 
     def settle(self, kind: str) -> dict[str, Any]:
@@ -202,7 +216,9 @@ class _Svmlight(_Text):
                 return {"kind": "csr"}
         if kind == "auto" and entries <= DENSE * rows * max(1, self.width):
             return {"kind": "csr"}
-        return {"kind": "dense", "width": self.width + (self.lowest == 0), "base": int(self.lowest > 0)}
+        base, width = int(self.lowest > 0), self.width + (self.lowest == 0)
+        require_numbers(self.dropped, base, width, self.path)
+        return {"kind": "dense", "width": width, "base": base}
 
     def resume(self, writer: Writer, head: dict[str, Any]) -> None:
         self.kind, self.labels, self.lowest = head["kind"], Labels(words=True), MOST_INDEX
@@ -233,10 +249,12 @@ class _Svmlight(_Text):
             if not len(counts):
                 continue
             self._note(indices)
+            indices, values, counts = without(indices, values, counts, self.dropped)
             if self.kind == "csr":
-                content = csr_bytes(values, indices - 1, counts, self.written)  # from 1; put right at the end if it is from 0
+                first = int(0 not in self.dropped)  # from 1; put right at the end if it is from 0, unless that is known
+                content = csr_bytes(values, indices - first, counts, self.written)
             else:
-                X = np.zeros((len(counts), self.width))
+                X = np.zeros((len(counts), self.width - len(self.dropped)))
                 X[np.repeat(np.arange(len(counts)), counts), indices - self.base] = values
                 content = {"X.npy": X.astype("<f8", copy=False).tobytes()}
             self.written += len(indices)
@@ -245,13 +263,15 @@ class _Svmlight(_Text):
 
     def finish(self, writer: Writer) -> tuple[int, int]:
         y = self.y(writer)
-        if self.kind == "dense":
-            writer.finish(y, (writer.rows, self.width), {"X.npy": "<f8"}, None)
-            return writer.rows, self.width
-        width = self.width + (self.lowest == 0)
+        width = self.width if self.kind == "dense" else self.width + (self.lowest == 0)
         if not width:
             raise InputError(f"{self.path} has no entries, so its number of columns is not known")
-        if self.lowest == 0:
+        require_numbers(self.dropped, int(self.lowest > 0), width, self.path)
+        width -= len(self.dropped)
+        if self.kind == "dense":
+            writer.finish(y, (writer.rows, width), {"X.npy": "<f8"}, None)
+            return writer.rows, width
+        if self.lowest == 0 and 0 not in self.dropped:
             writer.add_to_indices(1)
         writer.finish(y, (writer.rows, width), {"data.npy": "<f8", "indices.npy": "<i4", "indptr.npy": "<i8"}, None)
         return writer.rows, width
@@ -309,8 +329,14 @@ class _Arrays:
 
     def __init__(self, path: Path, wanted: Wanted, kind: str, most: int) -> None:
         self.path = path
-        table = open_parquet(path, wanted) if kind == "parquet" else read_npy(path, wanted)
-        self.X, self.y, self.names = table.X, table.y, table.names
+        self.chosen: list[int] | None = None
+        self.names: tuple[str, ...] | None = None
+        if kind == "parquet":
+            table = open_parquet(path, wanted)
+            self.X, self.y, self.names = table.X, table.y, table.names
+        else:
+            self.X, self.y, self.chosen = open_npy(path, wanted)
+        self.shape = len(self.X), self.X.shape[1] if self.chosen is None else len(self.chosen)
         self.step = max(1, most // self.X.shape[1])
         self.dtype = "<f4" if self.X.dtype.itemsize <= 2 or self.X.dtype == np.float32 else "<f8"
         self.kind, self.written = "dense", 0
@@ -319,7 +345,7 @@ class _Arrays:
         """Rows from place k on, and the next place: a row group, or some rows."""
         if isinstance(self.X, Parts):
             return self.X.parts[k].read(), k + 1
-        part = np.asarray(self.X[k : k + self.step])
+        part = np.asarray(self.X[k : k + self.step])[:, self.chosen]
         if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > MOST_EXACT_INTEGER:
             raise InputError(f"{self.path}, row {k} or one soon after: an integer beyond 2**53, which float64 cannot hold")
         require_finite(part, self.path, first=k)
@@ -342,9 +368,8 @@ class _Arrays:
             yield piece, []
 
     def finish(self, writer: Writer) -> tuple[int, int]:
-        writer.finish(self.y, self.X.shape, _dtypes(self.dtype), self.names)
-        shape: tuple[int, int] = self.X.shape
-        return shape
+        writer.finish(self.y, self.shape, _dtypes(self.dtype), self.names)
+        return self.shape
 
 
 def _by_density(first: Array) -> str:

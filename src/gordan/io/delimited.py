@@ -15,6 +15,7 @@ from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
 from gordan.io.text import Text, take_rows
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
+COUNTED = 1 << 14  # entries of leading columns, at a time
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 # What may be between the columns of a file that has another name; None: any blanks.
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", None: "spaces"}
@@ -27,13 +28,28 @@ def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Table:
         cells = Cells(text, wanted, delimiter)
         take_rows(cells)
     X = cells.matrix()
-    return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path)
+    return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path, tuple(cells.chosen))
+
+
+def header_of(path: Path, delimiter: str) -> list[str]:
+    """The names of the columns."""
+    with Text(path) as text:
+        return Cells(text, Wanted(labelled=False), delimiter).header
+
+
+def leading_columns(path: Path, delimiter: str, positions: list[int]) -> Iterator[tuple[int, Array]]:
+    """These columns alone, some rows at a time, and 0: the number of the file."""
+    with Text(path) as text:
+        cells = Cells(text, Wanted(labelled=False), delimiter, positions)
+        while text.more():
+            take_rows(cells, COUNTED)
+            yield 0, cells.drained()
 
 
 class Cells:
-    """The rows read so far, in parts; the header is read first."""
+    """The rows read so far, in parts; the header is read first. `only`: the positions of the features, where these are known."""
 
-    def __init__(self, text: Text, wanted: Wanted, delimiter: str) -> None:
+    def __init__(self, text: Text, wanted: Wanted, delimiter: str, only: list[int] | None = None) -> None:
         self.text, self.delimiter, self.labels, self._wanted = text, delimiter, Labels(), wanted
         self._parts: list[Array] = []
         self._records = csv.reader(self._decoded(), delimiter=delimiter, strict=True)
@@ -44,7 +60,7 @@ class Cells:
             raise InputError(f"{text.path} is empty; a header and rows are needed")
         self.header = header
         self._check_header()
-        self.label_at, self.chosen = wanted.columns(len(header), header, text.path)
+        self.label_at, self.chosen = wanted.columns(len(header), header, text.path) if only is None else (None, only)
         self.labelled, self.width = self.label_at is not None, len(self.chosen)
         self.names = tuple(header[j] for j in self.chosen)
         self.roles = np.full(len(header), UNUSED, np.int64)
@@ -101,9 +117,11 @@ class Cells:
             if value is None or value - value != 0:  # inf - inf is nan
                 name = self.header[j]
                 where, hint = f"{path}, line {line}, column {j} ({name[:40]!r})", ""
-                if value is None and record[j].strip() and self._wanted.label is None and self.labelled:
+                if value is None and record[j].strip() and not self._wanted.by_name:
                     column = name if name.isidentifier() and self.header.count(name) == 1 else j
-                    hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
+                    if self._wanted.label is None and self.labelled:
+                        hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
+                    hint += f"; --drop {column} leaves it out"
                 raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}{hint}")
             row.append(value)
         return row, label

@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Table, Wanted, require_finite, require_labels
+from gordan.io.table import Table, Wanted, require_finite, require_labels, taken
 
 MAGIC = b"\x93NUMPY"
 MOST_HEADER = 1 << 16
@@ -45,8 +45,17 @@ class _Header:
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(path: Path, wanted: Wanted) -> Table:
-    """The table in an .npy file, mapped into memory: pages are read when they are used, so X is not searched for NaN here."""
+def read_npy(path: Path, wanted: Wanted, most: int | None = None) -> Table:
+    """The table in an .npy file, mapped into memory: pages are read when they are used, so X is not searched for NaN here.
+
+    Columns that are no neighbours are copied, unless that takes more than `most` bytes.
+    """
+    everything, y, chosen = open_npy(path, wanted)
+    return Table(neighbours(everything, chosen, path, most), y, None, path, chosen)
+
+
+def open_npy(path: Path, wanted: Wanted) -> tuple[Array, Array | None, list[int]]:
+    """All columns of an .npy file, mapped into memory; the labels; and which columns are the features."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
@@ -60,16 +69,28 @@ def read_npy(path: Path, wanted: Wanted) -> Table:
     everything = np.memmap(path, header.dtype, "r", header.offset, header.shape, order)
     if isinstance(wanted.label, str) and wanted.label.endswith(".npy"):
         y = read_labels(Path(wanted.label), len(everything))
-        if wanted.features is not None and wanted.features != everything.shape[1]:
-            raise InputError(f"{path} has {everything.shape[1]} columns, where {wanted.features!r} are wanted")
-        return Table(everything, y, None, path)
+        return everything, y, replace(wanted, label=None, labelled=False).columns(header.shape[1], None, path)[1]
     at, chosen = wanted.columns(header.shape[1], None, path)
     if at is None:
-        return Table(everything, None, None, path)
+        return everything, None, chosen
     y = np.array(everything[:, at])
     require_labels(y, len(y), path)
-    ends = {0: slice(1, None), header.shape[1] - 1: slice(None, -1)}  # a label between features: those are copied
-    return Table(everything[:, ends[at]] if at in ends else everything[:, chosen], y, None, path)
+    return everything, y, chosen
+
+
+def neighbours(X: Array, chosen: list[int], path: Path, most: int | None) -> Array:
+    """These columns of a mapped array (they rise): a view where they are neighbours, else a copy of at most so many bytes."""
+    if chosen[-1] - chosen[0] == len(chosen) - 1:
+        return X if len(chosen) == X.shape[1] else X[:, chosen[0] : chosen[-1] + 1]
+    size = len(X) * len(chosen) * X.dtype.itemsize
+    if most is not None and size > most:
+        told = (
+            f"{path}: its columns without the label and those left out are no neighbours, and a copy of them takes {size} bytes"
+        )
+        raise InputError(
+            f"{told}, more than half of the memory limit; convert it once with `gordan convert --drop` and use the folder"
+        )
+    return X[:, chosen]
 
 
 def read_labels(path: Path, n: int) -> Array:
@@ -93,12 +114,13 @@ def read_npz(path: Path, wanted: Wanted) -> Table:
     features = wanted.count(f"{path} has its labels in the array y and its columns have no names")
     with _archive(path) as archive:
         X, y = _members(archive, path, wanted)
-    if features not in (None, X.shape[1]):
-        raise InputError(f"{path} has {X.shape[1]} columns, where {features} features are wanted")
+    kept = wanted.kept(X.shape[1], None, path)
+    if features not in (None, len(kept)):
+        raise InputError(f"{path} has {len(kept)} columns, where {features} features are wanted")
     require_finite(X, path)
     if y is not None:
         require_labels(y, X.shape[0], path)
-    return Table(X, y, None, path)
+    return Table(taken(X, kept), y, None, path, kept)
 
 
 def unpacked_npz(path: Path) -> int:

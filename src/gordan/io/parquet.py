@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -54,7 +55,7 @@ class RowGroup:
 
 def open_parquet(path: Path, wanted: Wanted) -> Table:
     """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = _files(path)
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
     schema: list[tuple[str, str]] = []
@@ -80,7 +81,33 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     kinds = {kind for name, kind in schema if name in features}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(*group, picked, dtype) for group in groups)
-    return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path)
+    return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen))
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns, those of the first file of a folder."""
+    with _Parquet(_files(path)[0]) as file:
+        return file.names
+
+
+def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[int, Array]]:
+    """These columns alone, a row group at a time, with the number of its file."""
+    every = parquet_names(path)
+    names = tuple(every[j] for j in positions)
+    for number, part in enumerate(_files(path)):
+        with _Parquet(part) as file:
+            if file.names != every:
+                raise InputError(f"{part} has other columns than the first file")
+            file.require_numbers(names)
+            for k, first, _ in file.groups:
+                columns = file.group(k, names)
+                for name, column in zip(names, columns, strict=True):
+                    file.require_values(name, column, first)
+                yield number, file.features(names, columns)
 
 
 def _difference(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 from gordan.arrays import whole_number
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, read_delimited
+from gordan.io.index import without_index
 from gordan.io.npy import MAGIC, read_npy, read_npz, unpacked_npz
 from gordan.io.parquet import read_parquet
 from gordan.io.parts import Csr, physical_memory
@@ -32,6 +33,8 @@ def read(
     label: str | int | None = None,
     features: int | Iterable[str] | None = None,
     labelled: bool | None = True,
+    drop: Iterable[str | int] = (),
+    keep_index: bool = False,
     memory_limit: int | None = None,
 ) -> Table:
     """Read rows and labels from a file: svmlight, CSV, TSV, .npy, .npz, Parquet, or a folder that `gordan.io.convert` wrote.
@@ -52,6 +55,13 @@ def read(
     labelled : bool or None, default=True
         False: the file has no labels. None: it may have; in a table of exactly `features` columns, or one without a column
         beside the named ones at its end, there are none.
+    drop : iterable of str or int, default=()
+        Columns to leave out, by name or position as for `label`; in svmlight by the index that the file has for them. What is
+        in them does not matter.
+    keep_index : bool, default=False
+        Keep a column without a name (or with the one that pandas gives it, "Unnamed: 0") at the beginning of a CSV, TSV or
+        Parquet file that counts the rows, 0, 1, 2, … or 1, 2, 3, …: the index of a data frame, which is left out otherwise.
+        It is kept in any case if no other feature is left, or if `features` names the columns.
     memory_limit : int, optional
         Bytes that the process should stay below. X is read into memory if it takes at most half of that; else .npy files and
         converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default: .npy files and
@@ -62,7 +72,8 @@ def read(
     -------
     Table
         `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy; see `memory_limit`), `y` (whole numbers,
-        numbers, booleans or text; None without labels), `names` and `path`.
+        numbers, booleans or text; None without labels), `names` and `path`; `numbers`, the position in the file of each column
+        of X (in svmlight its index), and `notices`, a line of text for each column that was left out as an index.
 
     Raises
     ------
@@ -86,19 +97,40 @@ def read(
         raise InputError("labelled is False, and label names a label column; leave out one of them")
     if memory_limit is not None:
         whole_number(memory_limit, "memory_limit")
-    return _read(Path(path), Wanted(label, features, labelled), memory_limit)
+    wanted = Wanted(label, features, labelled, columns_to_drop(drop), keep_index)
+    return _read(Path(path), wanted, memory_limit)
+
+
+def columns_to_drop(drop: Iterable[str | int]) -> tuple[str | int, ...]:
+    """What was passed for `drop`, checked."""
+    found = None if isinstance(drop, str) else tuple(drop)
+    if found is None or any(isinstance(column, bool) or not isinstance(column, (str, int)) for column in found):
+        raise InputError(f"drop is {drop!r}; pass a list of names or positions of columns")
+    return found
 
 
 def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     kind = format_of(path)
+    in_memory = kind in ("svmlight", "npz", *DELIMITERS)
+    if (
+        in_memory
+        and limit is not None
+        and (unpacked_npz(path) if kind == "npz" else unpacked_size(path, limit // 2)) > limit // 2
+    ):
+        size = f"{path} (unpacked, if it is compressed) has more bytes than half of the memory limit of {limit}"
+        raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
+    wanted, notices = without_index(path, kind, wanted)
+    table = _table(path, kind, wanted, limit)
+    return replace(table, notices=notices) if notices else table
+
+
+def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
     if kind == "parquet":
         return read_parquet(path, wanted, physical_memory() // 4 if limit is None else limit // 2)
     if kind in ("npy", "store"):
-        table = read_npy(path, wanted) if kind == "npy" else read_store(path, wanted)
-        return table if limit is None else _within(table, limit // 2)
-    if limit is not None and (unpacked_npz(path) if kind == "npz" else unpacked_size(path, limit // 2)) > limit // 2:
-        size = f"{path} (unpacked, if it is compressed) has more bytes than half of the memory limit of {limit}"
-        raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
+        most = None if limit is None else limit // 2
+        table = read_npy(path, wanted, most) if kind == "npy" else read_store(path, wanted, most)
+        return table if most is None else _within(table, most)
     if kind == "svmlight":
         return read_svmlight(path, wanted)
     if kind in DELIMITERS:
@@ -112,6 +144,8 @@ def _within(table: Table, most: int) -> Table:
     if isinstance(X, Csr):
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         return table if size > most else replace(table, X=X.tocsr())
+    if not isinstance(X, np.ndarray):  # without some columns: that is in memory
+        return table
     return table if X.nbytes > most else replace(table, X=np.array(X))
 
 

@@ -28,9 +28,9 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.container import strict_json
 from gordan.io.files import naming, write_atomic
-from gordan.io.npy import read_labels
+from gordan.io.npy import neighbours, read_labels
 from gordan.io.parts import Csr
-from gordan.io.table import Table, Wanted
+from gordan.io.table import Table, Wanted, taken
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # bytes of the header of each .npy file
@@ -278,13 +278,18 @@ def manifest_of(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def read_store(path: Path, wanted: Wanted) -> Table:
-    """The table in a folder, its arrays mapped. Sizes and headers are checked, checksums are not (see `check`)."""
+def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
+    """The table in a folder, its arrays mapped. Sizes and headers are checked, checksums are not (see `check`).
+
+    Where columns are left out, the others are copied, unless they are neighbours or that takes more than `most` bytes.
+    """
     features = wanted.count(f"{path} was converted, with its labels in y.npy")
     manifest = manifest_of(path)
     n, d = manifest["shape"]
-    if features not in (None, d):
-        raise InputError(f"{path} has {d} columns, where {features} features are wanted")
+    names = None if manifest["names"] is None else tuple(manifest["names"])
+    kept = wanted.kept(d, names, path)
+    if features not in (None, len(kept)):
+        raise InputError(f"{path} has {len(kept)} columns, where {features} features are wanted")
     arrays = [_mapped(path / name, manifest["files"][name]) for name in FILES[manifest["kind"]]]
     y = None
     if manifest["y"] is not None and wanted.labelled is not False:
@@ -293,15 +298,24 @@ def read_store(path: Path, wanted: Wanted) -> Table:
         y = read_labels(path / "y.npy", n)
     elif wanted.labelled is True:
         raise InputError(f"{path} has no labels (in Python, labelled=False reads the rest)")
-    names = None if manifest["names"] is None else tuple(manifest["names"])
     X: Any = arrays[0]
     if manifest["kind"] == "csr":
         if len(arrays[0]) != len(arrays[1]) or len(arrays[2]) != n + 1:
             raise InputError(f"{path} is damaged: its arrays do not fit each other")
         X = Csr(arrays[0], arrays[1], arrays[2], (n, d), names)
+        if len(kept) < d:
+            size = sum(array.nbytes for array in arrays)
+            if most is not None and size > most:
+                raise InputError(
+                    f"{path}: a copy without the dropped columns takes {size} bytes, more than half of the memory limit; "
+                    "drop them when the data is converted (gordan convert --drop)"
+                )
+            X = taken(X.tocsr(), kept)
     elif X.shape != (n, d):
         raise InputError(f"{path} is damaged: X has the shape {X.shape}, where the manifest says {(n, d)}")
-    return Table(X, y, names, path)
+    else:
+        X = neighbours(X, list(kept), path, most)
+    return Table(X, y, None if names is None else tuple(names[j] for j in kept), path, kept)
 
 
 def check(folder: str | os.PathLike[str]) -> int:

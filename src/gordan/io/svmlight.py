@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
+from gordan.io.table import Labels, Table, Wanted, number, why_not_finite, without
 from gordan.io.text import Text, take_rows
 
 MOST_INDEX = 2**31 - 1  # as in LIBSVM; a larger one is a damaged line, and w would not fit
@@ -22,8 +24,25 @@ def read_svmlight(path: Path, wanted: Wanted) -> Table:
     with Text(path) as text:
         entries = Entries(text, labelled(text, wanted))
         take_rows(entries)
-    X = entries.matrix(features)
-    return Table(X, entries.labels.array(path) if entries.labelled else None, None, path)
+    X, numbers = entries.matrix(features, dropped_numbers(wanted, path))
+    return Table(X, entries.labels.array(path) if entries.labelled else None, None, path, numbers)
+
+
+def dropped_numbers(wanted: Wanted, path: Path) -> Array:
+    """The indices of the columns to leave out, as the file has them."""
+    for column in wanted.drop:
+        if not re.fullmatch("[0-9]{1,10}", str(column)):
+            raise InputError(f"{path} is svmlight: its columns have no names; drop {column!r} by its index in the file")
+    return np.unique(np.array([int(column) for column in wanted.drop], dtype=np.int64))
+
+
+def require_numbers(dropped: Array, first: int, width: int, path: Path) -> None:
+    """Refuse to drop what is not there, or all that is; the columns are `first` and so on, `width` in all."""
+    missing = dropped[(dropped < first) | (dropped >= first + width)]
+    if len(missing):
+        raise InputError(f"{path} has no column {missing[0]} to drop; its columns are {first} to {first + width - 1}")
+    if len(dropped) == width:
+        raise InputError(f"all columns of {path} are dropped; keep at least one")
 
 
 def labelled(text: Text, wanted: Wanted) -> bool:
@@ -118,28 +137,37 @@ class Entries:
         self._indices, self._values, self._counts = [], [], []
         return indices, values, counts
 
-    def matrix(self, features: int | None) -> Any:
-        """The CSR matrix. Columns count from 1, unless an index 0 occurs."""
+    def matrix(self, features: int | None, dropped: Array) -> tuple[Any, Sequence[int]]:
+        """The CSR matrix without the dropped columns, and the index that each of the others has in the file.
+
+        Columns count from 1, unless an index 0 occurs.
+        """
         from scipy.sparse import csr_array  # here: 0.15 s to import
 
         path = self.text.path
         indices, values, counts = self.drained()
         if not len(counts):
             raise InputError(f"{path} is empty: it has no rows")
-        if not (len(indices) and indices.min() == 0):
-            indices -= 1
+        first = 0 if len(indices) and indices.min() == 0 else 1
+        indices -= first
         width = int(indices.max()) + 1 if len(indices) else 0
-        if features is None:
-            features = width
-            if not width:
-                raise InputError(f"{path} has no entries, so its number of columns is not known; pass features=")
-        elif width > features:
+        total = width if features is None else features + len(dropped)
+        if not total:
+            raise InputError(f"{path} has no entries, so its number of columns is not known; pass features=")
+        if width > total:
             row = int(np.searchsorted(np.cumsum(counts), np.argmax(indices), side="right"))
-            raise InputError(f"{path} has {width} columns (row {row} has the last of them), where {features} features are wanted")
+            beside = f" beside the {len(dropped)} that are dropped" if len(dropped) else ""
+            told = f"{path} has {width} columns (row {row} has the last of them)"
+            raise InputError(f"{told}, where {features} features are wanted{beside}")
+        require_numbers(dropped, first, total, path)
+        indices, values, counts = without(indices, values, counts, dropped - first)
         indptr = np.concatenate([[0], np.cumsum(counts)])
         if len(values) < 2**31:
             indptr = indptr.astype(np.int32)
-        return csr_array((values, indices, indptr), shape=(len(counts), features))
+        numbers: Any = range(first, first + total)
+        if len(dropped):
+            numbers = np.setdiff1d(numbers, dropped, assume_unique=True)
+        return csr_array((values, indices, indptr), shape=(len(counts), len(numbers))), numbers
 
 
 def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[float]] | None:

@@ -22,12 +22,18 @@ INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them."""
+    """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them.
+
+    `numbers` are those that the file has for the columns of X: positions from 0, in svmlight the indices. `notices` say which
+    columns were left out unasked.
+    """
 
     X: Any
     y: Array | None
     names: tuple[str, ...] | None
     path: Path
+    numbers: Sequence[int] = ()
+    notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         storage = "CSR" if hasattr(self.X, "indptr") else "dense in parts" if hasattr(self.X, "parts") else "dense"
@@ -42,6 +48,13 @@ class Wanted:
     label: str | int | None = None
     features: Features = None
     labelled: bool | None = True
+    drop: tuple[str | int, ...] = ()
+    keep_index: bool = False
+
+    @property
+    def by_name(self) -> bool:
+        """Whether the features are chosen by their names."""
+        return not (self.features is None or isinstance(self.features, int))
 
     def count(self, fixed: str) -> int | None:
         """How many features are wanted (None: all) of a file with which a caller chooses nothing else; `fixed` says why."""
@@ -51,40 +64,68 @@ class Wanted:
 
     def columns(self, width: int, names: Sequence[str] | None, path: Path) -> tuple[int | None, list[int]]:
         """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
+        dropped = self.dropped(width, names, path)
+        left = [j for j in range(width) if j not in dropped]
         if self.features is None or isinstance(self.features, int):
-            at = self._label_by_width(width, names, path)
-            chosen = [j for j in range(width) if j != at]
+            at = self._label_by_width(width, names, left, path)
+            chosen = [j for j in left if j != at]
             if self.features is not None and len(chosen) != self.features:
                 told = "no label column" if at is None else "one of them the label"
+                told += f", {len(dropped)} left out" if dropped else ""
                 raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
         else:
             chosen = [self._position(name, names, path) for name in self.features]
             if len(set(chosen)) < len(chosen):
                 raise InputError(f"features names a column of {path} twice")
-            at = self._label_by_names(width, names, chosen, path)
+            if not dropped.isdisjoint(chosen):
+                j = min(dropped.intersection(chosen))
+                raise InputError(f"column {_told(j, names)} of {path} is wanted, and to be dropped; leave out one of them")
+            at = self._label_by_names(width, names, left, chosen, path)
         if not chosen:
-            raise InputError(f"{path} has no feature columns beside the label")
+            raise InputError(
+                f"{path} has no feature columns beside the label" + (" and those that are dropped" if dropped else "")
+            )
         return at, chosen
 
-    def _label_by_width(self, width: int, names: Sequence[str] | None, path: Path) -> int | None:
-        if self.labelled is False:
+    def dropped(self, width: int, names: Sequence[str] | None, path: Path) -> frozenset[int]:
+        """The positions of the columns to leave out."""
+        return frozenset(self._position(column, names, path, width) for column in self.drop)
+
+    def kept(self, width: int, names: Sequence[str] | None, path: Path) -> Sequence[int]:
+        """The positions of the others, in a file that has its labels elsewhere."""
+        dropped = self.dropped(width, names, path)
+        if len(dropped) == width:
+            raise InputError(f"all columns of {path} are dropped; keep at least one")
+        return range(width) if not dropped else [j for j in range(width) if j not in dropped]
+
+    def known_label(self, width: int, names: Sequence[str] | None, path: Path) -> int | None:
+        """The position of the label column, where it does not depend on how many features are wanted."""
+        if self.labelled is False or (self.labelled is None and self.label is None):
             return None
+        at = self._position(-1 if self.label is None else self.label, names, path, width)
+        if at in self.dropped(width, names, path):
+            hint = "name the label with --label (in Python label=)" if self.label is None else "leave out one of them"
+            raise InputError(f"column {_told(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
+        return at
+
+    def _label_by_width(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> int | None:
         if self.labelled is None and self.label is None:
             if self.features is None:
                 raise InputError(f"whether {path} has a label column cannot be told; pass features=, or labelled=True or False")
-            if width == self.features:
-                return None
-        return self._position(-1 if self.label is None else self.label, names, path, width)
+            return None if len(left) == self.features or not left else left[-1]
+        return self.known_label(width, names, path)
 
-    def _label_by_names(self, width: int, names: Sequence[str] | None, chosen: list[int], path: Path) -> int | None:
-        if self.labelled is False:
-            return None
-        at = self._position(-1 if self.label is None else self.label, names, path, width)
-        if at not in chosen:
-            return at
+    def _label_by_names(
+        self, width: int, names: Sequence[str] | None, left: list[int], chosen: list[int], path: Path
+    ) -> int | None:
         if self.labelled is None and self.label is None:
-            return None
-        raise InputError(f"column {at} of {path} is the label and a feature at once; pass label= to name another label column")
+            return None if not left or left[-1] in chosen else left[-1]
+        at = self.known_label(width, names, path)
+        if at in chosen:
+            raise InputError(
+                f"column {at} of {path} is the label and a feature at once; pass label= to name another label column"
+            )
+        return at
 
     def _position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
         """The column that `label` names: a name of the header, else a position from 0 (negative: from the end)."""
@@ -106,11 +147,38 @@ class Wanted:
         return at % width
 
 
+def _told(j: int, names: Sequence[str] | None) -> str:
+    return str(j) if names is None else f"{j} ({names[j][:40]!r})"
+
+
 def _those(names: Sequence[str] | None) -> str:
     if names is None:
         return "; its columns have no names, pass positions"
     listed = ", ".join(repr(name) for name in names[:8])
     return f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
+
+
+def taken(X: Any, kept: Sequence[int]) -> Any:
+    """These columns of X (they rise), dense or SciPy's CSR, in memory: every stored entry of them, explicit zeros too."""
+    if len(kept) == X.shape[1]:
+        return X
+    if not hasattr(X, "indptr"):
+        return X[:, kept]
+    dropped = np.setdiff1d(np.arange(X.shape[1]), kept, assume_unique=True)
+    indices, data, counts = without(X.indices, X.data, np.diff(X.indptr), dropped)
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(X.indptr.dtype)
+    return type(X)((data, indices, ends), shape=(X.shape[0], len(kept)))
+
+
+def without(indices: Array, values: Array, counts: Array, dropped: Array) -> tuple[Array, Array, Array]:
+    """The entries of CSR rows (`counts` of them in each row) less those of some columns, a rising list; later ones move up."""
+    if not len(dropped):
+        return indices, values, counts
+    gone = np.isin(indices, dropped)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    left = indices[~gone]
+    fewer = counts - np.bincount(rows[gone], minlength=len(counts))
+    return left - np.searchsorted(dropped, left).astype(left.dtype), values[~gone], fewer
 
 
 def require_labels(y: Array, n: int, path: Path) -> None:

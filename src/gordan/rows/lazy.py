@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -194,7 +194,7 @@ def _accepted(piece: Any, first: int) -> Held | None:
     if isinstance(piece, (str, os.PathLike)):
         from gordan.io import read
 
-        piece = read(piece, labelled=False).X
+        piece = read(piece, labelled=False, keep_index=True).X  # one file of several: its index may begin anywhere
     if len(getattr(piece, "shape", ())) == 2 and piece.shape[0] == 0:
         return None
     held = stored(piece, first=first)
@@ -222,17 +222,21 @@ def _here(delayed: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """Files of one table that workers have read: rows on the workers, labels here, and the names of the columns."""
+    """Files of one table that workers have read: rows on the workers, labels here, and the names of the columns.
+
+    `notices` are those of a `gordan.io.Table`.
+    """
 
     X: Cluster
     y: Array
     names: tuple[str, ...] | None
+    notices: tuple[str, ...]
 
 
-def read_on(client: Any, path: Path, label: str | None) -> Files:
+def read_on(client: Any, path: Path, label: str | None, drop: Sequence[str | int] = (), keep_index: bool = False) -> Files:
     """A file, or the Parquet or .npy files of a folder in the order of their names, each read by a worker as a block.
 
-    Workers need to see the files under the same path.
+    Workers need to see the files under the same path. The parameters are those of `gordan.io.read`.
     """
     paths = [path]
     if path.is_dir():
@@ -240,7 +244,10 @@ def read_on(client: Any, path: Path, label: str | None) -> Files:
     if not paths:
         raise InputError(f"{path} is a folder without Parquet or .npy files; put the blocks of the table there")
     engine = Workers(client)
-    tables = engine.map(_table, [str(part.resolve()) for part in paths], [label] * len(paths))
+    asked = {"label": label, "drop": tuple(drop), "keep_index": keep_index}
+    asked["drop"], notices = engine.map(_without_index, [str(path.resolve())], [asked])[0].result()
+    asked["keep_index"] = True
+    tables = engine.map(_table, [str(part.resolve()) for part in paths], [asked] * len(paths))
     labels, names = zip(*engine.gather(engine.map(_labels, tables)), strict=True)
     if any(name != names[0] for name in names):
         k = next(k for k, name in enumerate(names) if name != names[0])
@@ -248,14 +255,27 @@ def read_on(client: Any, path: Path, label: str | None) -> Files:
     if len({part.dtype.kind for part in labels}) > 1:
         raise InputError(f"the label column has another type in some of the files of {path}")
     X = _settled(client, engine.map(_features, tables), lambda k, first: engine.map(_features, [tables[k]], [first])[0].result())
-    return Files(X, np.concatenate(labels), names[0])
+    return Files(X, np.concatenate(labels), names[0], notices)
+
+
+def _without_index(path: str, asked: dict[str, Any]) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
+    """What to drop of every file, and the notices, decided for all files at once: an index may count on from one to the next."""
+    from gordan.io.index import without_index
+    from gordan.io.reading import format_of
+    from gordan.io.table import Wanted
+
+    where, wanted = Path(path), Wanted(**asked)
+    if where.is_dir() and next(where.glob("*.parquet"), None) is None:
+        return wanted.drop, ()
+    wanted, notices = without_index(where, "parquet" if where.is_dir() else format_of(where), wanted)
+    return wanted.drop, notices
 
 
 @ieee_floats()
-def _table(path: str, label: str | None) -> Any:
+def _table(path: str, asked: dict[str, Any]) -> Any:
     from gordan.io import read
 
-    return read(path, label=label)
+    return read(path, **asked)
 
 
 def _labels(table: Any) -> tuple[Array, tuple[str, ...] | None]:
