@@ -350,6 +350,31 @@ def test_files_read_by_workers(client, tmp_path):
     assert (np.sign(scores) == y).all()
 
 
+def test_the_index_of_files_that_workers_read(client, tmp_path):
+    """It counts on from file to file, so one file alone does not tell; the certificate holds without a cluster."""
+    X, y = problem(90, 3)
+    for k, part in enumerate(np.split(np.arange(90), 3)):
+        columns = {"Unnamed: 0": part, **{name: X[part, j] for j, name in enumerate("abc")}, "y": y[part]}
+        pd.DataFrame(columns).to_parquet(tmp_path / f"{k}.parquet")
+    from gordan.cli.app import app
+
+    address, proof = client.scheduler.address, tmp_path / "proof.json"
+    asked = ["separate", str(tmp_path), "--cluster", address, "--certificate", str(proof), "--json"]
+    told = CliRunner().invoke(app, asked)
+    assert told.exit_code == 0, told.output
+    answer = json.loads(told.stdout)
+    assert (answer["names"], len(answer["notices"])) == (list("abc"), 1)
+    assert "column 0 ('Unnamed: 0')" in answer["notices"][0]
+    assert (y * (X @ np.array(answer["w"]) + answer["b"]) > 0).all()
+    assert CliRunner().invoke(app, ["verify", str(proof), str(tmp_path)]).exit_code == 0
+    for options, names in (["--keep-index"], ["Unnamed: 0", *"abc"]), (["--drop", "b"], [*"ac"]):
+        answer = json.loads(CliRunner().invoke(app, [*asked, *options]).stdout)
+        assert answer["names"] == names
+    pd.DataFrame({"a": X[:, 0], "y": y}).to_csv(tmp_path / "t.csv")
+    answer = json.loads(CliRunner().invoke(app, ["separate", str(tmp_path / "t.csv"), "--cluster", address, "--json"]).stdout)
+    assert answer["names"] == ["a"]
+
+
 def test_a_folder_without_files_and_an_address_without_a_scheduler(client, tmp_path):
     with pytest.raises(gordan.InputError, match="folder without Parquet"):
         lazy.read_on(client, tmp_path, None)

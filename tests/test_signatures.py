@@ -64,6 +64,8 @@ VOCABULARY = {
     "class_weight": (nothing, "weights"),
     "sample_weight": (nothing, "weights"),
     "label": (nothing, "the label column, by name or (by )?position"),
+    "drop": (lambda value: value == (), "columns to leave out, by name or position"),
+    "keep_index": (lambda value: value is False, "keep a column without a name.* that counts the rows"),
     "memory_limit": (nothing, "bytes that the process should stay below"),
 }
 
@@ -111,7 +113,15 @@ def test_options_of_methods():
 def test_the_page_says_what_the_names_mean():
     rows = [line.split("|")[1] for line in API.read_text().splitlines() if line.startswith("| `")]
     names = {name for row in rows for name in re.findall("`(.*?)`", row)}
-    files = {"label", "memory_limit", "sample_weight", "class_weight", "rounds"}  # explained where there is more room
+    files = {
+        "label",
+        "drop",
+        "keep_index",
+        "memory_limit",
+        "sample_weight",
+        "class_weight",
+        "rounds",
+    }  # explained where there is more room
     assert set(VOCABULARY) - files <= names
 
 
@@ -155,6 +165,7 @@ def test_options_are_the_parameters_of_what_is_called(name):
             continue
         assert parameter in known
         default = option.default.value if isinstance(option.default, Enum) else option.default
+        default = () if default is None and option.multiple else default  # once for each
         if parameter == option.name and option.param_type_name == "option":
             assert default == known[parameter].default
 
@@ -164,7 +175,7 @@ def test_an_option_that_several_commands_have_is_one():
     for command in COMMANDS.values():
         for option in command.params:
             helps.setdefault(option.name, set()).add(option.help)
-    shared = ("label", "positive", "intercept", "device", "memory_limit", "cluster", "as_json")
+    shared = ("label", "drop", "keep_index", "positive", "intercept", "device", "memory_limit", "cluster", "as_json")
     assert {name: len(helps[name]) for name in shared} == dict.fromkeys(shared, 1)
 
 
@@ -200,6 +211,6 @@ def test_a_field_of_json_means_one_thing(tmp_path):
     for arguments in asked:
         fields(json.loads(CliRunner().invoke(app, [*map(str, arguments), "--json"]).stdout), found)
     assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
-    assert {"n", "d", "rows", "margin", "n_iter", "method", "guarantee", "witness", "seconds", "error"} <= set(found)
+    assert {"notices", "n", "d", "rows", "margin", "n_iter", "method", "guarantee", "witness", "seconds", "error"} <= set(found)
     attributes = {*dir(gordan.MarginResult), *gordan.MarginResult.__dataclass_fields__}
     assert {"status", "margin", "gap", "n_iter", "passes", "seconds", "witness", "w", "b"} <= attributes & set(found)

@@ -79,9 +79,10 @@ def headline(text: str, good: bool | None) -> None:
     emit(typer.style(head, fg=colour, bold=True) + colon + rest)
 
 
-def say_json(content: Any) -> None:
-    """The answer for machines: one JSON object on one line."""
-    emit(json.dumps(plain(content), allow_nan=False))
+def say_json(content: dict[str, Any], notices: Sequence[str] | None = None) -> None:
+    """The answer for machines: one JSON object on one line; of data that was read, with the notices about its columns."""
+    told = {} if notices is None else {"notices": list(notices)}
+    emit(json.dumps(plain({**content, **told}), allow_nan=False))
 
 
 def witness_plain(witness: Witness | None) -> dict[str, Any] | None:

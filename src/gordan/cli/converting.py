@@ -11,8 +11,8 @@ import typer
 from gordan import io
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import bytes_of
-from gordan.cli.options import Json, Label, MemoryLimit, flag
+from gordan.cli.data import bytes_of, tell
+from gordan.cli.options import Drop, Json, KeepIndex, Label, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io.store import require_store
@@ -35,6 +35,8 @@ def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     kind: Annotated[Kind, typer.Option(help="dense, csr, or auto: by the share of entries that are not zero.")] = Kind.auto,
     memory_limit: MemoryLimit = None,
     check: Annotated[bool, flag("--check", "Convert nothing; compare the folder with its checksums.")] = False,
@@ -53,12 +55,20 @@ def convert(
     limit = bytes_of(memory_limit)
     with Watch(f"converting {file}") as watch:
         done = io.convert(
-            file, folder, label=label, kind=str(kind), memory_limit=limit, progress=lambda rows: watch.about(f"{rows} rows")
+            file,
+            folder,
+            label=label,
+            drop=drop or (),
+            keep_index=keep_index,
+            kind=str(kind),
+            memory_limit=limit,
+            progress=lambda rows: watch.about(f"{rows} rows"),
         )
+    tell(done.notices)
     n, d = done.shape
     if as_json:
         facts = {"kind": done.kind, "n": n, "d": d, "entries": done.entries, "kept": done.kept, "already": done.already}
-        say_json({"folder": str(folder), **facts})
+        say_json({"folder": str(folder), **facts}, done.notices)
     else:
         told = "was converted before" if done.already else f"went on after {done.kept} rows" if done.kept else "converted"
         say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")

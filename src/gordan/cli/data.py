@@ -7,14 +7,16 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gordan.cli.answers import note
+from gordan.cli.columns import warnings_for
 from gordan.errors import InputError
 from gordan.io import read
 from gordan.io.table import number
@@ -29,7 +31,7 @@ MOST_LISTED = 8
 class Data:
     """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
 
-    `classes` are the values of y, in order.
+    `classes` are the values of y, in order; `notices` are what was said of the columns on stderr.
     """
 
     X: Any
@@ -39,6 +41,7 @@ class Data:
     names: tuple[str, ...] | None
     path: Path
     positive: str | int | float | bool | None
+    notices: tuple[str, ...] = ()
 
     @property
     def told(self) -> str:
@@ -110,14 +113,16 @@ def on_cluster(address: str | None) -> Iterator[Any]:
 
 
 def on_disk(path: Path) -> Path:
-    """The file; for `-` a copy of standard input, since files are opened more than once, until the program ends."""
-    if path != Path("-"):
+    """The file; for `-` and for a pipe a copy, since files are opened more than once, until the program ends."""
+    stdin = path == Path("-")
+    if not stdin and not path.is_fifo():
         return path
     folder = Path(tempfile.mkdtemp(prefix="gordan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with (folder / "stdin").open("wb") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-    return folder / "stdin"
+    target = folder / ("stdin" if stdin else path.name)
+    with target.open("wb") as copy, nullcontext(sys.stdin.buffer) if stdin else path.open("rb") as source:
+        shutil.copyfileobj(source, copy)
+    return target
 
 
 def read_data(
@@ -125,22 +130,42 @@ def read_data(
     label: str | None,
     positive: str | None,
     *,
+    drop: list[str] | None = None,
+    keep_index: bool = False,
     multiclass: bool = False,
     client: Any = None,
     memory_limit: str | None = None,
 ) -> Data:
     """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
-    With a `client` the workers of its cluster read it (see `rows.lazy.read_on`).
+    With a `client` the workers of its cluster read it (see `rows.lazy.read_on`). Columns that are left out unasked, or look like
+    the number of the row, are told on stderr at once.
     """
     limit = bytes_of(memory_limit)
     if client is None:
         path = on_disk(path)
-        table: Any = read(path, label=label, memory_limit=limit)
+        table: Any = read(path, label=label, drop=drop or (), keep_index=keep_index, memory_limit=limit)
     else:
         from gordan.rows.lazy import read_on
 
-        table = read_on(client, path, label)
+        table = read_on(client, path, label, drop or (), keep_index)
+    tell(table.notices)
+    data = _chosen(table, path, positive, multiclass)
+    if client is not None:  # rows that are elsewhere are not looked at
+        return replace(data, notices=table.notices)
+    found = warnings_for(table, data.y)
+    tell(found)
+    return replace(data, notices=(*table.notices, *found))
+
+
+def tell(notices: Iterable[str]) -> None:
+    """Say on stderr what is to be said of the columns."""
+    for each in notices:
+        note(each)
+
+
+def _chosen(table: Any, path: Path, positive: str | None, multiclass: bool) -> Data:
+    """The data of a table: two classes, or one against the rest."""
     assert table.y is not None  # labels were asked for
     classes = np.unique(table.y).tolist()
     if len(classes) == 1:

@@ -13,7 +13,19 @@ from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command, saved
 from gordan.cli.data import read_data
-from gordan.cli.options import Device, File, Intercept, Json, Label, Positive, TimeLimit, WithIntercept, method_names
+from gordan.cli.options import (
+    Device,
+    Drop,
+    File,
+    Intercept,
+    Json,
+    KeepIndex,
+    Label,
+    Positive,
+    TimeLimit,
+    WithIntercept,
+    method_names,
+)
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import write_atomic
@@ -37,6 +49,8 @@ def race(
         ),
     ] = None,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
     norm: Annotated[
@@ -55,7 +69,7 @@ def race(
     if html is not None:
         report.require_plotly()
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
-        data = read_data(file, label, positive)
+        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
         measured = report.race(
             data.X,
             data.y,
@@ -73,7 +87,7 @@ def race(
         watch.about("writing")
         written = saved(html, lambda path: write_atomic(path, report.page_html(result).encode()))
     if as_json:
-        say_json({**result.to_dict(), "html": written.path, "interrupted": interrupts.pressed, **written.fields})
+        say_json({**result.to_dict(), "html": written.path, "interrupted": interrupts.pressed, **written.fields}, data.notices)
     else:
         from gordan.cli.tables import race_table
 
@@ -96,6 +110,8 @@ def play(
     form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
     norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
     time_limit: TimeLimit = None,
@@ -109,7 +125,7 @@ def play(
     require_output(save, file)
     chosen = _method(method, form, norm)
     with Interrupts() as interrupts, Watch(f"reading {file}", FULL_BAR) as watch:
-        data = read_data(file, label, positive)
+        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized", device=device)
         watch.about(method, data.X)
@@ -118,7 +134,8 @@ def play(
         written = saved(save, trace.save)
     if as_json:
         facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
-        say_json({**facts, "guarantee": chosen.guarantee.statement, "columns": trace.to_dict(), **written.fields})
+        facts |= {"guarantee": chosen.guarantee.statement, "columns": trace.to_dict()}
+        say_json({**facts, **written.fields}, data.notices)
     else:
         from gordan.cli.tables import trace_table
 

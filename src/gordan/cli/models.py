@@ -13,13 +13,15 @@ import typer
 import gordan
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness, witness_plain
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data
+from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data, tell
 from gordan.cli.options import (
     Cluster,
     Device,
+    Drop,
     File,
     Intercept,
     Json,
+    KeepIndex,
     Label,
     MemoryLimit,
     Positive,
@@ -55,6 +57,8 @@ def fit(
     file: File,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
     nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None,
@@ -84,7 +88,9 @@ def fit(
     require_output(output, file)
     require_output(checkpoint, file)
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, on_cluster(cluster) as client:
-        data = read_data(file, label, positive, multiclass=True, client=client, memory_limit=memory_limit)
+        data = read_data(
+            file, label, positive, drop=drop, keep_index=keep_index, multiclass=True, client=client, memory_limit=memory_limit
+        )
         X = data.X if device is None else stored(data.X, device)  # once for all planes
         started = time.perf_counter()
         kind = "binary" if len(data.classes) == 2 else "one-vs-rest"
@@ -118,7 +124,7 @@ def fit(
             forget_checkpoints(planes)
     if as_json:
         content = {"model": written.path, "classes": data.classes, "interrupted": interrupts.pressed}
-        say_json({**content, "planes": [plane.plain() for plane in planes], **written.fields})
+        say_json({**content, "planes": [plane.plain() for plane in planes], **written.fields}, data.notices)
     else:
         for plane in planes:
             plane.tell(data)
@@ -218,6 +224,8 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
     file: File,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
@@ -225,13 +233,14 @@ def predict(
 ) -> int:
     """Print the class of each row, one on a line.
 
-    Columns are found by name where the model and the file have names; others are ignored.
+    Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
     If the file has labels, stderr says how many of them were met.
     """
     with Watch(f"reading {file}"):
         loaded = _model(model)
-        table = read_for(loaded, file, label, unlabelled)
+        table = read_for(loaded, file, label, unlabelled, drop, keep_index)
+        tell(table.notices)
         y = labels_in(table, positive)
         values = loaded.scores(table.X)
         found = loaded.labels(values)
@@ -240,7 +249,7 @@ def predict(
     if as_json:
         content: dict[str, Any] = {"labels": found, "n": len(found)}
         content |= {"scores": values} if scores else {}
-        say_json({**content, "right": right, "accuracy": None if right is None else right / len(found)})
+        say_json({**content, "right": right, "accuracy": None if right is None else right / len(found)}, table.notices)
         return ANSWERED
     say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
     if right is not None:
@@ -258,14 +267,17 @@ def _model(path: Path) -> Model:
     return Model.load(path)
 
 
-def read_for(model: Model, path: Path, label: str | None, unlabelled: bool) -> Table:
+def read_for(
+    model: Model, path: Path, label: str | None, unlabelled: bool, drop: list[str] | None = None, keep_index: bool = False
+) -> Table:
     """The table to predict, with the columns that the model knows: by name where both have names, else by position."""
     path = on_disk(path)
     named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
-    return read(path, label=label, features=features, labelled=False if unlabelled else None)
+    labelled = False if unlabelled else None
+    return read(path, label=label, features=features, labelled=labelled, drop=drop or (), keep_index=keep_index)
 
 
 def labels_in(table: Table, positive: str | None) -> Array | None:

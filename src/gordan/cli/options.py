@@ -41,6 +41,13 @@ Label = Annotated[
     str | None,
     typer.Option("--label", metavar="COLUMN", help="The label column, by name or position from 0. Default: the last one."),
 ]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop", metavar="COLUMN", help="Leave out this column, by name or position (svmlight: by its index); again for more."
+    ),
+]
+KeepIndex = Annotated[bool, flag("--keep-index", "Keep a nameless first column that counts the rows.")]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="CLASS", help="This class against the rest, for files of more than two classes."),

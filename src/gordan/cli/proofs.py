@@ -13,7 +13,7 @@ from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, read_data
-from gordan.cli.options import File, Json, Label, Positive
+from gordan.cli.options import Drop, File, Json, KeepIndex, Label, Positive
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model
@@ -29,6 +29,8 @@ def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
     file: File,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     as_json: Json = False,
 ) -> int:
@@ -38,12 +40,13 @@ def verify(
     """
     with Watch(f"reading {file}") as watch:
         claims = claims_in(certificate)
-        data = read_data(file, label, positive, multiclass=any(claim.positive is not None for claim in claims))
+        several = any(claim.positive is not None for claim in claims)
+        data = read_data(file, label, positive, drop=drop, keep_index=keep_index, multiclass=several)
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
     if as_json:
-        say_json({"accepted": accepted, "checks": [each.plain() for each in checked]})
+        say_json({"accepted": accepted, "checks": [each.plain() for each in checked]}, data.notices)
     else:
         for each in checked:
             each.tell()

@@ -22,9 +22,11 @@ from gordan.cli.options import (
     CertificateOut,
     Cluster,
     Device,
+    Drop,
     File,
     Intercept,
     Json,
+    KeepIndex,
     Label,
     MemoryLimit,
     Positive,
@@ -44,6 +46,8 @@ from gordan.io import write_atomic
 def separate(
     file: File,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
     certificate: CertificateOut = None,
@@ -59,7 +63,7 @@ def separate(
     """
     require_output(certificate, file)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch, on_cluster(cluster) as client:
-        data = read_data(file, label, positive, client=client, memory_limit=memory_limit)
+        data = read_data(file, label, positive, drop=drop, keep_index=keep_index, client=client, memory_limit=memory_limit)
         watch.about("separating")
         v = gordan.separate(
             data.X,
@@ -72,7 +76,7 @@ def separate(
         written = _write_certificate(certificate, v)
     if as_json:
         content = {**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written.path}
-        say_json({**content, **written.fields})
+        say_json({**content, **written.fields}, data.notices)
     else:
         headline(repr(v), v.separable)
         if v.witness is not None:
@@ -121,6 +125,8 @@ def _tell_written(path: Path | None, written: Saved) -> None:
 def diagnose(
     file: File,
     label: Label = None,
+    drop: Drop = None,
+    keep_index: KeepIndex = False,
     positive: Positive = None,
     intercept: WithIntercept = Intercept.free,
     certificate: CertificateOut = None,
@@ -133,13 +139,13 @@ def diagnose(
     """
     require_output(certificate, file)
     with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
-        data = read_data(file, label, positive)
+        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
         written = _write_certificate(certificate, found)
     if as_json:
         content = {**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written.path}
-        say_json({**content, **written.fields})
+        say_json({**content, **written.fields}, data.notices)
     else:
         first, *rest = repr(found).split("\n")
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
