@@ -1,10 +1,12 @@
 """Check a certificate of gordan with nothing but the Python standard library and exact arithmetic.
 
     python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
+                         [--drop COLUMN ...] [--keep-index]
 
 This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
 is the last column, or the one named by --label), svmlight (the label comes first), or .npy (as in a table, or --labels y.npy). A
-certificate about one class against the rest is checked with --positive CLASS.
+certificate about one class against the rest is checked with --positive CLASS. As in gordan, --drop leaves a column out (by name
+or position, in svmlight by its index), and so is, without --keep-index, a nameless first column of a table that counts the rows.
 Exit codes: 0 accepted, 1 rejected, 2 bad input.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
@@ -48,6 +50,7 @@ import csv
 import decimal
 import json
 import math
+import re
 import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -337,7 +340,7 @@ def _row(row: Any, d: int) -> dict[int, Fraction]:
     return {j: v for j, v in exact.items() if v}
 
 
-def read_table(path: Path, label: str | None) -> tuple[list[Any], list[str]]:
+def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_index: bool = False) -> tuple[list[Any], list[str]]:
     """Rows and labels (as text) of a CSV or TSV file with a header."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
@@ -349,21 +352,44 @@ def read_table(path: Path, label: str | None) -> tuple[list[Any], list[str]]:
     header, *body = lines
     if any(len(line) != len(header) for line in body):
         raise BadInput("a line has more or fewer fields than the header")
-    rows, labels = label_apart(body, str(header.index(label)) if label in header else label, len(header))
+    at = position("-1" if label is None else label, len(header), header)
+    gone = {position(column, len(header), header) for column in drop}
+    rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
     return [[float(cell) for cell in row] for row in rows], labels
 
 
-def label_apart(rows: list[Any], label: str | None, width: int) -> tuple[list[Any], list[Any]]:
-    """Rows without the column at that position (None: the last), and what is in it."""
-    at = int(-1 if label is None else label)
+def position(column: str, width: int, header: Sequence[str] = ()) -> int:
+    """The place of the column of this name, or at this position (from 0, or from -1 at the end)."""
+    at = header.index(column) if column in header else int(column)
     if not -width <= at < width:
-        raise BadInput(f"there is no column {label}")
-    at %= width
-    return [row[:at] + row[at + 1 :] for row in rows], [row[at] for row in rows]
+        raise BadInput(f"there is no column {column}")
+    return at % width
 
 
-def read_svmlight(path: Path) -> tuple[list[Any], list[str]]:
-    """Rows as {column: value} and labels; indices start at 1, unless some index is 0."""
+def index_columns(header: Sequence[str], body: list[Any], at: int, gone: set[int]) -> set[int]:
+    """The nameless columns in front that count the rows, 0, 1, 2, ... or 1, 2, 3, ...; but one feature stays beside the label."""
+    found: set[int] = set()
+    for j in (j for j in range(len(header)) if j not in gone):
+        nameless = j != at and re.fullmatch(r"\s*|Unnamed: [0-9]+(\.[0-9]+)*", header[j])
+        if not nameless or len(header) - len(gone) - len(found) <= 2:
+            break
+        cells = [float(row[j]) for row in body]
+        if cells not in ([float(i) for i in range(len(body))], [float(i + 1) for i in range(len(body))]):
+            break
+        found.add(j)
+    return found
+
+
+def label_apart(rows: list[Any], at: int, gone: set[int]) -> tuple[list[Any], list[Any]]:
+    """Rows without the column at that place and those that are gone, and what is in it."""
+    if at in gone:
+        raise BadInput("the label column cannot be dropped")
+    kept = [j for j in range(len(rows[0]) if rows else 0) if j != at and j not in gone]
+    return [[row[j] for j in kept] for row in rows], [row[at] for row in rows]
+
+
+def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list[str]]:
+    """Rows as {column: value} and labels; indices start at 1, unless some index is 0. Dropped ones are closed up."""
     rows, labels = [], []
     for line in path.read_text(encoding="utf-8-sig").splitlines():
         label, *entries = line.split("#")[0].split() or [""]
@@ -376,8 +402,11 @@ def read_svmlight(path: Path) -> tuple[list[Any], list[str]]:
             labels.append(label)
     if not rows:
         raise BadInput(f"{path} is empty")
-    first = 0 if any(0 in row for row in rows) else 1
-    return [{column - first: value for column, value in row.items()} for row in rows], labels
+    first, gone = 0 if any(0 in row for row in rows) else 1, {int(column) for column in drop}
+    places = {
+        column: column - first - sum(each < column for each in gone) for row in rows for column in row if column not in gone
+    }
+    return [{places[column]: value for column, value in row.items() if column in places} for row in rows], labels
 
 
 def read_npy(path: Path) -> list[Any]:
@@ -445,6 +474,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--label", help="name or position (from 0) of the label column; the last one if not given")
     parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
     parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
+    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
+    parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     suffix = options.data.suffix.lower()
     try:
@@ -460,11 +491,17 @@ def main(arguments: list[str] | None = None) -> int:
             X = read_npy(options.data)
             if not isinstance(X[0], list):
                 raise BadInput(f"{options.data} is no table: its array has one dimension")
-            if options.labels is None and len(X[0]) == claim.shape[1]:
+            gone = {position(column, len(X[0])) for column in options.drop}
+            if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
                 raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
-            X, y = label_apart(X, options.label, len(X[0])) if options.labels is None else (X, read_npy(options.labels))
+            if options.labels is None:
+                X, y = label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone)
+            else:
+                X, y = [[v for j, v in enumerate(row) if j not in gone] for row in X], read_npy(options.labels)
+        elif suffix in (".csv", ".tsv"):
+            X, y = read_table(options.data, options.label, options.drop, options.keep_index)
         else:
-            X, y = read_table(options.data, options.label) if suffix in (".csv", ".tsv") else read_svmlight(options.data)
+            X, y = read_svmlight(options.data, options.drop)
         if options.positive is not None:
             if kind != "bool":
                 raise BadInput("the certificate names its two classes; leave out --positive")
