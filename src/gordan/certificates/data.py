@@ -7,7 +7,8 @@
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
 
 Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
-and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits.
+and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits. A number has one
+spelling, the one that is written; any other is refused, so that no two readers can differ about it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import numpy as np
 
 from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
+from gordan.io.container import read_hex, strict_json
 
 FORMAT = "gordan-certificate-1"
 KINDS = ("separator", "witness", "bracket", "quasi-separation", "overlap")
 INTERCEPTS = ("free", "penalized", "none")
 Label = str | int | float | bool
+LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
 # Fields that are tuples, and further types that each kind of number may have.
 SEVERAL = ("shape", "w", "rows", "weights", "sample_weight")
 OPTIONAL = ("w", "b", "lower", "upper", "nu", "sample_weight")
@@ -118,7 +121,7 @@ class Certificate:
                 content[part.name] = _hex_float(value)
             elif part.name == "classes":
                 content[part.name] = [label.hex() if isinstance(label, float) else label for label in value]
-                content["class_type"] = type(value[0]).__name__
+                content["class_type"] = next(name for name, kind in LABELS.items() if isinstance(value[0], kind))
             else:
                 content[part.name] = list(value) if isinstance(value, tuple) else value
         return json.dumps(content, allow_nan=False)
@@ -127,7 +130,7 @@ class Certificate:
     def from_json(text: str | bytes) -> Certificate:
         """Read what `to_json` wrote; anything else is an InputError that says what is wrong with it."""
         try:
-            content = json.loads(text)
+            content = strict_json(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"this is not a certificate: {error}") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
@@ -194,19 +197,21 @@ def _count(value: Any) -> int:
 
 
 def _read_float(value: Any, *, infinite: bool = False) -> float:
-    number = float.fromhex(_text(value))
-    if math.isnan(number) or (math.isinf(number) and not infinite):
+    number = read_hex(value)
+    if not (math.isfinite(number) or (infinite and number > 0)):
         raise ValueError(f"{value} is not finite")
     return number
 
 
 def _read_int(value: Any) -> int:
-    return int(_text(value), 16)
+    number = int(_text(value), 16)
+    if hex(number) != value:
+        raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
+    return number
 
 
 def _labels(values: Any, kind: Any) -> tuple[Label, Label]:
-    types: dict[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
-    pair: list[Any] = [float.fromhex(_text(v)) if kind == "float" else v for v in _list(values, 2)]
-    if kind not in types or any(type(label) is not types[kind] for label in pair) or pair[0] == pair[1]:
+    pair: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values, 2)]
+    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in pair) or pair[0] == pair[1]:
         raise ValueError(f"classes {values!r} of type {kind!r}")
     return pair[0], pair[1]

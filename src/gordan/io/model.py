@@ -209,7 +209,7 @@ def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     is_float = header["class_type"] == "float"
     if header["class_type"] not in TYPES or type(header["classes"]) is not list:
         raise ValueError("its classes are not of a known type")
-    classes = tuple(float.fromhex(label) if is_float else label for label in header["classes"])
+    classes = tuple(container.read_hex(label) if is_float else label for label in header["classes"])
     if any(type(label) is not TYPES[header["class_type"]] for label in classes):
         raise ValueError("its classes are of another type than it says")
     if header["names"] is not None and type(header["names"]) is not list:
@@ -220,8 +220,8 @@ def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         arrays["intercept"],
         header["kind"],
         arrays["margins"],
-        float.fromhex(header["norm"]),
-        None if header["nu"] is None else float.fromhex(header["nu"]),
+        container.read_hex(header["norm"]),
+        None if header["nu"] is None else container.read_hex(header["nu"]),
         header["intercept_kind"],
         header["version"],
         None if header["names"] is None else tuple(header["names"]),
