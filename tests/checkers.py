@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import gordan
 from gordan.certificates import standalone
 
@@ -16,7 +14,7 @@ def both(certificate, X, y):
     except gordan.InputError:
         first = False
     try:
-        second = standalone.check(json.loads(text), X, y)[0]
+        second = standalone.check(standalone.read_certificate(text), X, y)[0]
     except standalone.BadInput:
         second = False
     return first, second

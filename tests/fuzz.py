@@ -1,7 +1,8 @@
 """The long fuzz: `make fuzz MINUTES=60`. Random problems, answers held against the exact oracle, totals for each family.
 
-Every process takes chunks of problems from `test_fuzz` by turns, three of verdicts and one of margins. A fault is printed with
-the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
+Every process takes chunks of problems from `test_fuzz` by turns, three of verdicts and one of margins, and then as many changed
+certificates from `mutations`, of which both checkers must say the same. A fault is printed with the chunk that shows it again, a
+chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from collections import Counter
 
 SIZE, LONGEST = 25, 120
 TURN = ("separate", "separate", "separate", "maximize_margin")
-KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "crash")
+FUNCTIONS = ("separate", "maximize_margin", "verify")
+CHANGES = 20  # of each certificate
+KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "disagreement")
+KINDS += ("a false claim accepted", "crash")
 
 
 def hang(*_):
@@ -29,22 +33,26 @@ def hang(*_):
 
 def worker(number, seed, end, most, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import mutations
     import test_fuzz as fuzz
 
     signal.signal(signal.SIGALRM, hang)
     warnings.simplefilter("error")
+    problems = [(family, intercept) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS]
     turns = (
-        (TURN[k % 4], family, intercept, f"{seed} {number} {k}")
+        (function, family, intercept, f"{seed} {number} {k}")
         for k in itertools.count()
-        for family in fuzz.FAMILIES
-        for intercept in fuzz.INTERCEPTS
+        for function, family, intercept in [*((TURN[k % 4], *each) for each in problems), ("verify", "changed", "any")]
     )
     for done, (function, family, intercept, name) in enumerate(turns):
         if time.time() > end or done * SIZE >= most:
             break
         signal.alarm(LONGEST)
         try:
-            found, faults = fuzz.chunk(function, family, intercept, name, SIZE)
+            if function == "verify":
+                found, faults = mutations.run(name, SIZE, CHANGES)
+            else:
+                found, faults = fuzz.chunk(function, family, intercept, name, SIZE)
         except Exception:
             where = f"{function}, {family}, {intercept}, seed {name!r}\n{traceback.format_exc()}"
             found, faults = Counter(), [("crash", where)]
@@ -87,7 +95,7 @@ def main():
 def report(statuses, faults, seconds, workers):
     """Totals per function and family. Many margins are stopped early on purpose: for them nothing counts as open."""
     lines = [["function", "family", "instances", *KINDS, "open"]]
-    for (function, family), found in sorted(statuses.items(), key=lambda item: (item[0][0] != "separate", item[0][1])):
+    for (function, family), found in sorted(statuses.items(), key=lambda item: (FUNCTIONS.index(item[0][0]), item[0][1])):
         total = found.total()
         still = (
             f"{100 * (found['undecided'] + found['margin-below-tol']) / max(1, total):.3f}%" if function == "separate" else "-"

@@ -39,13 +39,6 @@ Y = [1, 1, 1, 0, 0, 0]
 SHARP = 1 - Fraction(1, 10**12)
 
 
-def relaxed(certificate):
-    """The same claim with a bracket wider by one part in 10⁹."""
-    lower, upper = certificate.lower, certificate.upper
-    wider = {"lower": lower and lower * (1 - 1e-9), "upper": upper and upper * (1 + 1e-9)}
-    return replace(certificate, **wider)
-
-
 def made(kind, intercept):
     """A certificate of that kind from `separate`, and its data."""
     X = INSEPARABLE if kind == "witness" else SEPARABLE
@@ -85,15 +78,14 @@ def mutations(c):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("kind", ["separator", "witness", "bracket"])
 def test_mutated_certificates(kind, intercept):
-    """`verify` accepts nothing that the exact checker rejects, and beyond that rejects only brackets too tight for floats."""
+    """Both checkers say the same of each, and what one changed field makes false is rejected."""
     certificate, X = made(kind, intercept)
     assert both(certificate, X, Y) == (True, True)
     rejected, every = 0, list(mutations(certificate))
     for mutated in every:
         first, second = both(mutated, X, Y)
         rejected += not second
-        assert second or not first, mutated
-        assert first or not second or both(relaxed(mutated), X, Y) == (True, True), mutated
+        assert first == second, mutated
     print(f"{len(every)} mutated, {rejected} became false and were rejected by both")
     assert rejected > 20
 
@@ -107,11 +99,7 @@ SOFT_Y = [1, 0] * 4
 @pytest.mark.parametrize("norm", [2.0, 3.0, math.inf])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_mutated_brackets(intercept, norm, nu, weighted):
-    """Brackets of `maximize_margin`: whatever one changed field makes false is rejected by both checkers.
-
-    The standalone checker decides exactly (for the norm 3 to 40 digits); `verify` may in addition reject what is true by less
-    than rounding, and nothing else.
-    """
+    """Brackets of `maximize_margin`: whatever one changed field makes false is rejected by both checkers, and nothing else."""
     c = [1.0, 2.0, 0.0, 1.5, 0.5, 1.0, 2.0, 1.0] if weighted else None
     result = gordan.maximize_margin(SOFT, SOFT_Y, norm=norm, nu=nu, intercept=intercept, sample_weight=c)
     certificate, X = result.certificate, SOFT.tolist()
@@ -122,8 +110,7 @@ def test_mutated_brackets(intercept, norm, nu, weighted):
     for mutated in every:
         first, second = both(mutated, X, SOFT_Y)
         rejected += not second
-        assert second or not first, mutated
-        assert first or not second or both(relaxed(mutated), X, SOFT_Y) == (True, True), mutated
+        assert first == second, mutated
     print(f"{len(every)} mutated, {rejected} became false and were rejected by both")
     assert rejected > 20
 
@@ -274,7 +261,7 @@ def test_extreme_data_does_not_raise(scale, intercept):
             for claim in ({"lower": scale}, {"lower": 1e-3 * scale}, {"upper": scale}, {"upper": 2.5 * scale}):
                 if math.isfinite(*claim.values()):
                     first, second = both(replace(base, **claim), X, [1, 0])
-                    assert second or not first
+                    assert first == second
 
 
 @pytest.mark.parametrize(
@@ -296,14 +283,14 @@ MALFORMED = {
     **{f"{name} of another type": {**VALID, name: {"a": [1]}} for name in VALID},
     **{f"{name} a number": {**VALID, name: 1.5} for name in VALID},
     **{f"{name} NaN": {**VALID, name: "nan"} for name in ("b", "lower", "upper", "norm", "nu")},
-    "w with NaN": {**VALID, "w": ["nan", "0x1p+0"]},
-    "w infinite": {**VALID, "w": ["inf", "0x1p+0"]},
-    "w too short": {**VALID, "w": ["0x1p+0"]},
+    "w with NaN": {**VALID, "w": ["nan", (1.0).hex()]},
+    "w infinite": {**VALID, "w": ["inf", (1.0).hex()]},
+    "w too short": {**VALID, "w": [(1.0).hex()]},
     "lower infinite": {**VALID, "lower": "inf"},
     "weights too short": {**VALID, "weights": VALID["weights"][1:]},
     "a row below zero": {**VALID, "rows": [-1, *VALID["rows"][1:]]},
     "a row that is true": {**VALID, "rows": [True, *VALID["rows"][1:]]},
-    "sample_weight too short": {**VALID, "sample_weight": ["0x1p+0"]},
+    "sample_weight too short": {**VALID, "sample_weight": [(1.0).hex()]},
     "one class twice": {**VALID, "classes": [1, 1]},
     "classes of another type": {**VALID, "classes": ["0", "1"]},
     "an unknown kind": {**VALID, "kind": "guess"},
@@ -1064,8 +1051,11 @@ def test_standalone_reads_files(kind, tmp_path, capsys):
 
 
 FILES = {
-    "too few labels": ("data.svm", "1 1:1\n", "it is about 5 rows"),
-    "entries outside": ("data.svm", "1 9:1\n" * 5, "outside the 2 columns"),
+    "too few labels": ("data.svm", "1 1:1\n0 1:1\n", "it is about 5 rows"),
+    "entries outside": ("data.svm", "1 9:1\n0 1:1\n", "it is about 2 columns; the data has 9"),
+    "one class": ("data.svm", "1 1:1\n" * 5, "the data has 1 classes"),
+    "entries before the first": ("data.svm", "1 -3:1\n0 1:1\n", "in the column -4"),
+    "an index that is too long": ("data.svm", f"1 {2**62}:1\n", "line 1 has an index beyond"),
     "an index twice": ("data.svm", "1 1:1 1:2\n", "the same index twice"),
     "infinite": ("data.csv", "a,b,y\n" + "inf,0,0\n" * 3 + "1,0,1\n" * 2, "not a finite number"),
     "an open quote": ("data.csv", 'a,b,y\n1,2,"0' + "x" * 200_000, "field larger than field limit"),
@@ -1104,7 +1094,7 @@ def test_standalone_reads_arrays_of_labels(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "add --labels y.npy" in told
     assert "arrays of type >f8" in told
-    assert "does not hold an array of shape" in told
+    assert "does not hold an array of one or two dimensions" in told
 
 
 @pytest.mark.parametrize("third", [2**53, 2**53 + 1])
@@ -1114,7 +1104,7 @@ def test_standalone_reads_long_whole_labels(third, tmp_path):
     claim = gordan.Certificate("separator", "free", (1, 2**53 + 1), (4, 1), w=(1.0,), b=-2.0)
     (tmp_path / "c.json").write_text(claim.to_json())
     arguments = [str(tmp_path / "c.json"), str(tmp_path / "d.csv")]
-    assert standalone.main(arguments) == (third == 2**53)
+    assert standalone.main(arguments) == (2 if third == 2**53 else 0)  # three classes
     claim = gordan.Certificate("separator", "free", (False, True), (4, 1), w=(1.0,), b=-2.0)
     (tmp_path / "c.json").write_text(claim.to_json())
     assert standalone.main([*arguments, "--positive", str(2**53 + 1)]) == (third == 2**53)
@@ -1182,7 +1172,7 @@ def test_what_the_second_checker_is_given():
     for X, y, told in [
         (SEPARABLE, Y[:-1], "rows and"),
         ([["x", 0.0], *SEPARABLE[1:]], Y, "not a finite number"),
-        ([{0: 1.0, 5: 1.0}, *SEPARABLE[1:]], Y, "outside the 2 columns"),
+        ([{-1: 1.0}, *SEPARABLE[1:]], Y, "in the column -1"),
     ]:
         with pytest.raises(standalone.BadInput, match=told):
             standalone.check(content, X, y)
@@ -1280,8 +1270,12 @@ def test_lower_bounds_that_are_exactly_true_are_accepted():
 
 
 def test_tails_of_enormous_scores_do_not_overflow():
+    """A mean of 1e308 and scores about 0, all in all 2.5e307."""
     c = gordan.Certificate("bracket", "none", (0, 1), (4, 1), w=(1.0,), lower=1e-300, nu=1.0)
-    assert not gordan.verify(c, [[1.0], [1e-160], [5e-324], [-1e308]], [0, 1, 0, 0])
+    X, y = [[1.0], [1e-160], [5e-324], [-1e308]], [0, 1, 0, 0]
+    assert both(c, X, y) == (True, True)
+    assert both(replace(c, lower=1e308 / 4), X, y) == (False, False)
+    assert both(replace(c, lower=math.nextafter(1e308 / 4, 0.0)), X, y) == (True, True)
 
 
 def test_the_hash_sees_labels_and_not_their_type():
@@ -1324,9 +1318,9 @@ def test_weights_that_vanish_beside_the_largest_count_under_caps():
 
 
 def test_sample_weights_that_add_up_beyond_the_floats():
-    """No warning, whatever the answer."""
+    """No warning, and the same answer."""
     about = {"w": (1.0,), "lower": 0.5, "nu": 0.5, "sample_weight": (1e308, 1e308, 1.0, 1.5e308)}
     first, second = both(
         gordan.Certificate("bracket", "none", (0, 1), (4, 1), **about), [[1.0], [2.0], [-1.0], [3.0]], [1, 1, 0, 1]
     )
-    assert second or not first
+    assert first == second

@@ -11,10 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checkers import Distant
+from checkers import Distant, both
 from flint import fmpq
 from oracle import rank
 
+import gordan
 from gordan.certificates import exact
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
@@ -134,6 +135,54 @@ def test_spans(intercept, storage, few, monkeypatch):
         assert exact.spans(problem, support, among, intercept) == truth
         seen.add((truth, rank(chosen) == len(A[0])))
     assert seen >= {(True, True), (True, False), (False, False)}
+
+
+@pytest.mark.parametrize("support", [(0, 1, 2, 3), (2, 3), (0, 2)])
+def test_spans_where_the_prime_divides(support, monkeypatch):
+    """Rows that are independent, but not modulo the prime, or zero modulo it: what they span is found out all the same."""
+    monkeypatch.setattr(exact, "FEW", 0)
+    assert exact.PRIME == 2**31 * 2**30 - 1
+    X = [[a, b, 0.0, 0.0] for a, b in ((2.0**31, 1.0), (2.0**31, 1.0), (1.0, 2.0**30), (1.0, 2.0**30), (5.0, 7.0))]
+    problem = problem_of(X)
+    chosen = [list(map(Fraction, X[i])) for i in support]
+    for among in (np.arange(5), np.array([4]), np.array(support)):
+        truth = rank([*chosen, *([Fraction(x) for x in X[i]] for i in among)]) == rank(chosen)
+        assert exact.spans(problem, support, among, "none") == truth
+    overlap = gordan.Certificate("overlap", "none", (0, 1), (5, 4), rows=(0, 1, 2, 3), weights=(1, 1, 1, 1))
+    assert both(overlap, X, [0, 1, 0, 1, 1]) == (True, True)
+
+
+@pytest.mark.parametrize("storage", ["dense", "CSR"])
+@pytest.mark.parametrize("some", [1, 3, 4096])
+def test_scores_and_combinations_are_exact(storage, some, monkeypatch):
+    """Of entries of any size, with zeros among the rows, w and the weights."""
+    monkeypatch.setattr(exact, "ROWS_AT_A_TIME", some)
+    r = random.Random(5)
+    for entry in (lambda: r.choice((0.0, r.gauss(0, 1))), lambda: math.ldexp(r.randint(-3, 3), r.randint(-1000, 1000))):
+        X = [[entry() for _ in range(60)] for _ in range(7)]
+        w, b = np.array([entry() for _ in range(60)]), entry()
+        problem, rows = problem_of(X, storage), np.array([0, 2, 3, 6])
+        exactly = [[Fraction(x) for x in row] for row in X]
+        m, e = exact.scores(problem.X, rows, w, b, problem.signs)
+        for i, found in zip(rows, m, strict=True):
+            score = sum((x * Fraction(v) for x, v in zip(exactly[i], w.tolist(), strict=True)), Fraction(b))
+            assert found * Fraction(2) ** e == int(problem.signs[i]) * score
+        weights = [r.randint(-(2**70), 2**70) for _ in rows]
+        for constant in (False, True):
+            total = exact.combination(problem.X, rows, weights, constant=constant)
+            columns = zip(*([*exactly[i], *([Fraction(1)] if constant else [])] for i in rows), strict=True)
+            for j, column in enumerate(columns):
+                m, e = total.get(j, (0, 0))
+                assert m * Fraction(2) ** e == sum(x * t for x, t in zip(column, weights, strict=True))
+    assert exact.scores(problem.X, np.array([], dtype=np.intp), w, b, problem.signs) == ([], 0)
+
+
+@pytest.mark.parametrize("few", [40, 1])
+def test_vectors_are_integers_times_a_power_of_two(few, monkeypatch):
+    monkeypatch.setattr(exact, "FEW_ENTRIES", few)
+    for values in (*ENTRIES.values(), [], [0.1] * 50, [0.0, *[0.1] * 50], [1e300, 5e-324] * 30):
+        m, e = exact.whole(np.array(values))
+        assert [Fraction(part) * Fraction(2) ** e for part in m] == [Fraction(x) for x in values]
 
 
 def test_split():

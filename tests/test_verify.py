@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from checkers import Distant
 
 import gordan
 from gordan import InputError
-from gordan.certificates import margins, standalone
+from gordan.certificates import exact, margins, standalone
 from gordan.certificates import problem as problem_module
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
@@ -154,28 +155,33 @@ def test_whole_numbers_are_whole(change):
     assert replace(QUASI, weights=(2**2000,), w=(-(2**2000), 1)).exact
 
 
+ONE, TWO = "0x1.0000000000000p+0", "0x1.0000000000000p+1"
 SPOILED = {
     "a float that is infinite": {"lower": "inf"},
-    "w infinite": {"w": ["inf", "0x1p0"]},
-    "weights infinite": {"weights": ["inf", "0x1p0"]},
+    "w infinite": {"w": ["inf", ONE]},
+    "weights infinite": {"weights": ["inf", ONE]},
     "nu infinite": {"nu": "inf"},
     "b infinite": {"b": "-inf"},
-    "sample weight infinite": {"sample_weight": ["inf", "0x1p0", "0x1p0"]},
+    "sample weight infinite": {"sample_weight": ["inf", ONE, ONE]},
     "upper NaN": {"upper": "nan"},
+    "upper infinite below zero": {"upper": "-inf"},
     "norm NaN": {"norm": "nan"},
+    "norm infinite below zero": {"norm": "-inf"},
     "decimal list": {"w": [0.5, 1.5]},
     "shape of one": {"shape": [3]},
     "shape below zero": {"shape": [3, -2]},
     "shape of floats": {"shape": [3.0, 2]},
-    "w longer": {"w": ["0x1p0"] * 3},
-    "sample weights longer": {"sample_weight": ["0x1p0"] * 4},
+    "w longer": {"w": [ONE] * 3},
+    "sample weights longer": {"sample_weight": [ONE] * 4},
     "hash a number": {"data_hash": 5},
     "rows true": {"rows": [True, 2]},
     "labels of another type": {"class_type": "int"},
     "an unknown type": {"class_type": "complex"},
     "a type that is a list": {"class_type": ["float"]},
-    "labels that are equal": {"classes": ["0x1p0", "0x2p-1"]},
-    "three labels": {"classes": ["0x1p0", "0x1p1", "0x1p2"]},
+    "labels that are equal": {"classes": [ONE, ONE]},
+    "labels that are both zero": {"classes": ["0x0.0p+0", "-0x0.0p+0"]},
+    "a label that is NaN": {"classes": ["nan", ONE]},
+    "three labels": {"classes": [ONE, TWO, "0x1.0000000000000p+2"]},
     "an intercept": {"intercept": "some"},
     "a label that is no text": {"classes": [1.0, 2.0]},
     "format 2": {"format": "gordan-certificate-2"},
@@ -190,6 +196,148 @@ def test_files_that_are_spoiled(name):
         gordan.Certificate.from_json(json.dumps(json.loads(BRACKET.to_json()) | SPOILED[name]))
     with pytest.raises(standalone.BadInput):
         standalone.check(json.loads(BRACKET.to_json()) | SPOILED[name], [[0.0] * 2] * 3, [-0.5, 2.0, 2.0])
+
+
+def float_spellings(x):
+    """Other texts of which `float.fromhex` makes x, and some that it refuses."""
+    text = x.hex()
+    sign, digits, exponent = text[: x < 0], text[text.index("x") + 1 : text.index("p")], int(text[text.index("p") + 1 :])
+    number = abs(x).as_integer_ratio()
+    others = [
+        *(f" {text}", f"{text} ", f"{text}\n", text.upper(), text.replace("0x", "0X"), f"+{text}", text.replace("0x", "")),
+        *(f"{sign}0x0{digits}p{exponent:+d}", f"{sign}0x{digits}0p{exponent:+d}", f"{sign}0x{digits}p{exponent:+03d}"),
+        *(f"{sign}0x{digits.rstrip('0')}p{exponent:+d}", f"{sign}0x{number[0]:x}p{1 - number[1].bit_length():+d}", str(x)),
+        *(f"{sign}0x{digits}P{exponent:+d}", f"{sign}0x{digits}p {exponent}", f"{text[:6]}_{text[6:]}", text[::-1], ""),
+    ]
+    return [other for other in others if other != text]
+
+
+def integer_spellings(m):
+    """Other texts of which `int(_, 16)` makes m, and some that it refuses."""
+    text, sign = hex(m), "-" if m < 0 else ""
+    digits = text.lstrip("-")[2:]
+    others = [
+        *(f" {text}", f"{text}\t", text.upper(), f"+{text}", f"{sign}{digits}", f"{sign}0x0{digits}", f"{sign}0X{digits}"),
+        *(f"{sign}0x_{digits}", f"{text[:-1]}_{text[-1:]}", str(m), m, float(m), "", "0x", text.replace("x", "o")),
+        text.translate({ord("1"): "\uff11", ord("2"): "\uff12"}),  # digits of other scripts
+    ]
+    return [other for other in others if other != text]
+
+
+INFINITE = ["Inf", "INF", "+inf", " inf", "infinity", "Infinity", "-inf", "-infinity", "nan", "NaN", "0x1p+1024", "1e999"]
+SPELLINGS = [
+    *(("lower", text) for text in float_spellings(BRACKET.lower)),
+    *(("b", text) for text in float_spellings(-0.1)),
+    *(("nu", text) for text in [0.75, True, *INFINITE, "inf"]),
+    *(("upper", text) for text in [*float_spellings(1e300), *INFINITE, 2, True, math.pi]),
+    *(("norm", text) for text in [*float_spellings(3.0), *INFINITE, 2]),
+    *(("w", [ONE, text]) for text in float_spellings(-1.5)),
+    *(("weights", [text, ONE]) for text in float_spellings(5e-324)),
+    *(("sample_weight", [ONE, text, ONE]) for text in float_spellings(2.5)),
+    *(("classes", [text, TWO]) for text in [*float_spellings(-0.5), 1, 0.5, "Infinity", "+inf", "nan"]),
+]
+WHOLE_SPELLINGS = [
+    *(("w", [text, "-0x2"]) for text in integer_spellings(3**50)),
+    *(("w", ["0x1", text]) for text in [*integer_spellings(-42), "-0x0", "-0"]),
+    *(("b", text) for text in integer_spellings(0)),
+    *(("weights", [text]) for text in integer_spellings(2**70 + 0x12)),
+]
+
+
+@pytest.mark.parametrize(
+    ("certificate", "field", "value"),
+    [*((BRACKET, *row) for row in SPELLINGS), *((QUASI, *row) for row in WHOLE_SPELLINGS)],
+    ids=lambda part: part.kind if isinstance(part, gordan.Certificate) else ascii(part)[:40],
+)
+def test_a_number_has_one_spelling(certificate, field, value):
+    """The one that is written, for both checkers; `float.fromhex` and `int` know many more."""
+    plain = json.loads(certificate.to_json())
+    assert plain[field] != value
+    y = [*certificate.classes, certificate.classes[1]]
+    with pytest.raises(InputError, match="malformed"):
+        gordan.Certificate.from_json(json.dumps(plain | {field: value}))
+    with pytest.raises(standalone.BadInput, match="malformed"):
+        standalone.check(plain | {field: value}, [[0.0] * 2] * 3, y)
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 5e-324, -1.0, 1 / 3, 1.7976931348623157e308])
+def test_what_is_written_is_read(x):
+    """Zero of both signs, subnormals and the largest float: as they were, to the last bit, and by both checkers."""
+    text = replace(BRACKET, lower=x, b=-x, upper=math.inf, norm=math.inf).to_json()
+    found = gordan.Certificate.from_json(text)
+    assert (found.lower.hex(), found.b.hex()) == (x.hex(), (-x).hex())
+    assert found.to_json() == text
+    claim = standalone.Claim(standalone.read_certificate(text))
+    assert (claim.lower, claim.b) == (Fraction(x), -Fraction(x))
+    assert (claim.upper, claim.norm) == (None, None)
+
+
+TEXT = BRACKET.to_json()
+NOT_JSON = {
+    "a name twice": TEXT.replace('"kind": "bracket"', '"kind": "bracket", "kind": "bracket"'),
+    "an unknown name twice": TEXT.replace('"kind"', '"a": 1, "a": 1, "kind"'),
+    "NaN": TEXT.replace('"upper": "inf"', '"upper": NaN'),
+    "Infinity": TEXT.replace('"upper": "inf"', '"upper": Infinity'),
+    "minus zero": TEXT.replace('"rows": [0, 2]', '"rows": [-0, 2]'),
+    "a row with a leading zero": TEXT.replace('"rows": [0, 2]', '"rows": [00, 2]'),
+    "a float for a row": TEXT.replace('"rows": [0, 2]', '"rows": [0, 2.0]'),
+    "a power of ten for a row": TEXT.replace('"rows": [0, 2]', '"rows": [0, 2e0]'),
+    "too many digits": TEXT.replace('"rows": [0, 2]', f'"rows": [0, {"9" * 5000}]'),
+    "nested": TEXT.replace('"rows": [0, 2]', '"rows": ' + "[" * 100_000),
+    "nested and closed": TEXT.replace('"rows": [0, 2]', '"rows": ' + "[" * 100_000 + "]" * 100_000),
+    "something after the end": TEXT + "x",
+    "two objects": TEXT + TEXT,
+    "a comma at the end": TEXT[:-1] + ",}",
+    "a byte order mark": "\ufeff" + TEXT,
+    "single quotes": TEXT.replace('"', "'"),
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_json_is_read_strictly(name, tmp_path, capsys):
+    """The same by both: as text, as bytes, and as a file."""
+    text = NOT_JSON[name]
+    assert text != TEXT
+    for content in (text, text.encode()):
+        with pytest.raises(InputError, match="certificate"):
+            gordan.Certificate.from_json(content)
+    with pytest.raises(standalone.BadInput):
+        standalone.check(standalone.read_certificate(text), [[0.0] * 2] * 3, [-0.5, 2.0, 2.0])
+    (tmp_path / "c.json").write_text(text, encoding="utf-8")
+    (tmp_path / "d.csv").write_text("a,b,y\n0,0,-0.5\n0,0,2\n0,0,2\n")
+    assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / "d.csv")]) == 2
+    assert capsys.readouterr().err.startswith("bad input: ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "latin-1"])
+def test_certificates_are_in_utf_8(encoding, tmp_path, capsys):
+    (tmp_path / "c.json").write_bytes(TEXT.replace("ab", "\xe9").encode(encoding))
+    with pytest.raises(InputError, match="this is not a certificate"):
+        gordan.Certificate.from_json((tmp_path / "c.json").read_bytes())
+    assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / "d.csv")]) == 2
+
+
+# as 0.1.0 wrote it: `gordan.separate([[0.0], [1.0]], [0, 1])` and `gordan.diagnose([[1.0], [1.0]], ["a", "b"])`
+OLD = (
+    """{"format": "gordan-certificate-1", "kind": "separator", "intercept": "free", "classes": [0, 1], "class_type": "int","""
+    """ "shape": [2, 1], "w": ["0x1.0000000000000p+0"], "b": "-0x1.0000000000000p-1", "rows": [0, 1], "weights":"""
+    """ ["0x1.0000000000007p+2", "0x1.0000000000006p+2"], "lower": "0x1.fffffffffff86p-2", "upper": "0x1.000000000026cp-1","""
+    """ "norm": "0x1.0000000000000p+1", "nu": null, "sample_weight": null, "data_hash":"""
+    """ "4f52eb93c2465778471a026d3b2dabbc68e57bf51368d2181e41a893530167ce"}""",
+    """{"format": "gordan-certificate-1", "kind": "overlap", "intercept": "free", "classes": ["a", "b"], "class_type": "str","""
+    """ "shape": [2, 1], "w": null, "b": null, "rows": [0, 1], "weights": ["0x1", "0x1"], "lower": null, "upper": null,"""
+    """ "norm": "0x1.0000000000000p+1", "nu": null, "sample_weight": null, "data_hash":"""
+    """ "b6467959b42deb4b1270fd3a65de81926314bbd7c8cb5a161c94d4520b6ea249"}""",
+)
+
+
+def test_certificates_of_the_first_version_are_read():
+    for text, X, y in zip(OLD, ([[0.0], [1.0]], [[1.0], [1.0]]), ([0, 1], ["a", "b"]), strict=True):
+        certificate = gordan.Certificate.from_json(text)
+        assert certificate.to_json() == text
+        assert gordan.verify(certificate, X, y)
+        assert standalone.check(standalone.read_certificate(text), X, y)[0]
 
 
 # ---- labels and rows ------------------------------------------------------------------------------------------------
@@ -373,6 +521,35 @@ def test_tails_are_bounds_and_sharp(equal):
     assert margins._tail(np.arange(1.0, 6.0), c, float(np.nextafter(1.0, 2.0))) == pytest.approx(1.0, rel=1e-14)
 
 
+@pytest.mark.parametrize("equal", [True, False])
+def test_what_the_lowest_rows_are_at_most(equal):
+    """The mean of the lowest scores, from above and sharp; and a score up to which there are enough rows for their mass."""
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        n = int(rng.integers(1, 9))
+        hi = rng.integers(-3, 4, n) * 2.0 ** rng.integers(-3, 3)
+        c = np.full(n, rng.uniform(0.5, 2)) if equal else rng.uniform(0, 2, n) + 1e-3
+        weights = [Fraction(float(x)) for x in c]
+        for share in (0.01, 1 / n, 0.5, 0.999):
+            mass = float(share * c.sum())
+            level, mean = margins._reach(hi, c, mass)
+            true = tail([Fraction(float(x)) for x in hi], weights, Fraction(mass))
+            if math.isinf(level):  # the mass is that of all rows, up to rounding
+                assert mass > (1 - 1e-14) * c.sum()
+                continue
+            assert true <= Fraction(mean) <= true + Fraction(1, 10**14) * (1 + max(map(abs, hi.tolist())))
+            assert sum(w for x, w in zip(hi, weights, strict=True) if x <= level) >= Fraction(mass)
+            assert sum(w for x, w in zip(hi, weights, strict=True) if x < level) <= Fraction(mass) * (1 + Fraction(1, 10**14))
+    assert margins._reach(np.array([3.0, -2.0]), np.ones(2), 0.0) == (-2.0, -2.0)
+    for hi, c, mass in (
+        ([1.0, 2.0], [1.0, 1.0], 3.0),
+        ([1.0, math.inf], [1.0, 1.0], 1.5),
+        ([1.0, 2.0], [1e308, 1e308], math.inf),
+    ):
+        assert margins._reach(np.array(hi), np.array(c), mass) == (math.inf, math.inf)
+    assert margins._reach(np.array([-1e308, 1e308]), np.ones(2), 1.5) == (1e308, math.inf)
+
+
 POINTS = [[1.0, 0.0], [3.0, 4.0], [-2.0, 0.0], [-1.0, -4.0]]  # A_i·(1, 0) is 1, 3, 2, 1 with the signs below
 SIGNS = np.array([1, 1, -1, -1], dtype=np.int8)
 
@@ -485,8 +662,7 @@ def test_what_w_proves(options, w, b, proved, exactly):
     found = margin.lower(np.array(w), b, exactly=exactly)
     assert found <= proved * (1 + 1e-15)
     assert found >= proved * (1 - 1e-12)
-    sharp = options.get("nu") is None and proved > 0
-    assert margin.proves_lower(proved * (1 - 1e-15), np.array(w), b) == sharp
+    assert proved == 0 or margin.proves_lower(proved * (1 - 1e-15), np.array(w), b)
     assert not margin.proves_lower(proved * (1 + 1e-15) + 5e-324, np.array(w), b)
     assert exactly or proved == 0 or margin.lower(np.array(w), b, slack=100.0) < found
     assert margin.lower(np.array(w), b, exactly=exactly, slack=1.0) == found
@@ -522,7 +698,6 @@ def test_what_unbalanced_weights_prove_with_a_penalty():
     assert margin.upper(np.array([1.0, 0, 0, 0])) == pytest.approx(math.sqrt(2), rel=1e-13)
     assert margin.proves_upper(1.4142135623730952, np.array([1.0, 0, 0, 0]))
     assert not margin.proves_upper(1.414213562373095, np.array([1.0, 0, 0, 0]))
-    assert not margin_of(intercept="none", norm=3.0).proves_upper(1.0, np.array([1.0, 0, 0, 0]))  # cubes are left to floats
 
 
 @pytest.mark.parametrize("norm", [2.0, 3.0, math.inf])
@@ -534,15 +709,21 @@ def test_zero_is_proved_whatever_the_norm(norm):
     assert not margin_of([[1.0, 2.0], [1.0, 2.5]], [1, -1], norm=norm).proves_upper(0.0, np.ones(2))
 
 
-def test_exact_proofs_are_for_few_rows(monkeypatch):
+def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
+    """However many are lowest, or have weight: where rows are brought from elsewhere, some at a time."""
     monkeypatch.setattr(margins, "MOST_EXACT_ROWS", 2)
-    X, signs, w = [[1.0], [1.0], [1.0], [2.0]], [1] * 4, np.ones(1)
-    margin = margin_of(X, signs, intercept="none")
-    assert not margin.proves_upper(2.0, np.ones(4))
-    assert margin.proves_upper(1.5, np.array([1.0, 0, 0, 1.0]))
-    assert not margin.proves_lower(1.0, w, 0.0)  # three rows are lowest
-    assert margin_of(X[1:], signs[1:], intercept="none").proves_lower(1.0, w, 0.0)
-    assert 1 - 1e-14 < margin.lower(w, 0.0, exactly=True) < 1
+    monkeypatch.setattr(exact, "ROWS_AT_A_TIME", 2)
+    X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
+    for rows in (X, Distant(X)):
+        margin = Margin(Matrix(4, 1, (rows,)), np.array(signs, dtype=np.int8), "none")
+        margin.X._last["products"] = w, Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
+        margin.X._last["combination"] = np.full(4, 0.25), np.array([1.25])
+        margin.X.__dict__["norms"] = np.array([1.0, 1.0, 1.0, 2.0])
+        assert margin.proves_upper(1.25, np.ones(4))
+        assert not margin.proves_upper(DOWN * 1.25, np.ones(4))
+        assert margin.proves_lower(1.0, w, 0.0)
+        assert not margin.proves_lower(UP, w, 0.0)
+    assert 1 - 1e-14 < margin_of(X, signs, intercept="none").lower(w, 0.0, exactly=True) < 1
 
 
 def test_lowest_scores_that_cancel_are_refined():
@@ -700,6 +881,9 @@ REASONS = {
     "nu NaN": ({"nu": math.nan, "lower": 0.0}, "not finite"),
     "norm NaN": ({"norm": math.nan}, "not finite"),
     "lower infinite": ({"lower": math.inf}, "not finite"),
+    "lower infinite, below zero": ({"lower": -math.inf}, "not finite"),
+    "upper infinite, below zero": ({"upper": -math.inf}, "not finite"),
+    "norm infinite, below zero": ({"norm": -math.inf}, "not finite"),
     "lower NaN": ({"lower": math.nan}, "not finite"),
     "upper NaN": ({"upper": math.nan}, "not finite"),
     "weights infinite": ({"rows": (0,), "weights": (math.inf,)}, "not finite"),
@@ -711,7 +895,7 @@ REASONS = {
     "norm below 2": ({"norm": 1.0, "lower": 0.0}, "its norm is 1.0"),
     "nu above 1": ({"nu": 1.5, "upper": math.inf}, "nu is 1.5"),
 }
-FINE = [{}, {"lower": 1.0}, {"lower": -math.inf}, {"upper": math.inf}, {"norm": math.inf, "lower": 1.0}, {"b": None}, {"nu": 0.5}]
+FINE = [{}, {"lower": 1.0}, {"lower": -1e300}, {"upper": math.inf}, {"norm": math.inf, "lower": 1.0}, {"b": None}, {"nu": 0.5}]
 FINE += [{"rows": (0, 3), "weights": (1.0, 1.0), "upper": 2.2361}, {"classes": (1, 0), "w": (-1.0, 0.0)}, {"nu": 1.5}]
 
 

@@ -8,6 +8,9 @@ see to it that the thread is in a mode that does not flush them (`floats.ieee_fl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,11 @@ U = 2.0**-53
 TINY = 2.0**-1021
 # Terms that are added up in one go before sums are exact again.
 GO = 64
+# How often a norm is held against a bound, each time with twice as many digits: 600 in the end. Whether one of irrational powers
+# is below a bound that is nearer than that is left open, as in the standalone checker.
+DOUBLINGS = 5
+# Bits of a power that is written down as a fraction, at most.
+LONGEST_POWER = 10**6
 
 
 def dyadic(x: float) -> tuple[int, int]:
@@ -125,6 +133,58 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     # the square is off by (GO + 2)u, its root by half of that
     length = math.sqrt(near_sum(size * size)) * (1 + GO * U) if p == 2 else _power_norm(size, p, dual)
     return up(_ldexp(length, exponent))
+
+
+def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> bool:
+    """Whether ‖x‖_p ≤ bound, or ‖x‖_q with q = p/(p-1) if `dual`: decided exactly, whether the norm is rational or not."""
+    sizes = [abs(value) for value in x if value]
+    if not sizes or bound <= 0:
+        return bound >= 0 and not sizes
+    if math.isinf(p):
+        return bound >= (sum(sizes) if dual else max(sizes))
+    if p == 2:
+        return bool(sum(map(mul, sizes, sizes)) * bound.denominator**2 <= bound.numerator**2)
+    power = Fraction(p) / (Fraction(p) - 1) if dual else Fraction(p)
+    return _powers_at_most_one([size / bound for size in sizes], power)
+
+
+def _powers_at_most_one(shares: Sequence[Fraction], power: Fraction) -> bool:
+    """Whether Σ r^power ≤ 1 for positive rationals r: in fractions if all terms are some, else in balls, ever more precise.
+
+    Balls decide in the end, since a sum with an irrational term is not 1. That term is c^(1/k) with k least, and the mean of its
+    conjugates is 0; if the sum were 1, so would be the mean of its conjugates, which is the sum of the rational terms alone.
+    """
+    from flint import arb, ctx, fmpq
+
+    if len(shares) == 1 or max(shares) >= 1:
+        return len(shares) == 1 and shares[0] <= 1
+    ratios = [fmpq(share.numerator, share.denominator) for share in shares]
+    exponent = fmpq(power.numerator, power.denominator)
+    for k in range(DOUBLINGS):
+        with ctx.workprec((128 + 2 * int(power).bit_length()) << k):
+            total = sum((arb(ratio) ** arb(exponent) for ratio in ratios), arb(0))
+            if total < 1 or total > 1:
+                return bool(total < 1)
+        exact = _sum_of_powers(shares, power) if k == 0 else None
+        if exact is not None:
+            return exact <= 1
+    return False
+
+
+def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | None:
+    """Σ r^(a/b) for rationals 0 < r < 1; None where an r is not the b-th power of a rational, or its power is too long."""
+    from flint import fmpz
+
+    total = Fraction(0)
+    for share in shares:
+        bits = share.denominator.bit_length()
+        if power.denominator >= bits or power * bits > LONGEST_POWER:
+            return None
+        root = Fraction(*(int(fmpz(part).root(power.denominator)) for part in (share.numerator, share.denominator)))
+        if root**power.denominator != share:
+            return None
+        total += root**power.numerator
+    return total
 
 
 def near_sum(values: Array) -> float:

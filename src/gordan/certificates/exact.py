@@ -7,7 +7,8 @@ integer row times a power of two; neither signs of scores nor spans see that pow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ FEW = 400
 FEW_PRODUCTS = 20_000
 # Entries of a row up to which they are turned into integers one by one.
 FEW_ENTRIES = 40
+# Rows that are brought together where they are elsewhere.
+ROWS_AT_A_TIME = 4096
 # Float64 holds sums of multiples of 2^s exactly while they stay below 2^(s+53).
 DIGITS = 53
 # Entries of w this much smaller than the largest one are not trusted to floats.
@@ -36,17 +39,54 @@ SMALLEST = 2.0**-500
 def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
     """Columns and integers m with x_ij = m_j·2^e for the entries of row i that are not zero, and e."""
     columns, values = X.row(i)
-    if not len(values):
-        return [], [], 0
-    if len(values) <= FEW_ENTRIES:
+    return columns.tolist(), *whole(values)
+
+
+def whole(values: Array) -> tuple[list[int], int]:
+    """Integers m and e with values = m·2^e, for finite floats."""
+    if len(values) <= FEW_ENTRIES or not values.all():
         ratios = [x.as_integer_ratio() for x in values.tolist()]
-        common = max(q for _, q in ratios)  # denominators are powers of two
-        return columns.tolist(), [m * (common // q) for m, q in ratios], 1 - common.bit_length()
+        common = max((q for _, q in ratios), default=1)  # denominators are powers of two
+        return [m * (common // q) for m, q in ratios], 1 - common.bit_length()
     low = _last_digit(values)
     if int(np.frexp(values)[1].max()) - low <= 62:  # then all are whole numbers of 64 bits, and exact
-        return columns.tolist(), np.ldexp(values, -low).astype(np.int64).tolist(), low
+        return np.ldexp(values, -low).astype(np.int64).tolist(), low
     pairs = [bounds.dyadic(x) for x in values.tolist()]
-    return columns.tolist(), [m << (e - low) if e >= low else m >> (low - e) for m, e in pairs], low
+    return [m << (e - low) if e >= low else m >> (low - e) for m, e in pairs], low
+
+
+def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[list[int], int]:
+    """Integers m and e with y_i(x_i·w + b) = m_i·2^e for these rows."""
+    (v, low), constant = whole(w), bounds.dyadic(b)
+    found = []
+    for i in _brought(X, rows):
+        columns, entries, e = integer_entries(X, i)
+        m, e = bounds.add([(sum(map(mul, entries, map(v.__getitem__, columns))), e + low), constant])
+        found.append((int(signs[i]) * m, e))
+    least = min((e for _, e in found), default=0)
+    return [m << (e - least) for m, e in found], least
+
+
+def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: bool) -> dict[int, tuple[int, int]]:
+    """Σ weight_i x_i over these rows, by column, as m·2^e; with a further column of ones if `constant`."""
+    total: dict[int, tuple[int, int]] = {}
+    for i, weight in zip(_brought(X, rows), weights, strict=True):
+        columns, entries, e = integer_entries(X, i)
+        for column, entry in zip(columns, entries, strict=True):
+            m, low = total.get(column, (0, e))
+            term = weight * entry
+            total[column] = (m + (term << (e - low)), low) if low <= e else ((m << (low - e)) + term, e)
+    if constant:
+        total[X.d] = sum(weights), 0
+    return total
+
+
+def _brought(X: Matrix, rows: Array) -> Iterator[int]:
+    """The numbers of these rows, some of them at a time brought here if they are elsewhere."""
+    for lo in range(0, len(rows), ROWS_AT_A_TIME):
+        part = rows[lo : lo + ROWS_AT_A_TIME].tolist()
+        X.have(part)
+        yield from part
 
 
 def first_not_cancelling(p: Sequence[int], entries: Sequence[tuple[list[int], list[int], int]]) -> int | None:
@@ -107,11 +147,11 @@ def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:
     return fmpz_mat(len(rows), k, [x for row in rows for x in row])
 
 
-def pivots(M: Any) -> list[int]:
+def pivots(M: Any, *, exactly: bool = False) -> list[int]:
     """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
     from flint import nmod_mat
 
-    echelon, rank = M.rref()[::2] if M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
+    echelon, rank = M.rref()[::2] if exactly or M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
     found: list[int] = []
     for i in range(rank):
         j = found[-1] + 1 if found else 0
@@ -142,18 +182,21 @@ def null_space(M: Any, columns: list[int]) -> Any:
 
 @ieee_floats()
 def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str) -> bool:
-    """Whether the rows of A in `support` span all those `among` (True is proved; False may be bad luck with the prime)."""
+    """Whether the rows of A in `support` span all those `among`."""
     k = problem.X.d + (intercept != "none")
     M = matrix(integer_rows(problem, support, intercept)[0], k)
-    basis = pivots(M.transpose())
-    if len(basis) == k:
-        return True
-    M = matrix([[int(M[i, j]) for j in range(k)] for i in basis], k)
-    null = null_space(M, pivots(M))
-    return all(
-        not score_signs(problem.X, *split([int(null[j, column]) for j in range(k)], intercept), problem.signs, among)[among].any()
-        for column in range(null.ncols())
-    )
+    for exactly in (False, True):
+        basis = pivots(M.transpose(), exactly=exactly)
+        if len(basis) == k:
+            return True
+        part = matrix([[int(M[i, j]) for j in range(k)] for i in basis], k)
+        null = null_space(part, pivots(part, exactly=exactly))
+        vectors = (split([int(null[j, column]) for j in range(k)], intercept) for column in range(null.ncols()))
+        if all(not score_signs(problem.X, w, b, problem.signs, among)[among].any() for w, b in vectors):
+            return True
+        if not any((M * null).entries()):
+            break  # else bad luck with the prime: what was taken for a basis does not span the support
+    return False
 
 
 def split(w: Any, intercept: str) -> tuple[Any, Any]:

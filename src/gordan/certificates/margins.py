@@ -1,6 +1,6 @@
 """Which margin is meant, and what a plane w and weights p prove about it.
 
-Bounds are enclosures in floats; exact numbers decide what these leave open.
+Bounds are enclosures in floats; exact numbers decide what these leave open, so that a bracket is accepted just if it is proved.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import bounds
+from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 
-# Rows whose lowest end is refined exactly before a bracket's lower bound is given up as wide.
+# Rows whose lowest end is refined exactly where enclosures are wide.
 MOST_EXACT_ROWS = 4096
 # Relative width of an enclosure of the margin that is left as it is.
 NARROW = 1e-9
@@ -151,25 +152,43 @@ class Margin:
 
     @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
-        """Whether w proves γ* ≥ lower, in exact arithmetic, where that is a question of few rows and of squares at most."""
-        if self.nu is not None or self.norm not in (2, math.inf):
+        """Whether w proves γ* ≥ lower > 0: decided in exact arithmetic, for the rows whose scores may matter."""
+        b = self._counted(b)
+        entries, e = exact.whole(np.append(w, b))  # b is 0 where it does not count
+
+        def enough(least: Fraction) -> bool:
+            return least > 0 and bounds.norm_at_most(entries, least / (Fraction(lower) * Fraction(2) ** e), self.norm, dual=True)
+
+        lo, hi = Products.of(self.X, w).scores(b, self.signs)
+        groups = self._counting
+        if any(not len(group) for group in groups):
             return False
-        products, b = Products.of(self.X, w), self._counted(b)
-        lo, hi = products.scores(b, self.signs)
-        margin = Fraction(0)
-        for group in self._counting:
-            close = group[lo[group] <= np.min(hi[group], initial=math.inf)]
-            if not 0 < len(close) <= MOST_EXACT_ROWS:
-                return False
-            self.X.have(close)
-            scores = [exact_score(self.X, int(i), w, b, int(self.signs[i])) for i in close]
-            margin += min(Fraction(m) * Fraction(2) ** e for m, e in scores) / len(self.groups)
-        entries = [abs(Fraction(float(x))) for x in (*w, b)]  # b is 0 where it does not count
-        if margin <= 0 or not any(entries):
+        reached = [_reach(hi[group], self.c[group], self._mass_above) for group in groups]
+        most = sum(mean for _, mean in reached) / len(groups)
+        if math.isfinite(most) and not enough(Fraction(bounds.up(most))):
             return False
-        if math.isinf(self.norm):
-            return Fraction(lower) * sum(entries) <= margin
-        return Fraction(lower) ** 2 * sum(x * x for x in entries) <= margin**2
+        rows = [group[lo[group] <= level] for group, (level, _) in zip(groups, reached, strict=True)]
+        return enough(sum((self._lowest_exactly(part, w, b) for part in rows), Fraction(0)) / len(groups))
+
+    @property
+    def _mass_above(self) -> float:
+        """What the mass of a group is at most, in units in which the caps are c; 0 where there are none: any row will do."""
+        return 0.0 if self.nu is None else bounds.up(self.nu * bounds.sum_bounds(self.c)[1] / len(self.groups))
+
+    def _lowest_exactly(self, rows: Array, w: Array, b: float) -> Fraction:
+        """The lowest score of these rows, or the mean of the lowest ones that the mass of a group needs."""
+        scores, e = exact.scores(self.X, rows, w, b, self.signs)
+        unit = Fraction(2) ** e
+        if self.nu is None:
+            return min(scores) * unit
+        (caps, f), (total, g) = exact.whole(self.c[rows]), bounds.multiply(bounds.exact_sum(self.c), bounds.dyadic(self.nu))
+        low = min(f, g)  # everything in units of 2^low / groups
+        mass = left = total << (g - low)
+        found = 0
+        for score, cap in sorted(zip(scores, caps, strict=True)):
+            part = min((cap << (f - low)) * len(self.groups), left)
+            found, left = found + part * score, left - part
+        return Fraction(found, mass) * unit
 
     # ---- from p -----------------------------------------------------------------------------------------------------
 
@@ -230,27 +249,33 @@ class Margin:
     @ieee_floats()
     def proves_upper(self, upper: float, p: Array) -> bool:
         """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
-        used = np.flatnonzero(p)
-        if upper < 0 or len(used) > MOST_EXACT_ROWS or not self.allows(p):
+        if upper < 0 or not self.allows(p):
             return False
-        self.X.have(used)
-        total: dict[int, Fraction] = {}
+        q = self._normalized(p)
+        if q is not None:
+            centre, error = self._combination(q)
+            if np.isfinite(centre).all() and math.isfinite(error):
+                entries, e = exact.whole(centre)
+                most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
+                if not bounds.norm_at_most(entries, most, self.norm, dual=False):
+                    return False
+        sums, masses = [], []
         for group in self.groups:
-            rows = group[p[group] > 0].tolist()
-            mass = sum((Fraction(float(p[row])) for row in rows), Fraction(0)) * len(self.groups)
-            if mass == 0:
+            rows = group[p[group] > 0]
+            weights, _ = exact.whole(p[rows])  # only their ratios matter
+            if not weights:
                 return False
-            for row in rows:
-                share = Fraction(float(p[row])) * int(self.signs[row]) / mass
-                columns, values = self.X.row(row)
-                entries = dict(zip(columns.tolist(), values.tolist(), strict=True))
-                if self.intercept == "penalized":
-                    entries[-1] = 1.0
-                for column, value in entries.items():
-                    total[column] = total.get(column, Fraction(0)) + share * Fraction(value)
-        if math.isinf(self.norm) or not any(total.values()):
-            return Fraction(upper) >= max(map(abs, total.values()), default=Fraction(0))
-        return self.norm == 2 and Fraction(upper) ** 2 >= sum(value**2 for value in total.values())
+            masses.append(sum(weights) * len(self.groups))
+            signed = list(map(mul, weights, self.signs[rows].tolist()))
+            sums.append(exact.combination(self.X, rows, signed, constant=self.intercept == "penalized"))
+        whole = math.prod(masses)
+        shares = [(whole // mass, total) for mass, total in zip(masses, sums, strict=True)]
+        columns = {column for total in sums for column in total}
+        totals = [bounds.add([(m * share, e) for share, total in shares for m, e in [total.get(j, (0, 0))]]) for j in columns]
+        low = min((e for _, e in totals), default=0)
+        return bounds.norm_at_most(
+            [m << (e - low) for m, e in totals], Fraction(upper) * whole / Fraction(2) ** low, self.norm, dual=False
+        )
 
 
 @ieee_floats()
@@ -284,6 +309,29 @@ def _lows(lo: Array, hi: Array, groups: list[Array]) -> tuple[list[float], bool]
     lows = [float(np.min(lo[group])) for group in groups]
     width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
     return lows, width <= NARROW * sum(lows)
+
+
+def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:
+    """A score at which the lowest rows have at least this mass, and what the mean score of the lowest ones of that mass is at
+    most, for scores s ≤ hi; infinite where floats cannot tell."""
+    if mass == 0:
+        return float(np.min(hi)), float(np.min(hi))
+    order = np.argsort(hi, kind="stable")
+    with np.errstate(over="ignore", invalid="ignore"):
+        heaped = np.cumsum(c[order]) * (1 - (len(c) + 2) * bounds.U)  # each sum is off by a share of len(c)·u at most
+        last = int(np.searchsorted(heaped, mass))
+        if not math.isfinite(mass) or last == len(order) or not math.isfinite(hi[order[last]]):
+            return math.inf, math.inf
+        filled, level = order[:last], float(hi[order[last]])
+        below = c[filled] * (level - hi[filled]) * (1 - 8 * bounds.U)
+        if not np.isfinite(below).all():
+            return level, math.inf
+        less = bounds.sum_bounds(below)[0] - len(below) * bounds.TINY
+        held = bounds.sum_bounds(c[filled])
+        # of the last row no more than is missing, but enough: the more mass, the higher the mean
+        missing = min(float(c[order[last]]), max(0.0, bounds.up(mass - held[0])))
+        whole = bounds.up(held[1] + missing)
+    return level, bounds.up(level - bounds.down(max(0.0, less) / whole))
 
 
 def _tail(lo: Array, c: Array, mass: float) -> float:

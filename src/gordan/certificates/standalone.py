@@ -7,10 +7,11 @@ This file shares no code with gordan: read it, and you need not trust anything e
 is the last column, or the one named by --label), svmlight (the label comes first), or .npy (as in a table, or --labels y.npy). A
 certificate about one class against the rest is checked with --positive CLASS. As in gordan, --drop leaves a column out (by name
 or position, in svmlight by its index), and so is, without --keep-index, a nameless first column of a table that counts the rows.
-Exit codes: 0 accepted, 1 rejected, 2 bad input.
+Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
-rational number, so all claims but those for a norm other than 2 and infinity are decided without any rounding.
+rational number, and all claims are decided without any rounding. A certificate may spell a number in one way only, as Python's
+float.hex and hex do; everything else is bad input.
 
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
@@ -38,8 +39,11 @@ bracket     lower <= g <= upper for the largest margin g (a separator may state 
             its rows and p = t / sum t, within each class if the intercept is free. With nu, t_i <= c_i and sum t >= nu sum c
             (half of it in each class): then p is under its caps.
 
-Square roots are not taken: L |w|_2 <= N is L^2 w.w <= N^2 for L, N >= 0. For other norms the powers are computed to 60 decimal
-digits, and the result is moved by one part in 10^40 to the side on which a mistake rejects.
+Square roots are not taken: L |w|_2 <= N is L^2 w.w <= N^2 for L, N >= 0. For another norm |x|_s <= B is: the sum of the powers
+(|x_j|/B)^s is at most 1. If all terms are rational, it is computed. Else it is enclosed with 60 decimal digits, with up to 480
+where these do not decide; what is nearer to 1 than that is rejected, but no sum is unless it was made for it. It cannot be 1: an
+irrational term is c^(1/k) with k least, and the mean of its conjugates is 0; if the sum were 1, so would be the mean of its
+conjugates, which is the sum of the rational terms alone.
 """
 
 from __future__ import annotations
@@ -48,8 +52,10 @@ import argparse
 import ast
 import csv
 import decimal
+import io
 import json
 import math
+import operator
 import re
 import struct
 import sys
@@ -62,6 +68,8 @@ FORMAT = "gordan-certificate-1"
 FIELDS = {"format", "kind", "intercept", "classes", "class_type", "shape", "w", "b", "rows", "weights", "lower", "upper"}
 FIELDS |= {"norm", "nu", "sample_weight", "data_hash"}
 Row = Mapping[int, Fraction]  # column: value, for the entries that are not zero
+DOUBLINGS = 4  # of the digits with which a norm is held against a bound: 480 are the most
+LONGEST_POWER = 10**6  # bits of a power that is computed as a fraction
 
 
 class BadInput(ValueError):
@@ -78,12 +86,38 @@ def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any]) -> tu
     Raises BadInput for what is malformed.
     """
     claim = Claim(certificate)
-    rows, labels = [_row(row, claim.shape[1]) for row in X], list(y)
+    d = claim.shape[1]
+    rows, width = _rows(X, d)
+    labels = _labels(y, len(rows))
     try:
+        _demand(width == d, f"it is about {d} columns; the data has {width}")
         claim.holds_for(rows, labels)
     except Rejected as reason:
         return False, str(reason)
     return True, "accepted"
+
+
+def read_certificate(text: str) -> Any:
+    """The JSON object in the text, in which no name is given twice and no number in two ways."""
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse, parse_int=_whole)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"this is not JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+def _whole(text: str) -> int:
+    return int(text) if text != "-0" else int(_refuse(text))
 
 
 class Claim:
@@ -108,7 +142,7 @@ class Claim:
         self.shape = n, d
         self.class_type: str = content["class_type"]
         kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
-        pair = [float.fromhex(v) if kind is float else v for v in _list(content["classes"], 2)]
+        pair = [_hex(v) if kind is float else v for v in _list(content["classes"], 2)]
         if any(type(label) is not kind for label in pair) or pair[0] == pair[1]:
             raise ValueError(f"classes {pair}")
         self.classes = pair
@@ -128,8 +162,6 @@ class Claim:
 
     def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """Return if the claim is proved; else raise Rejected."""
-        if len(X) != len(y):
-            raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
         n = self.shape[0]
         _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}")
         _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
@@ -274,21 +306,59 @@ def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> F
 
 
 def _at_least(bound: Fraction, x: list[Fraction], norm: Fraction | None, dual: bool) -> bool:
-    """Whether bound >= |x|_norm, or bound >= |x|_q with 1/norm + 1/q = 1 if `dual`; never true when it is not so."""
+    """Whether bound >= |x|_norm, or bound >= |x|_q with 1/norm + 1/q = 1 if `dual`."""
     sizes = [abs(value) for value in x if value != 0]
-    if not sizes or bound < 0:
-        return bound >= 0
+    if not sizes or bound <= 0:
+        return bound >= 0 and not sizes
     if norm is None:
         return bound >= (sum(sizes) if dual else max(sizes))
     if norm == 2:
         return bound * bound >= sum(size * size for size in sizes)
-    power = norm / (norm - 1) if dual else norm
-    largest = max(sizes)
-    with decimal.localcontext(decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
-        total = sum(_decimal(size / largest) ** _decimal(power) for size in sizes)
-        length = decimal.Decimal(total) ** _decimal(1 / power)
-        length *= 1 + decimal.Decimal(10) ** -40
-    return bound >= Fraction(length) * largest
+    return _powers_at_most_one([size / bound for size in sizes], norm / (norm - 1) if dual else norm)
+
+
+def _powers_at_most_one(shares: list[Fraction], power: Fraction) -> bool:
+    """Whether the powers of these positive numbers, with an exponent above 1, add up to 1 at most."""
+    if len(shares) == 1 or max(shares) >= 1:
+        return len(shares) == 1 and shares[0] <= 1
+    for k in range(DOUBLINGS):
+        digits = (60 + len(str(int(power)))) << k
+        with decimal.localcontext(decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+            exponent = _decimal(power)
+            total = sum((_decimal(share) ** exponent for share in shares), decimal.Decimal(0))
+            # Rounding r and s to this many digits moves r^s < 1 by a share of s units in the last place and by some units of 1,
+            # and r^s itself is rounded, as are the sums: ten times that is more than enough.
+            error = 10 * len(shares) * (exponent + 10) * decimal.Decimal(10) ** (1 - digits)
+            if abs(total - 1) > error:
+                return total < 1
+        rational = _sum_of_powers(shares, power) if k == 0 else None
+        if rational is not None:
+            return rational <= 1
+    return False
+
+
+def _sum_of_powers(shares: list[Fraction], power: Fraction) -> Fraction | None:
+    """The sum of r^(a/b) for these r, 0 < r < 1; None if an r is not the b-th power of a fraction, or its power too long."""
+    total = Fraction(0)
+    for share in shares:
+        bits = share.denominator.bit_length()  # which is 2 at least, so that its b-th root, if it has one, is too
+        if power.denominator >= bits or power * bits > LONGEST_POWER:
+            return None
+        root = Fraction(_root(share.numerator, power.denominator), _root(share.denominator, power.denominator))
+        if root**power.denominator != share:
+            return None
+        total += root**power.numerator
+    return total
+
+
+def _root(value: int, k: int) -> int:
+    """The largest r with r^k <= value, by Newton's method from above."""
+    r = 1 << -(-value.bit_length() // k)
+    while True:
+        closer = ((k - 1) * r + value // r ** (k - 1)) // k
+        if closer >= r:
+            return r
+        r = closer
 
 
 def _decimal(value: Fraction) -> decimal.Decimal:
@@ -318,49 +388,97 @@ def _count(value: Any) -> int:
     return value
 
 
+def _hex(value: Any) -> float:
+    """The float that float.hex writes so."""
+    number = float.fromhex(_text(value))
+    if number.hex() != value or math.isnan(number):
+        raise ValueError(f"{value[:40]!r} is not a number as float.hex writes it")
+    return number
+
+
 def _float(value: Any) -> Fraction:
-    return Fraction(float.fromhex(_text(value)))  # which refuses what is not finite
+    return Fraction(_hex(value))  # which refuses what is not finite
 
 
 def _integer(value: Any) -> Fraction:
-    return Fraction(int(_text(value), 16))
+    number = int(_text(value), 16)
+    if hex(number) != value:
+        raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
+    return Fraction(number)
 
 
-def _row(row: Any, d: int) -> dict[int, Fraction]:
-    if not isinstance(row, Mapping):
-        if len(row) != d:
-            raise BadInput(f"a row has {len(row)} entries; the certificate is about {d} columns")
-        row = dict(enumerate(row))
+def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:
+    """The rows as fractions, and the number of columns: rows as {column: value} have d, unless there is an entry beyond."""
+    rows: list[Row] = []
+    lengths, last = set(), d - 1
+    for row in X:
+        try:
+            entries = {operator.index(j): _exact(v) for j, v in (row.items() if isinstance(row, Mapping) else enumerate(row))}
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"an entry of row {len(rows)} is not a finite number: {error}") from None
+        if min(entries, default=0) < 0:
+            raise BadInput(f"row {len(rows)} has an entry in the column {min(entries)}")
+        last = max([last, *entries])
+        if not isinstance(row, Mapping):
+            lengths.add(len(entries))
+        rows.append({j: v for j, v in entries.items() if v})
+    width = max(lengths, default=last + 1)
+    if not rows or width == 0:
+        raise BadInput(f"the data has {len(rows)} rows and {width} columns; at least one of each is needed")
+    if min(lengths, default=width) != width:
+        raise BadInput(f"some rows have {min(lengths)} entries and others {width}")
+    return rows, width
+
+
+def _exact(value: Any) -> Fraction:
+    """A whole number, a fraction or a float as it is; text as the float that Python makes of it."""
+    if isinstance(value, Fraction):
+        return value
     try:
-        exact = {j: Fraction(v if isinstance(v, (int, Fraction)) else float(v)) for j, v in row.items()}
-    except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"an entry is not a finite number: {error}") from None
-    if any(not 0 <= j < d for j in exact):
-        raise BadInput(f"a row has an entry outside the {d} columns the certificate is about")
-    return {j: v for j, v in exact.items() if v}
+        return Fraction(operator.index(value))
+    except TypeError:
+        return Fraction(float(value))
+
+
+def _labels(y: Iterable[Any], n: int) -> list[Any]:
+    """One of two labels for each row, all text or all numbers."""
+    labels = list(y)
+    if len(labels) != n:
+        raise BadInput(f"there are {n} rows and {len(labels)} labels")
+    for i, label in enumerate(labels):
+        if label is None or isinstance(label, (list, tuple, dict, bytes)) or label != label:
+            raise BadInput(f"the label of row {i} is {label!r}; every row needs a label, text or a number")
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise BadInput("the labels mix text and numbers")
+    if len(set(labels)) != 2:
+        raise BadInput(f"the data has {len(set(labels))} classes; a certificate is about two")
+    return labels
 
 
 def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_index: bool = False) -> tuple[list[Any], list[str]]:
     """Rows and labels (as text) of a CSV or TSV file with a header."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            lines = [line for line in csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",") if line]
-        except csv.Error as error:
-            raise BadInput(f"{path}: {error}") from None
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    try:
+        lines = [line for line in csv.reader(io.StringIO(_text_in(path), newline=""), delimiter=mark) if line]
+    except csv.Error as error:
+        raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
     header, *body = lines
     if any(len(line) != len(header) for line in body):
-        raise BadInput("a line has more or fewer fields than the header")
+        raise BadInput(f"{path}: a line has more or fewer fields than the header")
     at = position("-1" if label is None else label, len(header), header)
     gone = {position(column, len(header), header) for column in drop}
     rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
-    return [[float(cell) for cell in row] for row in rows], labels
+    return [[_cell(cell, path) for cell in row] for row in rows], labels
 
 
 def position(column: str, width: int, header: Sequence[str] = ()) -> int:
     """The place of the column of this name, or at this position (from 0, or from -1 at the end)."""
-    at = header.index(column) if column in header else int(column)
+    try:
+        at = header.index(column) if column in header else int(column)
+    except ValueError:
+        at = width
     if not -width <= at < width:
         raise BadInput(f"there is no column {column}")
     return at % width
@@ -373,7 +491,10 @@ def index_columns(header: Sequence[str], body: list[Any], at: int, gone: set[int
         nameless = j != at and re.fullmatch(r"\s*|Unnamed: [0-9]+(\.[0-9]+)*", header[j])
         if not nameless or len(header) - len(gone) - len(found) <= 2:
             break
-        cells = [float(row[j]) for row in body]
+        try:
+            cells = [float(row[j]) for row in body]
+        except ValueError:
+            break
         if cells not in ([float(i) for i in range(len(body))], [float(i + 1) for i in range(len(body))]):
             break
         found.add(j)
@@ -391,18 +512,26 @@ def label_apart(rows: list[Any], at: int, gone: set[int]) -> tuple[list[Any], li
 def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list[str]]:
     """Rows as {column: value} and labels; indices start at 1, unless some index is 0. Dropped ones are closed up."""
     rows, labels = [], []
-    for line in path.read_text(encoding="utf-8-sig").splitlines():
+    for number, line in enumerate(_text_in(path).splitlines(), 1):
         label, *entries = line.split("#")[0].split() or [""]
         if label:
             pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
-            row = {int(column): float(value) for column, value in pairs}
+            try:
+                row = {int(column): _cell(value, path) for column, value in pairs}
+            except ValueError as error:
+                raise BadInput(f"{path}, line {number}: {error}") from None
+            if max([0, *map(abs, row)]) >= 2**62:
+                raise BadInput(f"{path}, line {number} has an index beyond 2**62")
             if len(row) != len(pairs):
-                raise BadInput("a line has the same index twice")
+                raise BadInput(f"{path}, line {number} has the same index twice")
             rows.append(row)
             labels.append(label)
     if not rows:
         raise BadInput(f"{path} is empty")
-    first, gone = 0 if any(0 in row for row in rows) else 1, {int(column) for column in drop}
+    try:
+        first, gone = 0 if any(0 in row for row in rows) else 1, {int(column) for column in drop}
+    except ValueError as error:
+        raise BadInput(f"a column of svmlight is dropped by its index: {error}") from None
     places = {
         column: column - first - sum(each < column for each in gone) for row in rows for column in row if column not in gone
     }
@@ -411,28 +540,71 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
 
 def read_npy(path: Path) -> list[Any]:
     """A .npy array of little-endian numbers, booleans or text: a list, or a list of rows."""
-    content = path.read_bytes()
-    if content[:6] != b"\x93NUMPY" or len(content) < 12:
+    content = _bytes_in(path)
+    if content[:6] != b"\x93NUMPY" or len(content) < 12 or content[6] not in (1, 2, 3):
         raise BadInput(f"{path} is not a .npy file")
     start, size = (10, "<H") if content[6] == 1 else (12, "<I")
     end = start + struct.unpack_from(size, content, 8)[0]
-    header = ast.literal_eval(content[start:end].decode("latin-1").strip())
-    kind, shape = header["descr"], header["shape"]
-    if kind[:2] == "<U":
-        width = 4 * int(kind[2:])
-        values: list[Any] = [content[i : i + width].decode("utf-32-le").rstrip("\0") for i in range(end, len(content), width)]
-    else:
-        codes = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
-        codes |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
-        if kind[:1] not in ("<", "|") or kind[1:] not in codes:
-            raise BadInput(f"arrays of type {kind} are not read here")
-        values = list(struct.unpack_from(f"<{math.prod(shape)}{codes[kind[1:]]}", content, end))
-    if len(values) != math.prod(shape) or len(shape) not in (1, 2) or min(shape) < 0:
-        raise BadInput(f"{path} does not hold an array of shape {shape}")
+    try:
+        header = ast.literal_eval(content[start:end].decode("latin-1").strip())
+        kind, shape, by_columns = (header[name] for name in ("descr", "shape", "fortran_order"))
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError) as error:
+        raise BadInput(f"{path} has no header of a .npy file: {error}") from None
+    if type(shape) is not tuple or type(by_columns) is not bool:
+        raise BadInput(f"{path} has no header of a .npy file: its shape is {str(shape)[:80]}")
+    if any(type(length) is not int or length < 0 for length in shape) or len(shape) not in (1, 2):
+        raise BadInput(f"{path} does not hold an array of one or two dimensions, but of shape {str(shape)[:80]}")
+    values = _values(kind, math.prod(shape), content, end)
+    if values is None:
+        raise BadInput(f"{path}: arrays of type {str(kind)[:80]} are not read here")
+    if len(values) != math.prod(shape):
+        raise BadInput(f"{path} is cut short: it does not hold an array of shape {shape}")
     if len(shape) == 1:
         return values
     n, d = shape
-    return [values[i::n] if header["fortran_order"] else values[i * d : (i + 1) * d] for i in range(n)]
+    return [values[i::n] if by_columns else values[i * d : (i + 1) * d] for i in range(n)]
+
+
+def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | None:
+    """So many numbers, booleans or texts of a NumPy type, or fewer if the content ends before; None for other types."""
+    codes = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
+    codes |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+    if type(kind) is not str or kind[:1] not in ("<", "|"):
+        return None
+    if kind[1:] in codes:
+        code = "<" + codes[kind[1:]]
+        end = min(len(content), start + count * struct.calcsize(code))
+        whole = end - (end - start) % struct.calcsize(code)
+        return [value for (value,) in struct.iter_unpack(code, content[start:whole])]
+    if kind[1:2] != "U" or not kind[2:].isdecimal() or not 0 < int(kind[2:]) < len(content):
+        return None
+    width = 4 * int(kind[2:])
+    pieces = (content[i : i + width] for i in range(start, min(len(content), start + count * width), width))
+    try:
+        return [piece.decode("utf-32-le").rstrip("\0") for piece in pieces if len(piece) == width]
+    except UnicodeDecodeError:
+        return None
+
+
+def _cell(text: str, path: Path) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{path}: {text[:40]!r} is not a number") from None
+
+
+def _text_in(path: Path) -> str:
+    try:
+        return _bytes_in(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not text in UTF-8: {error}") from None
+
+
+def _bytes_in(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        raise BadInput(f"{path} cannot be read: {error}") from None
 
 
 def as_label(text: Any, kind: str) -> Any:
@@ -444,7 +616,10 @@ def as_label(text: Any, kind: str) -> Any:
         if text.strip().lower() not in truth:
             raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
         return truth[text.strip().lower()]
-    return number(text)
+    try:
+        return number(text)
+    except ValueError:
+        raise BadInput(f"the label {text!r} is not a number; the classes of the certificate are") from None
 
 
 def number(text: Any) -> Any:
@@ -477,41 +652,56 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
-    suffix = options.data.suffix.lower()
     try:
-        try:
-            certificate = json.loads(options.certificate.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise BadInput(f"{options.certificate} is not JSON ({error}); the certificate comes first, then the data") from None
-        claim = Claim(certificate)
-        kind = claim.class_type
-        if suffix in (".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"):
-            raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
-        if suffix == ".npy":
-            X = read_npy(options.data)
-            if not isinstance(X[0], list):
-                raise BadInput(f"{options.data} is no table: its array has one dimension")
-            gone = {position(column, len(X[0])) for column in options.drop}
-            if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
-                raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
-            if options.labels is None:
-                X, y = label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone)
-            else:
-                X, y = [[v for j, v in enumerate(row) if j not in gone] for row in X], read_npy(options.labels)
-        elif suffix in (".csv", ".tsv"):
-            X, y = read_table(options.data, options.label, options.drop, options.keep_index)
-        else:
-            X, y = read_svmlight(options.data, options.drop)
-        if options.positive is not None:
-            if kind != "bool":
-                raise BadInput("the certificate names its two classes; leave out --positive")
-            y = one_against_the_rest(y, options.positive)
-        accepted, reason = check(certificate, X, [as_label(label, kind) for label in y])
-    except (OSError, ValueError, KeyError, TypeError, SyntaxError, RecursionError, struct.error) as error:
-        print(f"bad input: {error}", file=sys.stderr)
+        accepted, reason = _answer(options)
+        _say("accepted" if accepted else f"rejected: {reason}", sys.stdout)
+        return 0 if accepted else 1
+    except BadInput as error:
+        _say(f"bad input: {error}", sys.stderr)
         return 2
-    print("accepted" if accepted else f"rejected: {reason}")
-    return 0 if accepted else 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        _say(f"this is a mistake in {Path(__file__).name}, please report it: {type(error).__name__}: {error}", sys.stderr)
+        return 70
+
+
+def _answer(options: argparse.Namespace) -> tuple[bool, str]:
+    """What `check` says of the files."""
+    try:
+        certificate = read_certificate(_bytes_in(options.certificate).decode("utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
+    claim = Claim(certificate)
+    kind, suffix = claim.class_type, options.data.suffix.lower()
+    if suffix in (".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"):
+        raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
+    if suffix == ".npy":
+        X = read_npy(options.data)
+        if not X or not isinstance(X[0], list):
+            raise BadInput(f"{options.data} is no table: its array has {'one dimension' if X else 'no rows'}")
+        gone = {position(column, len(X[0])) for column in options.drop}
+        if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
+            raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
+        if options.labels is None:
+            X, y = label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone)
+        else:
+            X, y = [[v for j, v in enumerate(row) if j not in gone] for row in X], read_npy(options.labels)
+    elif suffix in (".csv", ".tsv"):
+        X, y = read_table(options.data, options.label, options.drop, options.keep_index)
+    else:
+        X, y = read_svmlight(options.data, options.drop)
+    if options.positive is not None:
+        if kind != "bool":
+            raise BadInput("the certificate names its two classes; leave out --positive")
+        y = one_against_the_rest(y, options.positive)
+    return check(certificate, X, [as_label(label, kind) for label in y])
+
+
+def _say(text: str, file: Any) -> None:
+    """Print what this file's encoding has characters for, and the codes of others."""
+    encoding = getattr(file, "encoding", None) or "ascii"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=file, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The checker. It re-derives every claim from X and y; of gordan it uses the reading of data and the rigorous bounds, no solver.
 
-Signs are decided by a floating-point enclosure, and by exact integers for the rows where that is not enough.
+Every claim is decided by floating-point enclosures where these are enough, and else by exact integers: a certificate is accepted
+just if it proves its claim for the stored values as real numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.rows.tensors import Entries
+
+# w and b of which the largest is within these powers of two of 1 are used as they are.
+FARTHEST = 500
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
     try:
         problem = Problem.of(X, y)
         if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
-            Products.of(problem.X, np.array(certificate.w, dtype=np.float64))  # in one pass with the norms
+            w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
+            Products.of(problem.X, w)  # in one pass with the norms
         if not np.isfinite(problem.X.norms).all():
             problem.require_finite()
     except NotIEEE as error:
@@ -133,39 +138,49 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
         c.sample_weight is not None and len(c.sample_weight) != n
     ):
         return "its w or its sample weights are of the wrong length"
-    numbers = [c.norm, c.lower or 0.0, c.upper or 0.0]
-    plain = () if c.exact else (*c.weights, c.b or 0.0)
-    infinite = c.lower == math.inf or (w is not None and not np.isfinite(w).all())
-    if infinite or any(map(math.isnan, numbers)) or not all(map(math.isfinite, (*plain, c.nu or 0.0))):
+    plain = (c.lower or 0.0, c.nu or 0.0) if c.exact else (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, *c.weights)
+    if not (all(map(math.isfinite, plain)) and c.norm > -math.inf and (c.upper or 0.0) > -math.inf):
+        return "it has numbers that are not finite"
+    if w is not None and not np.isfinite(w).all():
         return "it has numbers that are not finite"
     return ""
 
 
 def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
     """Why a separator or bracket is not accepted."""
-    margin = Margin.of(problem, c)
+    margin, b = Margin.of(problem, c), float(c.b or 0.0)
+    if w is not None:
+        w, b = _of_moderate_size(w, b)
     if c.kind == "separator":
-        reason = _separator(c, margin, w)
+        reason = _separator(c, margin, w, b)
         if reason or (c.lower is None and c.upper is None):
             return reason
-    return margin.trouble() or _bracket(c, margin, w, p)
+    return margin.trouble() or _bracket(c, margin, w, b, p)
 
 
-def _separator(c: Certificate, margin: Margin, w: Array | None) -> str:
+def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
+    """The same plane times a power of two, where its products might overflow or underflow; as it is if that would lose digits."""
+    top = max(float(np.max(np.abs(w), initial=0.0)), abs(b))
+    exponent = math.frexp(top)[1]
+    if not 0 < top < math.inf or abs(exponent) <= FARTHEST:
+        return w, b
+    v, a = np.ldexp(w, -exponent), math.ldexp(b, -exponent)
+    return (v, a) if (np.ldexp(v, exponent) == w).all() and math.ldexp(a, exponent) == b else (w, b)
+
+
+def _separator(c: Certificate, margin: Margin, w: Array | None, b: float) -> str:
     if w is None:
         return "it has no w"
-    b = float(c.b or 0.0)
     if c.intercept == "none" and b != 0:
         return "it has b although there is no intercept"
     row = first_not_positive(Products.of(margin.X, w), b, margin.signs)
     return "" if row is None else f"row {row} is not on the right side"
 
 
-def _bracket(c: Certificate, margin: Margin, w: Array | None, p: Array) -> str:
+def _bracket(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array) -> str:
     if c.lower is not None and c.lower > 0:
         if w is None:
             return "it has no w for its lower bound"
-        b = float(c.b or 0.0)
         best = margin.lower(w, b)
         if c.lower > best:
             best = margin.lower(w, b, exactly=True)
