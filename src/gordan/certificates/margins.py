@@ -152,30 +152,37 @@ class Margin:
 
     @ieee_floats()
     def proves_lower(self, lower: float, w: Array, b: float) -> bool:
-        """Whether w proves γ* ≥ lower > 0: decided in exact arithmetic, for the rows whose scores may matter."""
-        b = self._counted(b)
-        entries, e = exact.whole(np.append(w, b))  # b is 0 where it does not count
+        """Whether w proves γ* ≥ lower > 0: decided in exact arithmetic, unless floats can tell that it is too much."""
+        entries, e = exact.whole(np.append(w, self._counted(b)))
+        unit = Fraction(lower) * Fraction(2) ** e
 
         def enough(least: Fraction) -> bool:
-            return least > 0 and bounds.norm_at_most(entries, least / (Fraction(lower) * Fraction(2) ** e), self.norm, dual=True)
+            return least > 0 and bounds.norm_at_most(entries, least / unit, self.norm, dual=True)
 
+        _, hi = Products.of(self.X, w).scores(self._counted(b), self.signs)
+        most = bounds.up(sum(mean for _, mean in self._reach(hi)) / len(self.groups))
+        if math.isfinite(most) and not enough(Fraction(most)):
+            return False
+        least = self.exact_least(w, b)
+        return least is not None and enough(least)
+
+    def exact_least(self, w: Array, b: float) -> Fraction | None:
+        """The lowest p·Aw over P, from the rows whose scores may matter; None where a group has no row that counts."""
+        b = self._counted(b)
         lo, hi = Products.of(self.X, w).scores(b, self.signs)
         groups = self._counting
         if any(not len(group) for group in groups):
-            return False
-        reached = [_reach(hi[group], self.c[group], self._mass_above) for group in groups]
-        most = sum(mean for _, mean in reached) / len(groups)
-        if math.isfinite(most) and not enough(Fraction(bounds.up(most))):
-            return False
-        rows = [group[lo[group] <= level] for group, (level, _) in zip(groups, reached, strict=True)]
-        return enough(sum((self._lowest_exactly(part, w, b) for part in rows), Fraction(0)) / len(groups))
+            return None
+        parts = [group[lo[group] <= level] for group, (level, _) in zip(groups, self._reach(hi), strict=True)]
+        return sum((self._exact_lowest(rows, w, b) for rows in parts), Fraction(0)) / len(groups)
 
-    @property
-    def _mass_above(self) -> float:
-        """What the mass of a group is at most, in units in which the caps are c; 0 where there are none: any row will do."""
-        return 0.0 if self.nu is None else bounds.up(self.nu * bounds.sum_bounds(self.c)[1] / len(self.groups))
+    def _reach(self, hi: Array) -> list[tuple[float, float]]:
+        """`_reach` for each group, where scores are at most `hi`."""
+        # in units in which the caps are c; 0 where there are none, and any row will do
+        mass = 0.0 if self.nu is None else bounds.up(self.nu * bounds.sum_bounds(self.c)[1] / len(self.groups))
+        return [_reach(hi[group], self.c[group], mass) for group in self._counting]
 
-    def _lowest_exactly(self, rows: Array, w: Array, b: float) -> Fraction:
+    def _exact_lowest(self, rows: Array, w: Array, b: float) -> Fraction:
         """The lowest score of these rows, or the mean of the lowest ones that the mass of a group needs."""
         scores, e = exact.scores(self.X, rows, w, b, self.signs)
         unit = Fraction(2) ** e
@@ -252,19 +259,26 @@ class Margin:
         if upper < 0 or not self.allows(p):
             return False
         q = self._normalized(p)
-        if q is not None:
-            centre, error = self._combination(q)
-            if np.isfinite(centre).all() and math.isfinite(error):
-                entries, e = exact.whole(centre)
-                most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
-                if not bounds.norm_at_most(entries, most, self.norm, dual=False):
-                    return False
+        centre, error = (np.full(1, math.nan), math.nan) if q is None else self._combination(q)
+        if np.isfinite(centre).all() and math.isfinite(error):
+            entries, e = exact.whole(centre)
+            most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
+            if not bounds.norm_at_most(entries, most, self.norm, dual=False):
+                return False
+        combination = self.exact_combination(p)
+        if combination is None:
+            return False
+        entries, unit = combination
+        return bounds.norm_at_most(entries, Fraction(upper) / unit, self.norm, dual=False)
+
+    def exact_combination(self, p: Array) -> tuple[list[int], Fraction] | None:
+        """Integers m and a unit f with Aᵀp = m·f, each group normalized; None where one has no mass."""
         sums, masses = [], []
         for group in self.groups:
             rows = group[p[group] > 0]
             weights, _ = exact.whole(p[rows])  # only their ratios matter
             if not weights:
-                return False
+                return None
             masses.append(sum(weights) * len(self.groups))
             signed = list(map(mul, weights, self.signs[rows].tolist()))
             sums.append(exact.combination(self.X, rows, signed, constant=self.intercept == "penalized"))
@@ -273,9 +287,7 @@ class Margin:
         columns = {column for total in sums for column in total}
         totals = [bounds.add([(m * share, e) for share, total in shares for m, e in [total.get(j, (0, 0))]]) for j in columns]
         low = min((e for _, e in totals), default=0)
-        return bounds.norm_at_most(
-            [m << (e - low) for m, e in totals], Fraction(upper) * whole / Fraction(2) ** low, self.norm, dual=False
-        )
+        return [m << (e - low) for m, e in totals], Fraction(2) ** low / whole
 
 
 @ieee_floats()
@@ -314,8 +326,8 @@ def _lows(lo: Array, hi: Array, groups: list[Array]) -> tuple[list[float], bool]
 def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:
     """A score at which the lowest rows have at least this mass, and what the mean score of the lowest ones of that mass is at
     most, for scores s ≤ hi; infinite where floats cannot tell."""
-    if mass == 0:
-        return float(np.min(hi)), float(np.min(hi))
+    if mass == 0 or not len(hi):
+        return float(np.min(hi, initial=math.inf)), float(np.min(hi, initial=math.inf))
     order = np.argsort(hi, kind="stable")
     with np.errstate(over="ignore", invalid="ignore"):
         heaped = np.cumsum(c[order]) * (1 - (len(c) + 2) * bounds.U)  # each sum is off by a share of len(c)·u at most
