@@ -28,10 +28,11 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
+from gordan.intercepts import Intercept
 from gordan.rows import stored
 from gordan.rows.tensors import Entries
 
-INTERCEPTS = ("free", "none", "penalized")
+INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 SEPARABLE = [[1.0, 0.5], [2.0, 3.0], [0.75, -0.25], [-1.0, -2.0], [-2.0, 0.125], [-0.5, -1.0]]
 INSEPARABLE = [[1.0, 1.0], [3.0, -1.0], [-2.0, 0.5], [1.0, 0.0], [-1.5, 0.25], [2.0, 0.25]]
 Y = [1, 1, 1, 0, 0, 0]
@@ -788,7 +789,7 @@ def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
     X, signs, w = np.array([[1.0, 1e9], [2.0, -1e9], [1.5, 1e8], [1.0, 1e9]]), np.ones(4, dtype=np.int8), np.array([1.0, 0.0])
 
     def lower(X, **options):  # anew: what was sharpened is remembered
-        return Margin(Matrix(*X.shape, (X,)), signs, "none", nu=nu).lower(w[: X.shape[1]], 0.0, **options)
+        return Margin(Matrix(*X.shape, (X,)), signs, Intercept.NONE, nu=nu).lower(w[: X.shape[1]], 0.0, **options)
 
     found = lower(X)
     assert 1 - 1e-14 < found < 1
@@ -801,7 +802,7 @@ def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
 def test_upper_bounds_of_rows_that_vanish_when_weighted():
     """A third of the least float is 0; three thirds of it are not."""
     X = np.full((3, 1), 5e-324)
-    assert Margin(Matrix(3, 1, (X,)), np.ones(3, dtype=np.int8), "none").upper(np.ones(3)) >= 5e-324
+    assert Margin(Matrix(3, 1, (X,)), np.ones(3, dtype=np.int8), Intercept.NONE).upper(np.ones(3)) >= 5e-324
 
 
 def test_slack_widens_the_enclosures():

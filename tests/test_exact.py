@@ -19,9 +19,10 @@ import gordan
 from gordan.certificates import exact
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
 
 STORAGES = {"dense": np.asarray, "float32": lambda X: np.asarray(X, np.float32), "CSR": sp.csr_array}
-INTERCEPTS = ("free", "none", "penalized")
+INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 
 
 def problem_of(X, storage="dense"):
@@ -73,7 +74,7 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
 def test_rows_elsewhere_are_brought_together():
     rows = Distant(np.outer(np.arange(4.0), [1.0, 0.5]))
     problem = Problem(Matrix(4, 2, (rows,)), np.ones(4), (0, 1), None)
-    assert exact.integer_rows(problem, [3, 1], "none") == ([[6, 3], [2, 1]], [-1, -1])
+    assert exact.integer_rows(problem, [3, 1], Intercept.NONE) == ([[6, 3], [2, 1]], [-1, -1])
 
 
 @pytest.mark.parametrize("few", [20_000, 7, 6, 0])
@@ -147,7 +148,7 @@ def test_spans_where_the_prime_divides(support, monkeypatch):
     chosen = [list(map(Fraction, X[i])) for i in support]
     for among in (np.arange(5), np.array([4]), np.array(support)):
         truth = rank([*chosen, *([Fraction(x) for x in X[i]] for i in among)]) == rank(chosen)
-        assert exact.spans(problem, support, among, "none") == truth
+        assert exact.spans(problem, support, among, Intercept.NONE) == truth
     overlap = gordan.Certificate("overlap", "none", (0, 1), (5, 4), rows=(0, 1, 2, 3), weights=(1, 1, 1, 1))
     assert both(overlap, X, [0, 1, 0, 1, 1]) == (True, True)
 
@@ -185,9 +186,9 @@ def test_vectors_are_integers_times_a_power_of_two(few, monkeypatch):
         assert [Fraction(part) * Fraction(2) ** e for part in m] == [Fraction(x) for x in values]
 
 
-def test_split():
-    assert exact.split([1, 2, 3], "none") == ([1, 2, 3], 0)
-    assert exact.split([1, 2, 3], "free") == exact.split([1, 2, 3], "penalized") == ([1, 2], 3)
+def test_planes():
+    assert Intercept.NONE.plane_of([1, 2, 3]) == ([1, 2, 3], 0)
+    assert Intercept.FREE.plane_of([1, 2, 3]) == Intercept.PENALIZED.plane_of([1, 2, 3]) == ([1, 2], 3)
 
 
 def test_rationals_as_integers():

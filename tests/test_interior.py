@@ -7,7 +7,7 @@ import pytest
 from problems import inseparable, separable
 
 import gordan
-from gordan.solve import separation
+from gordan.solve import finders
 from gordan.solve.interior import answers
 
 CONSTANTS = {"free": 1.0, "penalized": 0.3, "none": 0.0}
@@ -72,13 +72,10 @@ def test_a_vertex_where_nothing_separates(shape, intercept):
 
 
 def test_small_data_is_decided_by_it_alone(monkeypatch):
-    """Neither coordinate ascent nor the working set nor exact pivoting is asked."""
-
-    def not_asked(*_):
-        raise AssertionError
-
-    for route in ("by_ascent", "by_working_set", "exact_working_set"):
-        monkeypatch.setattr(separation, route, not_asked)
+    """Neither coordinate ascent nor the working set nor exact pivoting is needed."""
+    alone = [finder for finder in finders.FINDERS if finder.name in ("contradiction", "interior point")]
+    assert len(alone) == 2
+    monkeypatch.setattr(finders, "FINDERS", alone)
     yes = separable(n=60, d=4)
     X = np.concatenate((yes.A, -yes.A))
     y = np.arange(len(X)) < yes.n

@@ -826,11 +826,10 @@ def test_no_progress_is_no_limit():
 
 
 def test_nothing_is_claimed_that_the_checker_rejects(monkeypatch):
-    from gordan.verdicts import search
-
     X, y = [[1.0], [1.0]], [0, 1]
     assert maximize_margin(X, y).status == "not-separable"
-    monkeypatch.setattr(search, "check", lambda certificate, problem: False)
+    for checker in ("check", "accepts"):
+        monkeypatch.setattr(f"gordan.ledger.evidence.{checker}", lambda *claim: False)
     result = maximize_margin(X, y)
     assert (result.witness, result.margin) == (None, (0.0, math.inf))
     assert result.status == "no-progress"

@@ -18,7 +18,7 @@ from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.compiling import compiled, compiled_exactly
-from gordan.rows import Ascent, Face, Intercept, Until, level_out
+from gordan.rows import Ascent, Face, Offset, Until, level_out
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HostVectors, Storage, Sums
 
@@ -309,7 +309,7 @@ def ascent(storage, dtype=np.float64, *, caps=False, free=False, constant=False,
     B, offsets = np.column_stack([twin.A, np.zeros(n)]), np.zeros(n)
     if free:
         sides = np.where(np.arange(n) % 3 == 0, -1, 1).astype(np.int8)
-        going.intercept = Intercept(sides, 0.7, 0.2)
+        going.intercept = Offset(sides, 0.7, 0.2)
         B[:, -1], offsets = 0.7 * sides, 0.2 * sides
     return going, B, offsets
 

@@ -20,10 +20,11 @@ from gordan.certificates import exact, margins, standalone
 from gordan.certificates import problem as problem_module
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
-from gordan.certificates.problem import Problem, check_intercept, read_labels
+from gordan.certificates.problem import Problem, read_labels
 from gordan.certificates.verify import Check, accepts, check
+from gordan.intercepts import Intercept
 
-INTERCEPTS = ("free", "none", "penalized")
+INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 UP = math.nextafter(1.0, 2.0)
 DOWN = math.nextafter(1.0, 0.0)
 
@@ -477,9 +478,9 @@ def test_the_hash_does_not_see_the_order_of_entries():
 
 def test_intercepts():
     for intercept in INTERCEPTS:
-        check_intercept(intercept)
+        assert Intercept.of(intercept) == intercept
     with pytest.raises(InputError, match="intercept is 'fre'; choose one of 'free', 'penalized', 'none'"):
-        check_intercept("fre")
+        Intercept.of("fre")
 
 
 # ---- what w and p prove ---------------------------------------------------------------------------------------------
@@ -556,7 +557,8 @@ SIGNS = np.array([1, 1, -1, -1], dtype=np.int8)
 
 def margin_of(X=POINTS, signs=SIGNS, **options):
     X = np.asarray(X, dtype=np.float64)
-    return Margin(Matrix(*X.shape, (X,)), np.asarray(signs, dtype=np.int8), **options)
+    intercept = Intercept(options.pop("intercept", "free"))
+    return Margin(Matrix(*X.shape, (X,)), np.asarray(signs, dtype=np.int8), intercept, **options)
 
 
 def test_groups_and_weights():

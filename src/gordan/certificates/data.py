@@ -23,11 +23,12 @@ import numpy as np
 
 from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.io.container import read_hex, strict_json
 
 FORMAT = "gordan-certificate-1"
 KINDS = ("separator", "witness", "bracket", "quasi-separation", "overlap")
-INTERCEPTS = ("free", "penalized", "none")
+INTERCEPTS = tuple(Intercept)
 Label = str | int | float | bool
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
 # Fields that are tuples, and further types that each kind of number may have.

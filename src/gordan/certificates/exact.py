@@ -18,6 +18,7 @@ from gordan.certificates import bounds
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
+from gordan.intercepts import Intercept
 from gordan.rows.memory import entries_of
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
@@ -116,14 +117,13 @@ def _last_digit(values: Array) -> int:
     return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
 
 
-def integer_row(problem: Problem, i: int, intercept: str) -> tuple[list[int], int]:
+def integer_row(problem: Problem, i: int, intercept: Intercept) -> tuple[list[int], int]:
     """Row A_i = entries · 2^e."""
-    k, sign = problem.X.d + (intercept != "none"), int(problem.signs[i])
+    k, sign = intercept.columns(problem.X.d), int(problem.signs[i])
     columns, whole, low = integer_entries(problem.X, i)
     row = [0] * k
-    if intercept == "none":
-        shift = 0
-    else:
+    shift = 0
+    if intercept.exists:
         shift, low = max(0, low), min(0, low)
         row[k - 1] = sign << -low
     for j, m in zip(columns, whole, strict=True):
@@ -132,7 +132,7 @@ def integer_row(problem: Problem, i: int, intercept: str) -> tuple[list[int], in
 
 
 @ieee_floats()
-def integer_rows(problem: Problem, rows: Iterable[int], intercept: str) -> tuple[list[list[int]], list[int]]:
+def integer_rows(problem: Problem, rows: Iterable[int], intercept: Intercept) -> tuple[list[list[int]], list[int]]:
     """These rows of A, each divided by its power of two 2^e, and the e."""
     chosen = [int(i) for i in rows]
     problem.X.have(chosen)
@@ -181,9 +181,9 @@ def null_space(M: Any, columns: list[int]) -> Any:
 
 
 @ieee_floats()
-def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str) -> bool:
+def spans(problem: Problem, support: Sequence[int], among: Array, intercept: Intercept) -> bool:
     """Whether the rows of A in `support` span all those `among`."""
-    k = problem.X.d + (intercept != "none")
+    k = intercept.columns(problem.X.d)
     M = matrix(integer_rows(problem, support, intercept)[0], k)
     for exactly in (False, True):
         basis = pivots(M.transpose(), exactly=exactly)
@@ -191,17 +191,12 @@ def spans(problem: Problem, support: Sequence[int], among: Array, intercept: str
             return True
         part = matrix([[int(M[i, j]) for j in range(k)] for i in basis], k)
         null = null_space(part, pivots(part, exactly=exactly))
-        vectors = (split([int(null[j, column]) for j in range(k)], intercept) for column in range(null.ncols()))
+        vectors = (intercept.plane_of([int(null[j, column]) for j in range(k)]) for column in range(null.ncols()))
         if all(not score_signs(problem.X, w, b, problem.signs, among)[among].any() for w, b in vectors):
             return True
         if not any((M * null).entries()):
             break  # else bad luck with the prime: what was taken for a basis does not span the support
     return False
-
-
-def split(w: Any, intercept: str) -> tuple[Any, Any]:
-    """(w, b) from the vector, a list or an array, with one entry per column of A."""
-    return (w, 0) if intercept == "none" else (w[:-1], w[-1])
 
 
 def integers(values: Sequence[Any]) -> tuple[list[int], int]:

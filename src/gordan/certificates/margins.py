@@ -19,6 +19,7 @@ from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
+from gordan.intercepts import Intercept
 
 # Rows whose lowest end is refined exactly where enclosures are wide.
 MOST_EXACT_ROWS = 4096
@@ -37,7 +38,7 @@ class Margin:
 
     X: Matrix
     signs: Array
-    intercept: str = "free"
+    intercept: Intercept = Intercept.FREE
     norm: float = 2.0
     nu: float | None = None
     weights: Array | None = None
@@ -47,7 +48,7 @@ class Margin:
         """The one that a certificate is about."""
         c = certificate
         weights = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
-        return Margin(problem.X, problem.signs_for(c.classes), c.intercept, c.norm, c.nu, weights)
+        return Margin(problem.X, problem.signs_for(c.classes), Intercept(c.intercept), c.norm, c.nu, weights)
 
     @cached_property
     def c(self) -> Array:
@@ -57,9 +58,7 @@ class Margin:
     @cached_property
     def groups(self) -> list[Array]:
         """The rows that share a mass: all of them, or those of each class."""
-        if self.intercept != "free":
-            return [np.arange(self.X.n)]
-        return [np.flatnonzero(self.signs > 0), np.flatnonzero(self.signs < 0)]
+        return self.intercept.groups(self.signs)
 
     def trouble(self) -> str:
         """Why there is no such margin; empty if there is one."""
@@ -101,11 +100,11 @@ class Margin:
 
     def _counted(self, b: float) -> float:
         """b where it is part of the game, else 0."""
-        return b if self.intercept == "penalized" else 0.0
+        return b if self.intercept.in_norm else 0.0
 
     def _length(self, products: Products, b: float) -> float:
         """‖w‖_q, or ‖(w, b)‖_q, at most."""
-        if self.norm == 2 and self.intercept != "penalized":
+        if self.norm == 2 and not self.intercept.in_norm:
             return products.length
         return bounds.norm_bound(np.abs(np.append(products.w, b)), self.norm, dual=True)  # b is 0 where it does not count
 
@@ -245,7 +244,7 @@ class Margin:
             signed = q * self.signs
             centre = X.remembered("combination", signed, lambda: X.combination(signed))
             sizes = X.norms[used]
-            if self.intercept == "penalized":
+            if self.intercept.in_norm:
                 centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
             total = bounds.near_sum(q[used] * sizes)
             relative = 2 * bounds.U * (len(used) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
@@ -281,7 +280,7 @@ class Margin:
                 return None
             masses.append(sum(weights) * len(self.groups))
             signed = list(map(mul, weights, self.signs[rows].tolist()))
-            sums.append(exact.combination(self.X, rows, signed, constant=self.intercept == "penalized"))
+            sums.append(exact.combination(self.X, rows, signed, constant=self.intercept.in_norm))
         whole = math.prod(masses)
         shares = [(whole // mass, total) for mass, total in zip(masses, sums, strict=True)]
         columns = {column for total in sums for column in total}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, require_aligned
-from gordan.certificates.data import INTERCEPTS, Label
+from gordan.certificates.data import Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
@@ -185,9 +185,3 @@ def _label(value: Any, i: int) -> Label:
     if not isinstance(value, (str, int, float, bool)):
         raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
     return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # what an Enum stands for
-
-
-def check_intercept(intercept: Any) -> None:
-    """Refuse an intercept that is none of the three."""
-    if intercept not in INTERCEPTS:
-        raise InputError(f"intercept is {intercept!r}; choose one of {', '.join(map(repr, INTERCEPTS))}")

@@ -20,6 +20,7 @@ from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
+from gordan.intercepts import Intercept
 from gordan.rows.tensors import Entries
 
 # w and b of which the largest is within these powers of two of 1 are used as they are.
@@ -171,7 +172,7 @@ def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
 def _separator(c: Certificate, margin: Margin, w: Array | None, b: float) -> str:
     if w is None:
         return "it has no w"
-    if c.intercept == "none" and b != 0:
+    if b != 0 and not Intercept(c.intercept).exists:
         return "it has b although there is no intercept"
     row = first_not_positive(Products.of(margin.X, w), b, margin.signs)
     return "" if row is None else f"row {row} is not on the right side"
@@ -204,7 +205,7 @@ def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     column = exact.first_not_cancelling([part << (e - low) for part, (_, _, e) in zip(p, entries, strict=True)], entries)
     if column is not None:
         return f"the weighted rows do not cancel in column {column}"
-    if c.intercept != "none" and balance != 0:
+    if balance != 0 and Intercept(c.intercept).exists:
         return "the weights of the two classes differ, and there is an intercept"
     return ""
 
@@ -214,7 +215,7 @@ def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
     if c.w is None:
         return "it has no w"
     w, b = [*c.w], 0 if c.b is None else c.b
-    if c.intercept == "none" and b != 0:
+    if b != 0 and not Intercept(c.intercept).exists:
         return "it has b although there is no intercept"
     found = exact.score_signs(problem.X, [int(x) for x in w], int(b), signs)
     if (found < 0).any():
@@ -227,7 +228,8 @@ def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
     reason = _witness(c, problem, signs)
     if reason:
         return reason
-    return "" if exact.spans(problem, c.rows, on_plane, c.intercept) else "its rows do not span the rows on the plane of w"
+    spanned = exact.spans(problem, c.rows, on_plane, Intercept(c.intercept))
+    return "" if spanned else "its rows do not span the rows on the plane of w"
 
 
 def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
@@ -236,4 +238,4 @@ def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
     if reason:
         return reason
     everything = np.arange(problem.X.n)
-    return "" if exact.spans(problem, c.rows, everything, c.intercept) else "its rows do not span all rows"
+    return "" if exact.spans(problem, c.rows, everything, Intercept(c.intercept)) else "its rows do not span all rows"

@@ -17,7 +17,6 @@ from gordan.cli.options import (
     Device,
     Drop,
     File,
-    Intercept,
     Json,
     KeepIndex,
     Label,
@@ -28,6 +27,7 @@ from gordan.cli.options import (
 )
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.io import write_atomic
 
 # The gap at which the bar of `play` is full: it has no tolerance to stop at.
@@ -52,7 +52,7 @@ def race(
     drop: Drop = None,
     keep_index: KeepIndex = False,
     positive: Positive = None,
-    intercept: WithIntercept = Intercept.free,
+    intercept: WithIntercept = Intercept.FREE,
     norm: Annotated[
         float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
     ] = 2.0,
@@ -113,7 +113,7 @@ def play(
     drop: Drop = None,
     keep_index: KeepIndex = False,
     positive: Positive = None,
-    intercept: WithIntercept = Intercept.free,
+    intercept: WithIntercept = Intercept.FREE,
     time_limit: TimeLimit = None,
     device: Device = None,
     save: Annotated[
@@ -127,9 +127,9 @@ def play(
     with Interrupts() as interrupts, Watch(f"reading {file}", FULL_BAR) as watch:
         data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
         problem = Problem.of(data.X, data.y)
-        A = gordan.rows.of(data.X, problem.signs, constant=intercept == "penalized", device=device)
+        A = gordan.rows.of(data.X, problem.signs, constant=intercept.in_norm, device=device)
         watch.about(method, data.X)
-        halves = problem.signs < 0 if intercept == "free" else None
+        halves = intercept.halves(problem.signs)
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
         written = saved(save, trace.save)
     if as_json:

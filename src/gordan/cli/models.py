@@ -19,7 +19,6 @@ from gordan.cli.options import (
     Device,
     Drop,
     File,
-    Intercept,
     Json,
     KeepIndex,
     Label,
@@ -32,6 +31,7 @@ from gordan.cli.options import (
 )
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
 from gordan.io.model import planes as number_of_planes
@@ -62,7 +62,7 @@ def fit(
     positive: Positive = None,
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
     nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None,
-    intercept: WithIntercept = Intercept.free,
+    intercept: WithIntercept = Intercept.FREE,
     tol: Annotated[float, typer.Option(help="Relative width of the proved bracket to stop at.")] = 1e-4,
     method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",
     max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most.")] = None,

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gordan import methods
-
-
-class Intercept(StrEnum):
-    """How b enters; see `gordan.separate`."""
-
-    free = "free"
-    penalized = "penalized"
-    none = "none"
+from gordan.intercepts import Intercept
 
 
 def method_names(incomplete: str) -> list[str]:

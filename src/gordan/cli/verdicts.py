@@ -24,7 +24,6 @@ from gordan.cli.options import (
     Device,
     Drop,
     File,
-    Intercept,
     Json,
     KeepIndex,
     Label,
@@ -34,6 +33,7 @@ from gordan.cli.options import (
     WithIntercept,
 )
 from gordan.cli.progress import Watch
+from gordan.intercepts import Intercept
 from gordan.io import write_atomic
 
 
@@ -49,7 +49,7 @@ def separate(
     drop: Drop = None,
     keep_index: KeepIndex = False,
     positive: Positive = None,
-    intercept: WithIntercept = Intercept.free,
+    intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     cluster: Cluster = None,
@@ -128,7 +128,7 @@ def diagnose(
     drop: Drop = None,
     keep_index: KeepIndex = False,
     positive: Positive = None,
-    intercept: WithIntercept = Intercept.free,
+    intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     as_json: Json = False,

@@ -25,6 +25,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import read_labels
 from gordan.errors import InputError
 from gordan.estimators.planes import Fitting, Plane
+from gordan.intercepts import Intercept
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import Device
@@ -207,7 +208,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X=storage,
             nu=self.nu,
             norm=self.norm,
-            intercept=self.intercept,
+            intercept=Intercept.of(self.intercept),
             method=self.method,
             tol=tol,
             max_iter=self.max_iter,

@@ -11,6 +11,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 from gordan.verdicts.multiclass import Binary
@@ -56,7 +57,7 @@ class Fitting:
     X: Any
     nu: float | None
     norm: float
-    intercept: str
+    intercept: Intercept
     method: Any
     tol: float
     max_iter: int | None

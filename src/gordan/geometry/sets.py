@@ -164,6 +164,14 @@ def fill_order(scores: Array, caps: Array, mass: float, side: Literal["left", "r
     return order, int(np.searchsorted(np.cumsum(caps[order]), mass, side))
 
 
+def level(scores: Array, caps: Array | None, mass: float) -> float:
+    """The score at which the caps of the rows up to it add up to the mass: the lowest one where there are none."""
+    if caps is None or float(np.min(caps)) >= mass:
+        return float(np.min(scores))
+    order, filled = fill_order(scores, caps, mass)
+    return float(np.max(scores) if filled == len(order) else scores[order[filled]])
+
+
 def _capped(theta: Array, log_caps: Array, mass: float) -> Array:
     """log p_i = min(log cap_i, log κ + θ_i) with Σp = mass; sorted by the κ at which a row meets its cap."""
     meets = log_caps - theta

@@ -11,9 +11,10 @@ import numpy as np
 
 from gordan import rows
 from gordan.arrays import Array, check_callback, exponent, positive, seconds_at_most, whole_number
-from gordan.certificates.problem import Problem, check_intercept
+from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.geometry import Simplex
+from gordan.intercepts import Intercept
 from gordan.methods import Method, get
 from gordan.research import play
 from gordan.trace import Moment, Trace
@@ -216,17 +217,17 @@ def race(
     >>> [lane.name for lane in result.lanes if lane.first_positive]
     ['smooth_perceptron', 'double_oracle']
     """
-    check_intercept(intercept)
+    kind = Intercept.of(intercept)
     check_callback(callback, "moment")
     rounds, tol, norm = whole_number(rounds, "rounds"), positive(tol, "tol"), exponent(norm)
     seconds_at_most(time_limit)
     problem = Problem.of(X, y, device)
     X = X if device is None else problem.storage  # where it is now, for all who ask
-    chosen = [_method(name, norm) for name in (methods or _default(norm, intercept))]
+    chosen = [_method(name, norm) for name in (methods or _default(norm, kind))]
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is named twice; name each once")
-    A = rows.of(X, problem.signs, constant=intercept == "penalized")
-    halves = problem.signs < 0 if intercept == "free" else None
+    A = rows.of(X, problem.signs, constant=kind.in_norm)
+    halves = kind.halves(problem.signs)
     p_set = Simplex(A.n, halves=halves)
     D = p_set.diameter(p_set.centre)
     for method in chosen:  # who cannot run says so before anybody does
@@ -255,10 +256,10 @@ def race(
     return Race("the data", told, A.n, problem.X.d, intercept, norm, tol, verdict, tuple(lanes))
 
 
-def _default(norm: float, intercept: str) -> tuple[str, ...]:
+def _default(norm: float, intercept: Intercept) -> tuple[str, ...]:
     if norm != 2:
         return P_NORM[:1] if math.isinf(norm) else P_NORM
-    return DEFAULT if intercept == "free" else (*DEFAULT, "perceptron")
+    return DEFAULT if intercept.grouped else (*DEFAULT, "perceptron")
 
 
 def _method(name: str, norm: float) -> Method:

@@ -21,12 +21,12 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in re
 from gordan.rows.accept import column_names, host, stored
 from gordan.rows.device import nearby
 from gordan.rows.rows import Rows, Softmin, of
-from gordan.rows.visiting import Ascent, Face, Intercept, Until, level_out
+from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
 
 __all__ = [
     "Ascent",
     "Face",
-    "Intercept",
+    "Offset",
     "Rows",
     "Softmin",
     "Until",

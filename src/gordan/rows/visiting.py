@@ -38,7 +38,7 @@ class Met(NamedTuple):
     turned: float
 
 
-class Intercept(NamedTuple):
+class Offset(NamedTuple):
     """A further column of A, whose entry in row i is `column` times sides_i = ±1 (int8); sides_i · `offset` is added to A_i·w."""
 
     sides: Array
@@ -60,7 +60,7 @@ class Ascent:
     x: Array
     w: Array
     caps: Array | None = None
-    intercept: Intercept | None = None
+    intercept: Offset | None = None
     # the order of the rows, of which the first resting[0] do not rest; and the violations beyond which one may
     order: Array = field(init=False, repr=False)
     resting: Array = field(init=False, repr=False)

@@ -16,6 +16,7 @@ from flint import fmpq, fmpz_mat
 from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
 
 # Columns beyond which dependence is not examined unless there are as few rows.
 MOST_COLUMNS = 600
@@ -31,7 +32,7 @@ class Cone:
     """
 
     problem: Problem
-    intercept: str
+    intercept: Intercept
     columns: tuple[int, ...]
     deadline: float = math.inf
 
@@ -63,14 +64,14 @@ class Cone:
 
     def whole(self, w: Sequence[int]) -> list[int]:
         """w in the coordinates of A."""
-        full = [0] * (self.problem.X.d + (self.intercept != "none"))
+        full = [0] * self.intercept.columns(self.problem.X.d)
         for j, value in zip(self.columns, w, strict=True):
             full[j] = value
         return full
 
     def signs(self, w: Sequence[int], among: Array | None = None) -> Array:
         """The signs of A w, exactly; where `among` names rows, only theirs are to be relied on."""
-        return exact.score_signs(self.problem.X, *exact.split(self.whole(w), self.intercept), self.problem.signs, among)
+        return exact.score_signs(self.problem.X, *self.intercept.plane_of(self.whole(w)), self.problem.signs, among)
 
     @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
@@ -79,13 +80,13 @@ class Cone:
         if X.sparse:
             data, indices, indptr = X.arrays
             A = sp.csr_array((data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=(X.n, X.d))
-            if self.intercept != "none":
+            if self.intercept.exists:
                 A = sp.hstack([A, sp.csr_array(np.ones((X.n, 1)))], format="csr")
             A = sp.csr_array(sp.diags_array(signs) @ A[:, list(self.columns)])
             top = abs(A).max(axis=1).toarray().ravel()
         else:
             A = X.arrays[0].astype(np.float64)
-            if self.intercept != "none":
+            if self.intercept.exists:
                 A = np.column_stack([A, np.ones(X.n)])
             A = A[:, list(self.columns)] * signs[:, None]
             top = np.abs(A).max(axis=1)
@@ -96,15 +97,15 @@ class Cone:
         return sp.csr_array(A @ sp.diags_array(s)) if X.sparse else A * s, e, s
 
 
-def independent_columns(problem: Problem, intercept: str) -> tuple[int, ...] | None:
+def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ...] | None:
     """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
 
     Exact. None where that would take too long.
     """
-    n, k = problem.X.n, problem.X.d + (intercept != "none")
+    n, k = problem.X.n, intercept.columns(problem.X.d)
     if min(n, k) > MOST_COLUMNS:
         return None
-    order = list(range(k)) if intercept == "none" else [k - 1, *range(k - 1)]
+    order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
     chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
     while True:
         M = exact.matrix(exact.integer_rows(problem, chosen, intercept)[0], k)
@@ -120,7 +121,7 @@ def independent_columns(problem: Problem, intercept: str) -> tuple[int, ...] | N
         # a random combination finds rows outside the span at once; that there are none, each null vector has to say
         mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
         for v in (*columns_of(mixed), *columns_of(null)):
-            missed = exact.score_signs(problem.X, *exact.split(v, intercept), problem.signs) != 0
+            missed = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
             if missed.any():
                 break
         else:

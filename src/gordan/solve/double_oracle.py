@@ -15,13 +15,13 @@ from gordan.arrays import Array, dot, is_number
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
-from gordan.geometry.sets import fill_order
+from gordan.geometry.sets import fill_order, level
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
-from gordan.rows import Ascent, Intercept, Rows
+from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
 from gordan.solve.restricted import Allowed, Equilibrium, Gram, Products, Restricted, Stalled
-from gordan.solve.screening import idle, level
+from gordan.solve.screening import idle
 from gordan.solve.sup_norm import SupNormGame
 
 # Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
@@ -198,10 +198,14 @@ class DoubleOracle:
         best = max(1000, int(rows.d * math.sqrt(rows.n)))
         return best if rows.in_memory else min(best, max(1000, ENTRIES_IN_HAND * rows.n // rows.entries))
 
-    @cached_property
+    @property
     def most(self) -> int:
+        """Rows in hand at most."""
+        return self.most_in_hand(self.game.rows)
+
+    @staticmethod
+    def most_in_hand(rows: Rows) -> int:
         """Rows in hand at most; where no more than these are free, the working set has not outgrown its bound."""
-        rows = self.game.rows
         return MOST_IN_HAND if rows.in_memory else min(MOST_IN_HAND, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
 
     def _from_sample(self) -> tuple[Array, Array]:
@@ -419,7 +423,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Arr
             going.caps = caps
             going.wake()
         if sides is not None:
-            going.intercept = Intercept(sides, column, offset)
+            going.intercept = Offset(sides, column, offset)
         done = going.climb(2 if capped else PART if free else epochs, seed=seed + part, quiet=-1.0 if capped or free else QUIET)
         if free:
             offset += column * float(w[-1])

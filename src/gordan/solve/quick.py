@@ -10,15 +10,16 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates.matrix import Matrix, by_rows
 from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
 from gordan.rows.memory import entries_of
 
 # Entries of a row that are looked at first: rows that differ in these differ.
 SAMPLE = 8
 
 
-def quick_witness(problem: Problem, intercept: str) -> dict[int, int] | None:
+def quick_witness(problem: Problem, intercept: Intercept) -> dict[int, int] | None:
     """Rows and weights that show at a glance that nothing separates, or None."""
-    if intercept == "none":
+    if not intercept.exists:
         zero = np.flatnonzero(problem.X.norms == 0)
         if len(zero):
             return {int(zero[0]): 1}

@@ -18,7 +18,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.geometry import Simplex
-from gordan.geometry.sets import fill_order
+from gordan.geometry.sets import level
 
 
 def idle(scores: Array, norms: Array, p_set: Simplex, upper: float, lower: float) -> Array:
@@ -32,11 +32,3 @@ def idle(scores: Array, norms: Array, p_set: Simplex, upper: float, lower: float
         s, reach = scores[own], r * norms[own]
         found[own] = s - reach > level(s + reach, None if p_set.caps is None else p_set.caps[own], p_set.mass)
     return found
-
-
-def level(scores: Array, caps: Array | None, mass: float) -> float:
-    """The score at which the caps of the rows up to it add up to the mass: the lowest one where there are none."""
-    if caps is None or float(np.min(caps)) >= mass:
-        return float(np.min(scores))
-    order, filled = fill_order(scores, caps, mass)
-    return float(np.max(scores) if filled == len(order) else scores[order[filled]])

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,9 +23,12 @@ from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.rows import Ascent, Intercept, Rows
-from gordan.rows.rows import SMALLEST_RADIUS
+from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Asks, Proposal, Question, UnitRows
+from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.interior import answers
+from gordan.solve.quick import quick_witness
 from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
 
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
@@ -49,113 +50,76 @@ SMALL, MOST_EXACT = 20_000, 2000
 MOST_ROWS, MOST_INTERIOR = 2000, 600_000
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """Something to be proved: w and b that may separate, weights p that bound the margin, or rows whose hull may hold 0."""
-
-    w: Array | None = None
-    b: float = 0.0
-    p: Array | None = None
-    witness: dict[int, int] | None = None
-
-    @staticmethod
-    def of(w: Array, intercept: str, p: Array | None = None) -> Proposal:
-        """From a w with one entry per column of A, of which b is the last where there is an intercept."""
-        body, b = exact.split(w, intercept)
-        return Proposal(body, float(b), p)
+def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """Equal points with different labels, or a row of zeros."""
+    witness = quick_witness(question.counted, question.margin.intercept)
+    if witness is not None:
+        yield Proposal(witness=witness)
 
 
-def proposals(problem: Problem, intercept: str, deadline: float, max_iter: int | None, order: int) -> Iterator[Proposal]:
-    """What the two routes have to say, the likelier first; the last resort is exact arithmetic on a growing set of rows.
-
-    `order` is the seed of the order in which rows are visited.
-    """
-    n, k = problem.X.n, problem.X.d + 1
-    small = n <= MOST_PIVOTED and n * k * k <= SMALL
-    start = np.arange(n if small else 0)
-    A = Rows(problem.storage, problem.signs, constant=intercept != "none")
-    squares = _squares(problem, A, intercept)
-    R = math.sqrt(float(np.max(squares)))
-    if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-        if n <= MOST_ROWS and n * problem.X.d * min(n, problem.X.d) <= MOST_INTERIOR:
-            yield from by_interior_point(problem, intercept, R)
-        A, squares = A.scaled(1 / R), squares / R**2
-        x = np.zeros(problem.X.n)
-        yield from by_ascent(problem, intercept, A, squares, x, deadline, order)
-        if not small:
-            start = yield from by_working_set(problem, intercept, A, squares, x, deadline, max_iter, order)
-    yield from exact_working_set(problem, intercept, start, deadline)
-
-
-def _squares(problem: Problem, A: Rows, intercept: str) -> Array:
-    """‖A_i‖², from the norms that proofs need as well."""
-    if not A.in_memory:
-        return A.squares()
-    with np.errstate(over="ignore"):
-        return np.asarray(problem.X.norms**2 + (intercept != "none"))
-
-
-def by_interior_point(problem: Problem, intercept: str, R: float) -> Iterator[Proposal]:
+def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """What `interior` has to say about the rows, which are brought here and spread out."""
+    problem, intercept, unit = question.counted, question.margin.intercept, question.unit_rows
+    if unit is None:
+        return
     n = problem.X.n
-    X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / R).take(np.arange(n)).dense()
-    constant = {"free": 1.0, "penalized": 1 / R, "none": 0.0}[intercept]
-    for w, b, p in answers(X, problem.signs, constant, intercept == "free"):
+    X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
+    constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
+    for w, b, p in answers(X, problem.signs, constant, intercept.grouped):
         witness = balance(problem, np.flatnonzero(p), intercept) if w is None else None
-        yield Proposal(w, b * R, p, witness)
+        yield Proposal(w, b * unit.R, p, witness)
 
 
-def by_ascent(
-    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, order: int
-) -> Iterator[Proposal]:
+def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `rows.Ascent`) until every row met is on the right side.
 
     The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
     """
-    if not A.in_memory:
-        return
-    with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
-        yield from _ascent(problem, intercept, A, squares, x, deadline, order)
+    if question.unit_rows is not None:
+        with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
+            yield from _ascent(question, question.unit_rows)
 
 
-def _ascent(
-    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, order: int
-) -> Iterator[Proposal]:
-    bare = Rows(problem.storage, problem.signs, scale=A.scale)
-    squares = np.maximum(squares - (A.scale * A.scale if intercept != "none" else 0.0), 0.0)
+def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
+    problem, exists, scale = question.counted, question.margin.intercept.exists, unit.A.scale
+    bare, x = Rows(problem.storage, problem.signs, scale=scale), np.zeros(problem.X.n)
+    squares = np.maximum(unit.squares - (scale * scale if exists else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
-    column = 0.2 * math.sqrt(float(np.mean(squares))) if intercept != "none" else 0.0
-    going = Ascent(bare, squares, x, np.zeros(problem.X.d + 1), intercept=Intercept(bare.signs, column))
+    column = 0.2 * math.sqrt(float(np.mean(squares))) if exists else 0.0
+    going = Ascent(bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column))
     epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
     for done in range(0, epochs, EPOCHS_A_LOOK):
-        if done and time.perf_counter() > deadline:
+        if done and question.budget.spent:
             return
         going.wake()
-        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=order + done, until_separated=True, reflect=done < REFLECTED)
-        p = x / max(float(x.sum()), 1e-300)
+        seed = question.budget.seed + done
+        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
         if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
-            yield Proposal(going.w[:-1] * A.scale, column * float(going.w[-1]), p)
+            yield Proposal(going.w[:-1] * scale, column * float(going.w[-1]), x / max(float(x.sum()), 1e-300))
 
 
-def by_working_set(
-    problem: Problem, intercept: str, A: Rows, squares: Array, x: Array, deadline: float, max_iter: int | None, order: int
-) -> Generator[Proposal, None, Array]:
-    """Restricted games on a growing set of rows; returns the rows that carried weight in the last one."""
-    n, k = A.n, A.d
-    norms = np.sqrt(np.maximum(squares, 1e-300))
+def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """Restricted games on a growing set of rows, which begins with the rows of weight in the best p so far."""
+    problem, intercept, budget, unit = question.counted, question.margin.intercept, question.budget, question.unit_rows
+    if unit is None:
+        return
+    A, n, k = unit.A, unit.A.n, unit.A.d
+    norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     most = min(max(400, 2 * k), 2000)
-    if x.any() and n <= TALL * k:
+    x = None if evidence.p is None else evidence.p[question.kept]
+    if x is not None and n <= TALL * k:
         # few rows all come in at once: one game then decides
         inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
         p = x[inside] * norms[inside]
     else:
-        rng = np.random.default_rng(order)
+        rng = np.random.default_rng(budget.seed)
         count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
         inside = np.sort(rng.choice(n, min(n, count), replace=False))
         p = np.zeros(len(inside))
-    for _ in range(10_000 if max_iter is None else max_iter):
-        if time.perf_counter() > deadline:
-            break
+    limited = question.asks is Asks.SIGN and budget.max_iter is not None
+    for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
+        if budget.spent:
+            return
         hand, row_scale, back = reshaped(A.take(inside))
         game = Restricted(
             rows=Gram(hand.gram(np.arange(len(inside)))),
@@ -163,7 +127,7 @@ def by_working_set(
             pull=np.zeros(len(inside)),
             rest=0.0,
             rank=hand.d,
-            deadline=deadline,
+            deadline=budget.deadline,
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
         weights = np.zeros(n)
@@ -173,16 +137,16 @@ def by_working_set(
                 answer = game.descend(answer.p, 1e-9)
                 weights[inside] = answer.p * row_scale
             witness = balance(problem, inside[answer.p > 0], intercept)
-            yield Proposal(p=weights, witness=witness)
+            yield Proposal(p=weights, witness=witness, suspects=inside[answer.p > 0])
             if witness is not None:
-                break
-        w = back(hand.combine(answer.p))
-        scores = A.scores(w) / norms
-        yield Proposal.of(w * A.scale, intercept, weights)
-        broken = np.flatnonzero(scores <= 0)
-        broken = np.setdiff1d(broken, inside)
+                return
+        v = back(hand.combine(answer.p))
+        scores = A.scores(v) / norms
+        w, b = intercept.plane_of(v * A.scale)
+        yield Proposal(w, float(b), weights, suspects=inside[answer.p > 0])
+        broken = np.setdiff1d(np.flatnonzero(scores <= 0), inside)
         if not len(broken):
-            return inside[answer.p > 0]
+            return
         count = max(100, int(np.count_nonzero(answer.p)))
         broken = broken[np.argsort(scores[broken], kind="stable")[:count]]
         keep = answer.p > 0
@@ -190,7 +154,6 @@ def by_working_set(
             keep[:] = True
         inside = np.concatenate((inside[keep], broken))[:MOST_IN_HAND]
         p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:MOST_IN_HAND]
-    return inside[p > 0]
 
 
 def _independent(p: Array, game: Restricted) -> bool:
@@ -247,7 +210,7 @@ def _to_one(sizes: Array) -> Array:
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------
 
 
-def balance(problem: Problem, support: Array, intercept: str) -> dict[int, int] | None:
+def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
     """Positive integer weights with which these rows, or some of them, cancel."""
     from flint import fmpq
 
@@ -265,18 +228,21 @@ def _witness(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[i
     return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
 
 
-def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: float) -> Iterator[Proposal]:
-    """Gordan's alternative decided exactly on a growing set of rows.
+def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """Gordan's alternative decided exactly on a growing set of rows: the last resort.
 
-    A witness ends it; a separator of the set is proposed for all rows, and the rows it fails come into the set. It also ends when
-    the set outgrows MOST_EXACT or the time is up.
+    It begins with all rows where they are few, else with those that may cancel. A witness ends it; a separator of the set is
+    proposed for all rows, and the rows it fails come into the set. It ends, too, when the set outgrows MOST_EXACT or time is up.
     """
     from flint import fmpq
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
 
-    chosen = [int(i) for i in start]
-    while len(chosen) <= MOST_EXACT and time.perf_counter() < deadline:
+    problem, intercept = question.counted, question.margin.intercept
+    n, k = problem.X.n, problem.X.d + 1
+    suspects = np.arange(n) if n <= MOST_PIVOTED and n * k * k <= SMALL else evidence.suspects
+    chosen = [] if suspects is None else [int(i) for i in suspects]
+    while len(chosen) <= MOST_EXACT and not question.budget.spent:
         if chosen:
             found, exponents = exact.integer_rows(problem, chosen, intercept)
             M = [[fmpq(x) for x in row] for row in found]
@@ -288,15 +254,21 @@ def exact_working_set(problem: Problem, intercept: str, start: Array, deadline: 
                 return
             w = _as_floats(answer.w)
             for rounded in _rescaled(M):  # only asked for if w, once rounded, does not separate
-                yield Proposal.of(w, intercept)
+                yield _plane(w, intercept)
                 w = rounded
         else:
-            w = np.zeros(problem.X.d + (intercept != "none"))
-        yield Proposal.of(w, intercept)
-        failed = _lowest_rows(problem, *exact.split(w, intercept), chosen, max(2, problem.X.d))
+            w = np.zeros(intercept.columns(problem.X.d))
+        yield _plane(w, intercept)
+        failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
         if not len(failed):
             return
         chosen.extend(int(i) for i in failed)
+
+
+def _plane(w: Array, intercept: Intercept) -> Proposal:
+    """The plane of a vector with one entry for each column of A."""
+    body, b = intercept.plane_of(w)
+    return Proposal(body, float(b))
 
 
 def _rescaled(M: list[list[Any]], times: int = 6) -> Iterator[Array]:

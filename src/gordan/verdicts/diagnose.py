@@ -14,11 +14,13 @@ import numpy as np
 from gordan.arrays import seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
-from gordan.certificates.exact import split
-from gordan.certificates.problem import Problem, check_intercept
+from gordan.certificates.margins import Margin
+from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
+from gordan.intercepts import Intercept
+from gordan.ledger.question import Asks, Budget, Question
 from gordan.rows import column_names
-from gordan.verdicts.separate import Trial
+from gordan.solve.finders import answer
 
 if TYPE_CHECKING:
     from gordan.solve.cone import Cone
@@ -118,12 +120,12 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     >>> bool(gordan.verify(found.certificate, [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1]))
     True
     """
-    check_intercept(intercept)
+    kind = Intercept.of(intercept)
     started = time.perf_counter()
     deadline = started + seconds_at_most(time_limit)
     problem = Problem.of(X, y)
     problem.require_finite()
-    inquiry = _Inquiry(problem, intercept, _names(column_names(X, problem.X.d), problem.X.d, intercept), deadline)
+    inquiry = _Inquiry(problem, kind, _names(column_names(X, problem.X.d), problem.X.d, kind), deadline)
     try:
         inquiry.examine_rank()
         inquiry.examine_kind()
@@ -133,9 +135,9 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     return inquiry.diagnosis(started)
 
 
-def _names(given: Sequence[str] | None, d: int, intercept: str) -> list[str]:
+def _names(given: Sequence[str] | None, d: int, intercept: Intercept) -> list[str]:
     """A name for each column of [X, 1], no two the same: a name that comes again is followed by its position."""
-    last = [] if intercept == "none" else [INTERCEPT]
+    last = [INTERCEPT] if intercept.exists else []
     given = [f"x{j}" for j in range(d)] if given is None else given
     names: list[str] = []
     used = {*last, *given}  # a name that is made up must not be one that comes later
@@ -154,7 +156,7 @@ class _Inquiry:
     """What has been found out so far about one problem."""
 
     problem: Problem
-    intercept: Any
+    intercept: Intercept
     names: list[str]
     deadline: float
     independent: tuple[int, ...] | None = None
@@ -189,21 +191,26 @@ class _Inquiry:
         """Whether some w separates, which then is in the cone; the proof, also that none does, is kept."""
         from gordan.solve import recession
 
-        trial = Trial(self.problem, self.intercept, time.perf_counter())
+        margin = Margin(self.problem.X, self.problem.signs, self.intercept)
+        question = Question(self.problem, margin, Asks.SIGN, Budget(time.perf_counter(), self.deadline))
         with blas_threads(self.problem.storage.entries):
-            trial.decide(self.deadline)
-        if trial.proof is None:
+            evidence = answer(question)
+        if evidence.effort.stopped:
+            raise KeyboardInterrupt
+        proof = evidence.proof("separator") if evidence.strict else None
+        if proof is None and evidence.witness is None:
             return False
-        self.proof = trial.proof.certificate
-        w = trial.proof.w
+        self.proof = evidence.witness if proof is None else proof.certificate
+        w = None if proof is None else proof.w
+        assert self.proof is not None
         if w is not None and self.independent == tuple(range(len(self.names))):
             self.found = recession.from_separator(inside, [*w.tolist(), float(self.proof.b or 0.0)][: inside.k])
         return w is not None
 
     def _proves(self, found: Recession) -> bool:
         whole = found.cone.whole(found.w)
-        w, b = split(whole, self.intercept)
-        about = (self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
+        w, b = self.intercept.plane_of(whole)
+        about: tuple[Any, Any, Any] = (self.intercept.value, self.problem.classes, (self.problem.X.n, self.problem.X.d))
         if found.kind == "overlap":
             proposal = Certificate("overlap", *about, rows=tuple(found.p), weights=tuple(found.p.values()))
         elif found.kind == "quasi-complete":

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, check_callback, exponent, positive, require_aligned, seconds_at_most, whole_number_or_none
+from gordan.arrays import (
+    Array,
+    check_callback,
+    exponent,
+    positive,
+    require_aligned,
+    seconds_at_most,
+    seed,
+    vector,
+    whole_number_or_none,
+)
 from gordan.blas import blas_threads
 from gordan.certificates.margins import Margin
-from gordan.certificates.problem import Problem, check_intercept
+from gordan.certificates.problem import Problem
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Evidence, Proof
+from gordan.ledger.question import Asks, Budget, Question
+from gordan.solve.finders import answer
+from gordan.solve.playing import choose_method
 from gordan.trace import Moment
-from gordan.verdicts.result import MarginResult
-from gordan.verdicts.search import Search, choose_method
+from gordan.verdicts.result import MarginResult, Status
+from gordan.verdicts.telling import Witness
 from gordan.verdicts.weights import allowed_nu, row_weights, that_matter
 
 
@@ -90,8 +105,7 @@ def maximize_margin(
     >>> gordan.maximize_margin([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]).status
     'solved'
     """
-    check_intercept(intercept)
-    norm, tol, limit = exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
+    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
@@ -102,28 +116,75 @@ def maximize_margin(
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
     weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
-    nu = allowed_nu(nu, problem, weights, intercept)
-    # what Newton's method keeps is on a device, and not in a file
-    chosen = "double_oracle" if keeper is not None and isinstance(method, str) and method == "auto" else method
-    search = Search(
-        problem=problem,
-        margin=Margin(problem.X, problem.signs, intercept, norm, nu, weights),
-        method=choose_method(chosen, norm, problem, tol, random_state),
-        auto=isinstance(method, str) and method == "auto",
+    nu = allowed_nu(nu, problem, weights, kind)
+    order = seed(random_state)
+    question = Question(
+        problem,
+        Margin(problem.X, problem.signs, kind, norm, nu, weights),
+        Asks.WIDTH,
+        Budget(started, started + limit, max_iter, threads, order),
         tol=tol,
-        max_iter=max_iter,
-        deadline=started + limit,
-        start=start,
-        threads=threads,
-        callback=callback,
-        started=started,
+        method=choose_method(method, norm, problem.X.d, order),
+        auto=isinstance(method, str) and method == "auto",
+        start=_start(start, weights, problem.X.n),
+        watch=callback,
         checkpoint=keeper,
     )
     with blas_threads(problem.storage.entries):
-        found = search.result()
-        if search.method.name != "proximal_newton" or found.status != "no-progress" or max_iter is not None:
-            return found
-        # rounding stopped Newton's method short of the tolerance: games on few rows, solved exactly, go on from there
-        again = replace(search, method=choose_method("double_oracle", norm, problem, tol, random_state), start=found).result()
-        better = again if again.gap < found.gap or again.status == "solved" else found
-        return replace(better, passes=found.passes + again.passes, n_iter=found.n_iter + again.n_iter, seconds=again.seconds)
+        return _result(answer(question))
+
+
+def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:
+    """p of the earlier result, over the rows that count."""
+    found = start.p if isinstance(start, MarginResult) else start
+    if found is None:
+        return None
+    p = vector(found, "start", n)
+    return p if weights is None else p[weights > 0]
+
+
+def _result(evidence: Evidence) -> MarginResult:
+    """The result that follows from what was proved, with a bracket that the checker accepts."""
+    question, effort = evidence.question, evidence.effort
+    problem, margin = question.problem, question.margin
+    w, b, p, bracket, witness = evidence.w, evidence.b, evidence.p, (evidence.lower, evidence.upper), None
+    if evidence.witness is not None:
+        proof: Proof | None = Proof(evidence.witness)
+        w = b = p = None
+        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness, problem.signs)
+    else:
+        proof = evidence.proof("bracket")
+    if proof is None:  # never seen; if ever, nothing is claimed but what needs no proof
+        bracket, proof = (0.0, math.inf), Proof(Evidence(question).claim("bracket"))
+    return MarginResult(
+        status=_status(evidence, bracket),
+        w=w,
+        b=b,
+        p=None if p is None else p / p.sum(),
+        margin=bracket,
+        witness=witness,
+        norm=margin.norm,
+        nu=margin.nu,
+        intercept=margin.intercept.value,
+        n_iter=effort.rounds,
+        passes=effort.passes + question.rows.passes,
+        seconds=time.perf_counter() - question.budget.started + effort.earlier,
+        trace=effort.trace,
+        _proof=proof,
+        _problem=problem,
+    )
+
+
+def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
+    question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
+    if evidence.witness is not None:
+        return "not-separable"
+    if upper > 0 and (upper - lower) / upper <= question.tol:
+        return "solved"
+    if lower <= 0 and upper <= question.tol * question.radius:
+        return "margin-below-tol"
+    if effort.stopped:
+        return "interrupted"
+    if question.budget.spent:
+        return "time-limit"
+    return "iteration-limit" if effort.trace is not None and effort.trace.status == "rounds" else "no-progress"

@@ -11,6 +11,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate
+from gordan.intercepts import Intercept
 from gordan.io.model import Model, pairs
 
 
@@ -39,9 +40,9 @@ class Binary:
         c = np.ones(len(self.positive)) if self.weights is None else self.weights
         return math.fsum(c[self.positive]), math.fsum(c[~self.positive])
 
-    def largest_nu(self, intercept: str) -> float:
-        """2·min(C₊, C₋)/(C₊ + C₋) with a free intercept, else 1."""
-        return 2 * min(self.totals) / sum(self.totals) if intercept == "free" else 1.0
+    def largest_nu(self, intercept: Intercept) -> float:
+        """The largest nu that leaves a p."""
+        return float(intercept.largest_nu(*self.totals))
 
 
 def binary_problems(

@@ -11,6 +11,7 @@ from typing import Literal
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
+from gordan.ledger.evidence import Proof
 from gordan.trace import Trace
 from gordan.verdicts.telling import Witness, outward
 
@@ -46,7 +47,7 @@ class MarginResult:
     passes: float
     seconds: float
     trace: Trace | None = field(repr=False)
-    _certificate: Certificate = field(repr=False)
+    _proof: Proof = field(repr=False)
     _problem: Problem = field(repr=False)
 
     @property
@@ -60,12 +61,12 @@ class MarginResult:
     @property
     def bare_certificate(self) -> Certificate:
         """The certificate without the hash of the data: at no cost, and without holding on to X."""
-        return self._certificate
+        return self._proof.certificate
 
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate, bound to the data by its hash (computed on first access)."""
-        return replace(self._certificate, data_hash=self._problem.hash(self._certificate.intercept))
+        return replace(self._proof.certificate, data_hash=self._problem.hash(self.intercept))
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import math
 import time
@@ -16,39 +15,16 @@ import numpy as np
 from gordan.arrays import Array, check_callback, positive, seconds_at_most, seed, whole_number_or_none
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
-from gordan.certificates.margins import Margin, first_not_positive
-from gordan.certificates.matrix import CLAIM, Products
-from gordan.certificates.problem import Problem, check_intercept
-from gordan.certificates.verify import accepts, check
+from gordan.certificates.margins import Margin
+from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.geometry import norm
-from gordan.solve import separation
-from gordan.solve.quick import quick_witness
+from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Evidence, Proof
+from gordan.ledger.question import Asks, Budget, Question
+from gordan.solve.finders import answer
 from gordan.verdicts.telling import Witness, outward
 
 Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
-
-
-@dataclass(frozen=True, eq=False)
-class Proof:
-    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows."""
-
-    head: Certificate
-    w: Array | None = None
-    p: Array | None = None
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """All of it, in tuples: made on first access, since few ask for it, and w may be long."""
-        if self.w is None and self.p is None:
-            return self.head
-        support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
-        return replace(
-            self.head,
-            w=None if self.w is None else tuple(self.w.tolist()),
-            rows=tuple(support.tolist()),
-            weights=() if self.p is None else tuple(self.p[support].tolist()),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,123 +123,30 @@ def separate(
     >>> gordan.separate([[0.0], [1.0], [2.0]], ["no", "yes", "no"]).witness
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
-    check_intercept(intercept)
+    kind = Intercept.of(intercept)
     check_callback(callback, "verdict")
     tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
-    order = seed(random_state)
     started = time.perf_counter()
-    trial = Trial(Problem.of(X, y, device).nearby(), intercept, started)
-    trial.problem.require_finite()
-    # what was proved before Ctrl-C is kept
-    with contextlib.suppress(KeyboardInterrupt), blas_threads(trial.problem.storage.entries):
-        trial.decide(started + limit, max_iter, callback, order)
-    return trial.verdict(tol)
+    budget = Budget(started, started + limit, max_iter, seed=seed(random_state))
+    problem = Problem.of(X, y, device).nearby()
+    problem.require_finite()
+    question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.SIGN, budget)
+    with blas_threads(problem.storage.entries):
+        evidence = answer(question, None if callback is None else lambda found: callback(_verdict(found, 0.0)))
+    return _verdict(evidence, tol)
 
 
-@dataclass
-class Trial:
-    """What has been proved so far about one problem."""
-
-    problem: Problem
-    intercept: Any
-    started: float
-    proof: Proof | None = None
-    p: Array | None = None
-    lower: float = 0.0
-    upper: float = math.inf
-
-    @cached_property
-    def margin(self) -> Margin:
-        """What is bracketed."""
-        return Margin(self.problem.X, self.problem.signs, self.intercept)
-
-    def decide(
-        self,
-        deadline: float = math.inf,
-        max_iter: int | None = None,
-        callback: Callable[[Verdict], object] | None = None,
-        order: int = 1,
-    ) -> None:
-        """Look for a separator or a witness that the checker accepts, the quick exits first; rows are visited in this order."""
-        witness = quick_witness(self.problem, self.intercept)
-        if witness is not None and self.proves_witness(witness):
-            return
-        for proposal in separation.proposals(self.problem, self.intercept, deadline, max_iter, order):
-            if self.proves(proposal):
-                return
-            self._bound(proposal.p)
-            if callback is not None and callback(self.verdict(0.0)):
-                return
-
-    def _bound(self, p: Array | None) -> None:
-        """The upper bound that p proves, if it is the best so far."""
-        upper = math.inf if p is None else self.margin.upper(p, slack=CLAIM)
-        if upper < self.upper:
-            self.p, self.upper = p, upper
-
-    def proves(self, proposal: separation.Proposal) -> bool:
-        """Whether the checker accepts the proposal as a separator or a witness."""
-        if proposal.witness is not None:
-            return self.proves_witness(proposal.witness)
-        if proposal.w is None or not np.isfinite(proposal.w).all() or not math.isfinite(proposal.b):
-            return False
-        length = norm(np.append(proposal.w, proposal.b) if self.intercept == "penalized" else proposal.w, 2.0)
-        # of length 1, so that scores are distances; but for a thin cone, where the division would round it away, as it is
-        for scale in (length, 1.0):
-            if not 0 < scale < math.inf:
-                continue
-            w = proposal.w / scale
-            products = Products.of(self.problem.X, w)
-            for b in self._intercepts(products, proposal.b / scale):
-                if math.isfinite(b) and first_not_positive(products, b, self.problem.signs) is None:
-                    self._bound(proposal.p)  # not before: the first products bring the norms that this needs
-                    self.lower = self.margin.lower(w, b, slack=CLAIM)
-                    return self._accepted(Proof(self._bracketed("separator", b), w, self.p))
-        return False
-
-    def _intercepts(self, products: Products, b: float) -> tuple[float, ...]:
-        """A free b puts the plane midway between the classes, or else where it was proposed."""
-        if self.intercept != "free":
-            return (b,)
-        lowest = float(np.min(products.sums[self.problem.signs > 0]))
-        highest = float(np.max(products.sums[self.problem.signs < 0]))
-        return (-(lowest / 2 + highest / 2), b) if lowest > highest else (b,)
-
-    def proves_witness(self, witness: dict[int, int]) -> bool:
-        """Whether the checker accepts these rows and weights."""
-        rows = tuple(sorted(witness))
-        weights = tuple(witness[i] for i in rows)
-        return self._accepted(Proof(replace(self._plain("witness"), rows=rows, weights=weights)))
-
-    def _plain(self, kind: Any) -> Certificate:
-        return Certificate(kind, self.intercept, self.problem.classes, (self.problem.X.n, self.problem.X.d))
-
-    def _bracketed(self, kind: Any, b: float | None = None) -> Certificate:
-        return replace(self._plain(kind), b=b, lower=self.lower, upper=self.upper)
-
-    def _accepted(self, proof: Proof) -> bool:
-        if self._holds(proof):
-            self.proof = proof
-            return True
-        return False
-
-    def _holds(self, proof: Proof) -> bool:
-        if proof.head.exact:
-            return bool(check(proof.head, self.problem))
-        return accepts(proof.head, self.problem, proof.w, proof.p)
-
-    def verdict(self, tol: float = 0.0) -> Verdict:
-        """The verdict that follows from what was proved."""
-        seconds = time.perf_counter() - self.started
-        proof = self.proof
-        if proof is not None and proof.head.kind == "witness":
-            witness = Witness.of(proof.head, self.problem.signs)
-            return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, proof, self.problem)
-        if proof is not None and proof.w is not None:
-            proved = (proof.head.lower or 0.0, math.inf if proof.head.upper is None else proof.head.upper)
-            return Verdict("separable", proof.w.copy(), float(proof.head.b or 0.0), proved, None, seconds, proof, self.problem)
-        bracket = Proof(self._bracketed("bracket"), p=self.p)
-        R = min(float(np.max(self.problem.X.norms)), math.nextafter(math.inf, 0.0))
-        small = self.upper <= tol * R and self._holds(bracket)
-        status: Status = "margin-below-tol" if small else "undecided"
-        return Verdict(status, None, None, (0.0, self.upper), None, seconds, bracket if small else None, self.problem)
+def _verdict(evidence: Evidence, tol: float) -> Verdict:
+    """The verdict that follows from what was proved."""
+    problem, seconds = evidence.question.problem, time.perf_counter() - evidence.question.budget.started
+    if evidence.witness is not None:
+        witness = Witness.of(evidence.witness, problem.signs)
+        return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
+    proof = evidence.proof("separator") if evidence.strict else None
+    if proof is not None and evidence.w is not None:
+        bracket = evidence.lower, evidence.upper
+        return Verdict("separable", evidence.w.copy(), float(evidence.b or 0.0), bracket, None, seconds, proof, problem)
+    R = min(float(np.max(problem.X.norms)), math.nextafter(math.inf, 0.0))
+    proof = evidence.proof("bracket") if evidence.upper <= tol * R else None
+    status: Status = "undecided" if proof is None else "margin-below-tol"
+    return Verdict(status, None, None, (0.0, evidence.upper), None, seconds, proof, problem)

@@ -1,4 +1,4 @@
-"""The weights c_i of the rows, what nu makes of them, and the p that a certificate holds under them."""
+"""The weights c_i of the rows, and the nu that they allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gordan.arrays import Array, is_number, vector
 from gordan.certificates.bounds import exact_sum
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
-from gordan.geometry import Simplex
+from gordan.intercepts import Intercept
 from gordan.rows import host
 
 # Sample weights further apart than this leave rows whose cap is lost in rounding.
@@ -85,13 +85,13 @@ def that_matter(c: Array | None, *, caps: bool) -> Array | None:
     return c if FURTHEST < largest < 1 / FURTHEST else np.ldexp(c, -math.frexp(largest)[1])
 
 
-def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str) -> float | None:
+def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: Intercept) -> float | None:
     """nu as a float; refused with the allowed range if it leaves no p. A limit that was computed with rounding is corrected."""
     if nu is None:
         return None
     c = np.ones(problem.X.n) if weights is None else weights
     sides = [Fraction(m) * Fraction(2) ** e for m, e in (exact_sum(c[problem.signs == side]) for side in (1, -1))]
-    limit = 2 * min(sides) / sum(sides) if intercept == "free" else Fraction(1)
+    limit = intercept.largest_nu(*sides)
     most = float(limit)
     if Fraction(most) > limit:
         most = math.nextafter(most, 0.0)
@@ -99,32 +99,3 @@ def allowed_nu(nu: Any, problem: Problem, weights: Array | None, intercept: str)
         why = f": twice the share of the lighter class, {problem.classes[int(sides[0] < sides[1])]!r}" if most < 1 else ""
         raise InputError(f"nu is {nu!r}; for this data it must be in (0, {most:.6g}]{why}")
     return min(float(nu), most)
-
-
-def caps_of(weights: Array | None, n: int, nu: float) -> Array:
-    """c_i/(νΣc); 1 is enough for any."""
-    c = np.ones(n) if weights is None else weights
-    total = nu * math.fsum(c.tolist())  # a list is gone through in a quarter of the time
-    with np.errstate(over="ignore"):
-        return np.minimum(c / total, 1.0) if total > 0 else np.ones(n)
-
-
-def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
-    """p as a certificate wants it, p_i ≤ c_i with a mass of at least νΣc (its share in each group), from the p of the game."""
-    total = nu * math.fsum(c.tolist())
-    used = found > 0
-    with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
-        most = float(np.min(c[used] / found[used]))
-    p = np.minimum(found * max(total, most), c)
-    for members in p_set.members:
-        needed = total * p_set.mass * (1 + 1e-14)
-        for _ in range(50):
-            missing = needed - math.fsum(p[members].tolist())
-            if missing <= 0:
-                break
-            room = (c - p)[members]
-            room = room * (p[members] > 0) if (room * (p[members] > 0)).any() else room
-            if not room.any():
-                break
-            p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
-    return p

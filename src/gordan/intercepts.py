@@ -1,0 +1,69 @@
+"""The three kinds of intercept, each with what it means for rows, norms and weights.
+
+A new kind is a new member here: which column it adds to A, whether b counts in the norm of w, and how the weights p split into
+groups with a mass of their own. Nothing else in the package compares kinds.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.errors import InputError
+
+
+class Intercept(StrEnum):
+    """How b enters x·w + b. The values are the words that users pass and that files hold."""
+
+    FREE = "free"
+    PENALIZED = "penalized"
+    NONE = "none"
+
+    @staticmethod
+    def of(kind: Any) -> Intercept:
+        """The intercept of that name, or an InputError that lists the names."""
+        if isinstance(kind, str) and kind in {*Intercept}:
+            return Intercept(kind)
+        raise InputError(f"intercept is {kind!r}; choose one of {', '.join(repr(str(known)) for known in Intercept)}")
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a b: exact arithmetic then sees a column of ones."""
+        return self is not Intercept.NONE
+
+    @property
+    def in_norm(self) -> bool:
+        """Whether b counts in the norm: the game is then played on the rows (x, 1)."""
+        return self is Intercept.PENALIZED
+
+    @property
+    def grouped(self) -> bool:
+        """Whether p has half of its mass in each class, which is what b costing nothing means for p."""
+        return self is Intercept.FREE
+
+    def columns(self, d: int) -> int:
+        """The number of columns of A for d columns of X, as exact arithmetic sees them."""
+        return d + self.exists
+
+    def plane_of(self, v: Any) -> tuple[Any, Any]:
+        """w and b from a vector with one entry for each column of A."""
+        return (v[:-1], v[-1]) if self.exists else (v, 0)
+
+    def joined(self, w: Array, b: float) -> Array:
+        """The vector whose norm counts: (w, b), or w alone."""
+        return np.append(w, b) if self.in_norm else w
+
+    def halves(self, signs: Array) -> Array | None:
+        """The group of each row as `Simplex` takes it: 0 for the positive class, 1 for the negative one; None for one group."""
+        return signs < 0 if self.grouped else None
+
+    def groups(self, signs: Array) -> list[Array]:
+        """The rows of each group that has a mass of its own, the positive class first."""
+        return [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)] if self.grouped else [np.arange(len(signs))]
+
+    def largest_nu(self, positive: Any, negative: Any) -> Any:
+        """The largest nu that leaves a p, for classes of these total weights: 2·min(C₊, C₋)/(C₊ + C₋), or 1."""
+        return 2 * min(positive, negative) / (positive + negative) if self.grouped else type(positive)(1)

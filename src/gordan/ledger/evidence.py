@@ -1,0 +1,235 @@
+"""`Evidence`: the only object that accumulates what is proved. Every proposal is offered to it; it asks the checker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate
+from gordan.certificates.data import Kind
+from gordan.certificates.margins import first_not_positive
+from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.verify import accepts, check
+from gordan.geometry import Simplex, dual_exponent, norm
+from gordan.geometry.sets import level
+from gordan.ledger.question import Asks, Proposal, Question
+from gordan.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows."""
+
+    head: Certificate
+    w: Array | None = None
+    p: Array | None = None
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """All of it, in tuples: made on first access, since few ask for it, and w may be long."""
+        if self.w is None and self.p is None:
+            return self.head
+        support = np.empty(0, np.int64) if self.p is None else np.flatnonzero(self.p)
+        return replace(
+            self.head,
+            w=None if self.w is None else tuple(self.w.tolist()),
+            rows=tuple(support.tolist()),
+            weights=() if self.p is None else tuple(self.p[support].tolist()),
+        )
+
+
+@dataclass(eq=False)
+class Effort:
+    """What the evidence has cost: the best run so far, rounds, passes, and the seconds of earlier calls that a checkpoint holds.
+
+    `stopped`: Ctrl-C, or a callback that asked for it.
+    """
+
+    trace: Trace | None = None
+    rounds: int = 0
+    passes: float = 0.0
+    earlier: float = 0.0
+    stopped: bool = False
+
+    def add(self, proposal: Proposal) -> None:
+        """The cost of one more proposal."""
+        if proposal.trace is not None and (self.trace is None or proposal.trace.gap[-1] <= self.trace.gap[-1]):
+            self.trace = proposal.trace
+        self.rounds += proposal.rounds
+        self.passes += proposal.passes
+
+
+@dataclass(eq=False)
+class Evidence:
+    """What has been proved about one question, and what that has cost.
+
+    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself. `strict`: the plane is known
+    to have every row strictly on its side. `suspects` are rows that may cancel; that is not proved.
+    """
+
+    question: Question
+    w: Array | None = None
+    b: float | None = None
+    lower: float = 0.0
+    strict: bool = False
+    p: Array | None = None
+    upper: float = math.inf
+    witness: Certificate | None = None
+    suspects: Array | None = None
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def sign_decided(self) -> bool:
+        """Whether it is proved that there is a plane of positive margin, or that there is none."""
+        return self.strict or self.lower > 0 or self.witness is not None
+
+    @property
+    def bracket_width(self) -> float:
+        """(upper - lower)/upper, 0 if upper is 0."""
+        if self.upper == 0 or self.witness is not None:
+            return 0.0
+        return 1.0 if math.isinf(self.upper) else (self.upper - self.lower) / self.upper
+
+    @property
+    def answered(self) -> bool:
+        """Whether the question is answered: its sign is decided, and the interval is narrow enough if that was asked."""
+        if self.question.asks is Asks.SIGN or self.witness is not None:
+            return self.sign_decided
+        return self.upper > 0 and self.bracket_width <= self.question.tol
+
+    # ---- proposals --------------------------------------------------------------------------------------------------
+
+    def offer(self, proposal: Proposal) -> bool:
+        """Have the proposal checked, and keep of it what is better than what there is; whether it decides the sign by itself.
+
+        The plane comes first: its pass over X brings the norms that the bound of p needs.
+        """
+        self.effort.add(proposal)
+        if proposal.suspects is not None:
+            self.suspects = proposal.suspects
+        if proposal.witness is not None and self._proves_witness(proposal.witness):
+            return True
+        decided = proposal.w is not None and self._proves_plane(self._planes(proposal.w, proposal.b))
+        if proposal.p is not None:
+            self._bound_by(proposal.p)
+        return decided
+
+    def _proves_witness(self, witness: dict[int, int]) -> bool:
+        rows = np.array(sorted(witness))
+        weights = tuple(witness[i] for i in rows.tolist())
+        if not isinstance(self.question.kept, slice):
+            rows = self.question.kept[rows]
+        found = replace(self._head("witness"), rows=tuple(rows.tolist()), weights=weights)
+        if check(found, self.question.problem):
+            self.witness = found
+        return self.witness is not None
+
+    def restore(self, w: Array, b: float) -> None:
+        """Have a plane that was accepted in an earlier call checked as it is, to the last bit."""
+        self._proves_plane([(w, b)])
+
+    def _proves_plane(self, planes: Iterable[tuple[Array, float]]) -> bool:
+        """Whether one of the planes has a positive margin. One that has none is kept only where there is no other."""
+        margin, sign_alone = self.question.margin, self.question.asks is Asks.SIGN
+        for v, c in planes:
+            lower = 0.0 if sign_alone else margin.lower(v, c, slack=CLAIM)
+            strict = lower == 0 and self._strict(v, c)
+            if strict and sign_alone:
+                lower = margin.lower(v, c, slack=CLAIM)
+            if lower > self.lower or (strict and not self.sign_decided) or (self.w is None and not sign_alone):
+                self.w, self.b, self.lower, self.strict = v, c, lower, strict
+            if strict or lower > 0:
+                return True
+        return False
+
+    def _strict(self, w: Array, b: float) -> bool:
+        """Whether w, b has every row strictly on its side, decided exactly. Not asked where rows may be on the other side."""
+        margin = self.question.margin
+        asked = margin.nu is None and margin.weights is None
+        return asked and first_not_positive(Products.of(margin.X, w), b, margin.signs) is None
+
+    def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
+        """Of length 1, so that scores are distances; but for a thin cone, where the division rounds it away, as it is.
+
+        A free b puts the plane midway between the classes, or else where it was proposed.
+        """
+        margin = self.question.margin
+        if not np.isfinite(w).all() or not math.isfinite(b or 0.0):
+            return
+        length = norm(margin.intercept.joined(w, b or 0.0), dual_exponent(margin.norm))
+        for scale in (length, 1.0) if margin.nu is None else (length,):
+            if not 0 < scale < math.inf:
+                continue
+            v = w / scale
+            if margin.intercept.grouped:
+                midway, apart = self._midway(v)
+                if math.isfinite(midway) and (apart or b is None):
+                    yield v, midway
+            if b is not None and math.isfinite(b / scale):
+                yield v, b / scale
+
+    def _midway(self, w: Array) -> tuple[float, bool]:
+        """The b midway between the nearest points of the classes, or between the levels up to which p fills them; and whether
+        these lie apart."""
+        question, p_set = self.question, self.question.p_set
+        scores = Products.of(question.margin.X, w).sums[question.kept] * question.counted.signs
+        caps, mass = p_set.caps, p_set.mass * (1 - 1e-12)
+        low, high = (level(scores[own], None if caps is None else caps[own], mass) for own in p_set.members)
+        return -(low / 2 - high / 2), low > -high
+
+    def _bound_by(self, p: Array) -> None:
+        """The upper bound that p, over the rows that count, proves."""
+        question = self.question
+        if question.margin.nu is not None:
+            p = under_caps(p, question.margin.c[question.kept], question.margin.nu, question.p_set)
+        whole = question.over_all_rows(p)
+        zero = question.asks is Asks.WIDTH and question.radius == 0
+        upper = 0.0 if zero else question.margin.upper(whole, slack=CLAIM)
+        if upper < self.upper:
+            self.p, self.upper = whole, upper
+
+    # ---- proofs -----------------------------------------------------------------------------------------------------
+
+    def proof(self, kind: Kind) -> Proof | None:
+        """The plane and the weights as a separator or a bracket, if the checker accepts that."""
+        claim = self.claim(kind)
+        return Proof(claim, self.w, self.p) if accepts(claim, self.question.problem, self.w, self.p) else None
+
+    def claim(self, kind: Kind) -> Certificate:
+        """What the plane and the weights are to prove, without them."""
+        return replace(self._head(kind), b=self.b, lower=self.lower, upper=self.upper)
+
+    def _head(self, kind: Kind) -> Certificate:
+        """A certificate without proof."""
+        problem, margin = self.question.problem, self.question.margin
+        about = Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d))
+        if kind == "witness":
+            return about
+        weights = None if margin.weights is None else tuple(margin.weights.tolist())
+        return replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)
+
+
+def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
+    """p as a certificate wants it, p_i ≤ c_i with a mass of at least νΣc (its share in each group), from the p of the game."""
+    total = nu * math.fsum(c.tolist())
+    used = found > 0
+    with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
+        most = float(np.min(c[used] / found[used]))
+    p = np.minimum(found * max(total, most), c)
+    for members in p_set.members:
+        needed = total * p_set.mass * (1 + 1e-14)
+        for _ in range(50):
+            missing = needed - math.fsum(p[members].tolist())
+            if missing <= 0:
+                break
+            room = (c - p)[members]
+            room = room * (p[members] > 0) if (room * (p[members] > 0)).any() else room
+            if not room.any():
+                break
+            p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
+    return p

@@ -1,0 +1,157 @@
+"""What is asked about rows, with how much effort; and what a finder proposes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates.margins import Margin
+from gordan.certificates.problem import Problem
+from gordan.geometry import Simplex
+from gordan.rows import Rows
+from gordan.rows.rows import SMALLEST_RADIUS
+
+if TYPE_CHECKING:
+    from gordan.trace import Trace
+
+
+class Asks(Enum):
+    """What a question is about: is there a separator, or how large is the margin?"""
+
+    SIGN = "sign"
+    WIDTH = "width"
+
+
+class UnitRows(NamedTuple):
+    """Rows of norm 1 at most, the squares of their norms, and the R that they were divided by."""
+
+    A: Rows
+    squares: Array
+    R: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`."""
+
+    started: float
+    deadline: float = math.inf
+    max_iter: int | None = None
+    threads: int | None = None
+    seed: int = 1
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() >= self.deadline
+
+    @property
+    def left(self) -> float:
+        """Seconds left, at least a millisecond: limits of zero are refused by those that are given them."""
+        return max(1e-3, self.deadline - time.perf_counter())
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A question about the rows of one problem.
+
+    `margin` says which margin is meant: intercept, norm, nu and weights. `method` plays where a game is played (a `Method`),
+    `start` is a p to start from, or None. `watch` is called with the `Moment` of a round, `checkpoint` is the file of the run.
+    `tol` is the relative width of the interval to stop at.
+    """
+
+    problem: Problem
+    margin: Margin
+    asks: Asks
+    budget: Budget
+    tol: float = 0.0
+    method: Any = None
+    auto: bool = True
+    start: Array | None = None
+    watch: Callable[[Any], object] | None = None
+    checkpoint: Any = None
+
+    @cached_property
+    def kept(self) -> Array | slice:
+        """The rows that count: those of weight 0 do not."""
+        weights = self.margin.weights
+        return slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
+
+    @cached_property
+    def counted(self) -> Problem:
+        """The problem without the rows that do not count: what finders see."""
+        if isinstance(self.kept, slice):
+            return self.problem
+        self.problem.require_finite()  # by the row as it was given
+        return self.problem.part(self.kept)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The signed rows that count, with a column of ones where b counts in the norm. Their passes are part of the answer's."""
+        problem, margin = self.counted, self.margin
+        return Rows(problem.storage, problem.signs, constant=margin.intercept.in_norm, threads=self.budget.threads)
+
+    @cached_property
+    def radius(self) -> float:
+        """The largest norm of a row. One pass; refused where products with such rows leave no room in float64."""
+        return self.rows.playable_radius(self.margin.norm)
+
+    @cached_property
+    def unit_rows(self) -> UnitRows | None:
+        """The rows y_i(x_i, 1?) divided by their largest norm; None where floats leave no room for that."""
+        problem, exists = self.counted, self.margin.intercept.exists
+        A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
+        if A.in_memory:  # proofs need these norms as well
+            with np.errstate(over="ignore"):
+                squares = np.asarray(problem.X.norms**2 + exists)
+        else:
+            squares = A.squares()
+        R = math.sqrt(float(np.max(squares)))
+        return UnitRows(A.scaled(1 / R), squares / R**2, R) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
+
+    @cached_property
+    def p_set(self) -> Simplex:
+        """Where p lives, over the rows that count."""
+        margin, signs = self.margin, self.counted.signs
+        caps = None
+        if margin.nu is not None:
+            c = np.ones(len(signs)) if margin.weights is None else margin.weights[self.kept]
+            total = margin.nu * math.fsum(c.tolist())  # a list is gone through in a quarter of the time
+            with np.errstate(over="ignore"):
+                caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(len(c))  # 1 is enough for any
+        return Simplex(len(signs), caps=caps, halves=margin.intercept.halves(signs))
+
+    def over_all_rows(self, p: Array) -> Array:
+        """A vector over the rows that count, with 0 for the others."""
+        if isinstance(self.kept, slice):
+            return p
+        whole = np.zeros(self.problem.X.n)
+        whole[self.kept] = p
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel.
+
+    Vectors over rows are over the rows that count. A free b may be left out (None): it is then put midway between the classes.
+    `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
+    to find, where that is counted.
+    """
+
+    w: Array | None = None
+    b: float | None = None
+    p: Array | None = None
+    witness: dict[int, int] | None = None
+    suspects: Array | None = None
+    trace: Trace | None = None
+    rounds: int = 0
+    passes: float = 0.0

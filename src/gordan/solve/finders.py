@@ -1,0 +1,134 @@
+"""The table of finders, in the order in which they are asked; and the loop that asks them.
+
+A finder is a generator of proposals. It says which part of a question it answers, the sign of the margin or the width of the
+interval, and what it needs. Nothing that it yields is believed: the evidence has every proposal checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Asks, Proposal, Question
+from gordan.rows.storage import SecondMoments
+from gordan.solve import playing, separation, soft
+from gordan.solve.proximal import MOST_COLUMNS
+
+# Newton's method is given rows down to a tolerance that the type of its scores can tell.
+NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
+
+Find = Callable[[Question, Evidence, Callable[[], None]], Iterator[Proposal]]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """A line of the table. `find(question, evidence, doubt)` may call `doubt()` to have the finders of the sign asked first."""
+
+    name: str
+    answers: frozenset[Asks]
+    find: Find
+    applies: Callable[[Question, Evidence], bool]
+
+
+SIGN, WIDTH, BOTH = frozenset({Asks.SIGN}), frozenset({Asks.WIDTH}), frozenset(Asks)
+
+
+def _hard(question: Question, evidence: Evidence) -> bool:
+    return question.margin.nu is None
+
+
+def _small(question: Question, evidence: Evidence) -> bool:
+    n, d = question.counted.X.n, question.counted.X.d
+    return _hard(question, evidence) and n <= separation.MOST_ROWS and n * d * min(n, d) <= separation.MOST_INTERIOR
+
+
+def _in_memory(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and question.rows.in_memory
+
+
+def _not_tiny(question: Question, evidence: Evidence) -> bool:
+    n, k = question.counted.X.n, question.counted.X.d + 1
+    return _hard(question, evidence) and not (n <= separation.MOST_PIVOTED and n * k * k <= separation.SMALL)
+
+
+def _on_device(question: Question, evidence: Evidence) -> bool:
+    storage, margin = question.counted.storage, question.margin
+    if not question.auto or question.checkpoint is not None or not isinstance(storage, SecondMoments):
+        return False  # what Newton's method keeps is on a device, and not in a file
+    return margin.norm == 2 and question.problem.X.d <= MOST_COLUMNS and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+
+
+def _soft(question: Question, evidence: Evidence) -> bool:
+    return not _hard(question, evidence)
+
+
+def _always(question: Question, evidence: Evidence) -> bool:
+    return True
+
+
+def _outgrown(question: Question, evidence: Evidence) -> bool:
+    return question.auto and playing.outgrown(question, evidence)
+
+
+FINDERS = (
+    Finder("contradiction", SIGN, separation.by_contradiction, _hard),
+    Finder("interior point", SIGN, separation.by_interior_point, _small),
+    Finder("coordinate ascent", SIGN, separation.by_ascent, _in_memory),
+    Finder("working set", SIGN, separation.by_working_set, _not_tiny),
+    Finder("exact arithmetic", SIGN, separation.by_exact_arithmetic, _hard),
+    Finder("equal columns", SIGN, soft.by_equal_columns, _soft),
+    Finder("Newton's method", WIDTH, playing.by_newton, _on_device),
+    Finder("play", WIDTH, playing.by_playing, _always),
+    Finder("accelerated game", WIDTH, playing.by_accelerated_game, _outgrown),
+)
+
+
+def answer(question: Question, callback: Callable[[Evidence], object] | None = None) -> Evidence:
+    """Ask the finders until the question is answered, the time is up, or nobody has anything more to say.
+
+    Where a method was asked for by name, the finders of the sign decide only that (they are not `narrowing`): the width is what
+    the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
+    the search, as does Ctrl-C. What is proved by then is returned.
+    """
+    evidence = Evidence(question)
+    asked: set[str] = set()
+
+    def ask(wanted: Asks, narrowing: bool) -> None:
+        for finder in FINDERS:
+            if wanted not in finder.answers or finder.name in asked or not finder.applies(question, evidence):
+                continue
+            asked.add(finder.name)
+            for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.auto)):
+                decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
+                if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
+                    return
+                if callback is not None and callback(evidence):
+                    evidence.effort.stopped = True
+                    return
+
+    try:
+        ask(question.asks, narrowing=True)
+        if question.asks is Asks.WIDTH and not evidence.answered and not evidence.effort.stopped:
+            stuck = _stopped_by_rounding(evidence)
+            if stuck or not evidence.sign_decided:
+                ask(Asks.SIGN, narrowing=stuck or question.auto)
+    except KeyboardInterrupt:
+        evidence.effort.stopped = True
+    return evidence
+
+
+def _offered(evidence: Evidence, proposal: Proposal) -> bool:
+    """Whether the proposal decides the sign. One Ctrl-C is the wish to stop looking; a second one ends the proof, too."""
+    try:
+        return evidence.offer(proposal)
+    except KeyboardInterrupt:
+        evidence.effort.stopped = True
+        return evidence.offer(proposal)
+
+
+def _stopped_by_rounding(evidence: Evidence) -> bool:
+    """Whether no limit ended the search for the width. Finders that scale rows and columns may then get further."""
+    trace, margin = evidence.effort.trace, evidence.question.margin
+    limited = (trace is not None and trace.status == "rounds") or evidence.question.budget.spent
+    return not limited and margin.nu is None and margin.norm == 2

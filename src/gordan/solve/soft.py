@@ -1,0 +1,58 @@
+"""The finder for soft margins among badly scaled columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gordan.certificates.matrix import Matrix
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Proposal, Question
+from gordan.rows import stored
+from gordan.solve.double_oracle import double_oracle
+from gordan.solve.playing import MOST_MOVED, by_playing
+
+# The tolerance of the search among scaled columns, where any plane of positive margin will do.
+ROUGH = 1e-2
+
+
+def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
+    """A plane of positive soft margin among columns of equal size, moved around 0 unless the plane must pass it.
+
+    Whether there is one does not depend on that, but a margin that is positive beside the size of one column may be lost to
+    rounding beside that of another.
+    """
+    margin, counted, raw = question.margin, question.counted, question.rows
+    if raw.n * counted.X.d > MOST_MOVED or not raw.in_memory:
+        return
+    bare = replace(raw, constant=False)
+    points = bare.dense() * counted.signs[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = points.mean(axis=0) if margin.intercept.exists else np.zeros(counted.X.d)
+        points = points - centre
+        size = np.ldexp(1.0, -np.frexp(np.max(np.abs(points), axis=0, initial=0.0))[1])
+        points = points * size
+    if not np.isfinite(points).all():
+        return
+    problem = replace(counted, X=Matrix(raw.n, counted.X.d, (points,)), storage=stored(points))
+    weights = None if margin.weights is None else margin.weights[question.kept]
+    alike = replace(
+        question,
+        problem=problem,
+        margin=replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
+        tol=ROUGH,
+        budget=replace(question.budget, max_iter=None),
+        method=double_oracle(),
+        start=None,
+        watch=None,
+        checkpoint=None,
+    )
+    found = Evidence(alike)
+    for proposal in by_playing(alike, found, lambda: None):
+        found.offer(proposal)
+    evidence.effort.stopped |= found.effort.stopped  # by Ctrl-C
+    if found.w is not None and found.b is not None and found.lower > 0:
+        w = found.w * size
+        yield Proposal(w, found.b - float(w @ centre))
