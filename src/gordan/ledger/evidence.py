@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.verify import accepts, check
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import level
-from gordan.ledger.question import Asks, Proposal, Question
+from gordan.ledger.question import Asks, Cone, Proposal, Question
 from gordan.trace import Trace
 
 
@@ -69,7 +69,8 @@ class Evidence:
     """What has been proved about one question, and what that has cost.
 
     `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself. `strict`: the plane is known
-    to have every row strictly on its side. `suspects` are rows that may cancel; that is not proved.
+    to have every row strictly on its side. `cone_proof` proves the kind of the `cone`. `suspects` are rows that may cancel; that
+    is not proved.
     """
 
     question: Question
@@ -81,6 +82,8 @@ class Evidence:
     upper: float = math.inf
     witness: Certificate | None = None
     suspects: Array | None = None
+    cone: Cone | None = None
+    cone_proof: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
 
     @property
@@ -98,6 +101,8 @@ class Evidence:
     @property
     def answered(self) -> bool:
         """Whether the question is answered: its sign is decided, and the interval is narrow enough if that was asked."""
+        if self.question.asks is Asks.CONE:
+            return self.cone_proof is not None
         if self.question.asks is Asks.SIGN or self.witness is not None:
             return self.sign_decided
         return self.upper > 0 and self.bracket_width <= self.question.tol
@@ -114,6 +119,8 @@ class Evidence:
             self.suspects = proposal.suspects
         if proposal.witness is not None and self._proves_witness(proposal.witness):
             return True
+        if proposal.cone is not None:
+            self._proves_cone(proposal.cone)
         decided = proposal.w is not None and self._proves_plane(self._planes(proposal.w, proposal.b))
         if proposal.p is not None:
             self._bound_by(proposal.p)
@@ -129,13 +136,29 @@ class Evidence:
             self.witness = found
         return self.witness is not None
 
+    def _proves_cone(self, cone: Cone) -> None:
+        w, b = cone.plane
+        proof = self.proof("separator") if self.strict and cone.kind == "complete" else None
+        if proof is not None:
+            self.cone, self.cone_proof = cone, proof.certificate
+            return
+        if cone.kind == "complete":
+            floats = _nearest([*w, b])
+            found = replace(self._head("separator"), w=tuple(floats[:-1]), b=floats[-1])
+        else:
+            found = replace(self._head("overlap"), rows=tuple(cone.p), weights=tuple(cone.p.values()))
+            if cone.kind == "quasi-complete":
+                found = replace(found, kind="quasi-separation", w=tuple(w), b=b)
+        if check(found, self.question.problem):
+            self.cone, self.cone_proof = cone, found
+
     def restore(self, w: Array, b: float) -> None:
         """Have a plane that was accepted in an earlier call checked as it is, to the last bit."""
         self._proves_plane([(w, b)])
 
     def _proves_plane(self, planes: Iterable[tuple[Array, float]]) -> bool:
         """Whether one of the planes has a positive margin. One that has none is kept only where there is no other."""
-        margin, sign_alone = self.question.margin, self.question.asks is Asks.SIGN
+        margin, sign_alone = self.question.margin, self.question.asks is not Asks.WIDTH
         for v, c in planes:
             lower = 0.0 if sign_alone else margin.lower(v, c, slack=CLAIM)
             strict = lower == 0 and self._strict(v, c)
@@ -208,10 +231,16 @@ class Evidence:
         """A certificate without proof."""
         problem, margin = self.question.problem, self.question.margin
         about = Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d))
-        if kind == "witness":
+        if about.exact:
             return about
         weights = None if margin.weights is None else tuple(margin.weights.tolist())
         return replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)
+
+
+def _nearest(w: Sequence[int]) -> list[float]:
+    """w divided by a power of two and rounded; as it is where floats hold it."""
+    bits = max(abs(x).bit_length() for x in w)
+    return [float(x) for x in w] if bits <= 1000 else [x / 2**bits for x in w]
 
 
 def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 
 class Asks(Enum):
-    """What a question is about: is there a separator, or how large is the margin?"""
+    """What a question is about: is there a separator, how large is the margin, and which rows can a weak separator have strictly
+    on their side?"""
 
     SIGN = "sign"
     WIDTH = "width"
+    CONE = "cone"
 
 
 class UnitRows(NamedTuple):
@@ -65,7 +67,7 @@ class Question:
 
     `margin` says which margin is meant: intercept, norm, nu and weights. `method` plays where a game is played (a `Method`),
     `start` is a p to start from, or None. `watch` is called with the `Moment` of a round, `checkpoint` is the file of the run.
-    `tol` is the relative width of the interval to stop at.
+    `tol` is the relative width of the interval to stop at. `columns` are those of A that are independent, where that is known.
     """
 
     problem: Problem
@@ -78,6 +80,7 @@ class Question:
     start: Array | None = None
     watch: Callable[[Any], object] | None = None
     checkpoint: Any = None
+    columns: tuple[int, ...] | None = None
 
     @cached_property
     def kept(self) -> Array | slice:
@@ -138,9 +141,34 @@ class Question:
         return whole
 
 
+class Cone(Protocol):
+    """What may be the cone of weak separators, {w : A w ≥ 0}: of which kind, with which w inside, and why no other rows are
+    strict."""
+
+    @property
+    def p(self) -> dict[int, int]:
+        """Integer weights by row, whose rows cancel and span the rows that are not strict."""
+        ...
+
+    @property
+    def signs(self) -> Array:
+        """The signs of A w."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """ "complete", "quasi-complete" or "overlap"."""
+        ...
+
+    @property
+    def plane(self) -> tuple[list[int], int]:
+        """Integers w, b in the relative interior."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel.
+    """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel; a cone.
 
     Vectors over rows are over the rows that count. A free b may be left out (None): it is then put midway between the classes.
     `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
@@ -152,6 +180,7 @@ class Proposal:
     p: Array | None = None
     witness: dict[int, int] | None = None
     suspects: Array | None = None
+    cone: Cone | None = None
     trace: Trace | None = None
     rounds: int = 0
     passes: float = 0.0

@@ -31,7 +31,7 @@ class Finder:
     applies: Callable[[Question, Evidence], bool]
 
 
-SIGN, WIDTH, BOTH = frozenset({Asks.SIGN}), frozenset({Asks.WIDTH}), frozenset(Asks)
+SIGN, WIDTH, CONE = (frozenset({asked}) for asked in (Asks.SIGN, Asks.WIDTH, Asks.CONE))
 
 
 def _hard(question: Question, evidence: Evidence) -> bool:
@@ -71,6 +71,12 @@ def _outgrown(question: Question, evidence: Evidence) -> bool:
     return question.auto and playing.outgrown(question, evidence)
 
 
+def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
+    from gordan.solve.recession import by_cone  # here: it brings SciPy and python-flint
+
+    yield from by_cone(question, evidence, doubt)
+
+
 FINDERS = (
     Finder("contradiction", SIGN, separation.by_contradiction, _hard),
     Finder("interior point", SIGN, separation.by_interior_point, _small),
@@ -78,6 +84,7 @@ FINDERS = (
     Finder("working set", SIGN, separation.by_working_set, _not_tiny),
     Finder("exact arithmetic", SIGN, separation.by_exact_arithmetic, _hard),
     Finder("equal columns", SIGN, soft.by_equal_columns, _soft),
+    Finder("recession cone", CONE, _by_cone, _hard),
     Finder("Newton's method", WIDTH, playing.by_newton, _on_device),
     Finder("play", WIDTH, playing.by_playing, _always),
     Finder("accelerated game", WIDTH, playing.by_accelerated_game, _outgrown),

@@ -12,6 +12,7 @@ gives up.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from flint import fmpq, fmpz_mat
 
 from gordan.arrays import Array
 from gordan.certificates import exact
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Proposal, Question
 from gordan.solve.alternative import Separator, alternative
 from gordan.solve.cone import DIGITS, Cone, columns_of, combined, dense, in_rows, quotient, rational
 
@@ -55,6 +58,35 @@ class Recession:
         if not self.signs.any():
             return "overlap"
         return "complete" if self.signs.all() else "quasi-complete"
+
+    @property
+    def plane(self) -> tuple[list[int], int]:
+        """w and b in the coordinates of X."""
+        w, b = self.cone.intercept.plane_of(self.cone.whole(self.w))
+        return w, b
+
+
+def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
+    """The recession cone, in independent coordinates. Of many rows it is asked first whether any w separates them."""
+    problem, intercept = question.problem, question.margin.intercept
+    everything = tuple(range(intercept.columns(problem.X.d)))
+    inside = Cone(problem, intercept, everything if question.columns is None else question.columns, question.budget.deadline)
+    many = not is_small(inside)
+    if many:
+        doubt()
+        if evidence.w is not None and question.columns == everything:
+            b = [] if evidence.b is None or not intercept.exists else [evidence.b]
+            shortened = from_separator(inside, [*evidence.w.tolist(), *b])
+            if shortened is not None:
+                yield Proposal(cone=shortened)
+        if evidence.answered:
+            return
+    found = find(inside)
+    if found is not None:
+        yield Proposal(cone=found)
+    if not many and not evidence.answered:
+        doubt()
+        yield Proposal(cone=found)  # if that there is a separator was what could not be proved
 
 
 def is_small(cone: Cone) -> bool:

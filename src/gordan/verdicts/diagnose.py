@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,18 +17,15 @@ from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
-from gordan.certificates.verify import check
 from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.rows import column_names
 from gordan.solve.finders import answer
 
-if TYPE_CHECKING:
-    from gordan.solve.cone import Cone
-    from gordan.solve.recession import Recession
-
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 INTERCEPT = "(intercept)"
+KINDS: dict[str | None, Kind] = {"separator": "complete", "quasi-separation": "quasi-complete", "overlap": "overlap"}
 # Names shown of a longer list.
 MOST_SHOWN = 6
 
@@ -120,19 +118,31 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     >>> bool(gordan.verify(found.certificate, [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1]))
     True
     """
+    from gordan.solve import coefficients, cone  # here: they bring SciPy and python-flint
+    from gordan.solve.recession import Recession
+
     kind = Intercept.of(intercept)
     started = time.perf_counter()
-    deadline = started + seconds_at_most(time_limit)
+    budget = Budget(started, started + seconds_at_most(time_limit))
     problem = Problem.of(X, y)
     problem.require_finite()
-    inquiry = _Inquiry(problem, kind, _names(column_names(X, problem.X.d), problem.X.d, kind), deadline)
-    try:
-        inquiry.examine_rank()
-        inquiry.examine_kind()
-        inquiry.examine_columns()
-    except KeyboardInterrupt:
-        pass
-    return inquiry.diagnosis(started)
+    names = _names(column_names(X, problem.X.d), problem.X.d, kind)
+    question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.CONE, budget)
+    evidence = Evidence(question)
+    columns: tuple[int, ...] | None = None
+    signs: dict[str, int | None] = {}
+    with contextlib.suppress(KeyboardInterrupt):
+        columns = cone.independent_columns(problem, kind)
+        question = replace(question, columns=columns)
+        with blas_threads(problem.storage.entries):
+            evidence = answer(question)
+        found = evidence.cone
+        if isinstance(found, Recession):
+            full_rank = found.kind != "complete" and not found.null.ncols()
+            columns = found.cone.columns if full_rank else question.columns
+            for j, sign in coefficients.coordinate_signs(found) if columns else ():
+                signs[names[found.cone.columns[j]]] = sign
+    return _diagnosis(evidence, names, columns, signs)
 
 
 def _names(given: Sequence[str] | None, d: int, intercept: Intercept) -> list[str]:
@@ -151,116 +161,32 @@ def _names(given: Sequence[str] | None, d: int, intercept: Intercept) -> list[st
     return [*names, *last]
 
 
-@dataclass
-class _Inquiry:
-    """What has been found out so far about one problem."""
-
-    problem: Problem
-    intercept: Intercept
-    names: list[str]
-    deadline: float
-    independent: tuple[int, ...] | None = None
-    proof: Certificate | None = None
-    found: Recession | None = None
-    signs: dict[int, int | None] = field(default_factory=dict)
-
-    def examine_rank(self) -> None:
-        """Which columns are independent."""
-        from gordan.solve.cone import independent_columns  # here: it brings python-flint
-
-        self.independent = independent_columns(self.problem, self.intercept)
-
-    def examine_kind(self) -> None:
-        """Find the recession cone and prove what it is. Of many rows it is asked first whether any w separates them."""
-        from gordan.solve import cone, recession
-
-        everything = tuple(range(len(self.names)))
-        columns = everything if self.independent is None else self.independent
-        inside = cone.Cone(self.problem, self.intercept, columns, self.deadline)
-        many = not recession.is_small(inside)
-        if many and self._separated(inside) and self.found is not None:
-            return
-        found = recession.find(inside)
-        if found is not None and self._proves(found):
-            if not found.null.ncols():  # the rows of the proof have full rank
-                self.independent = inside.columns
-        elif not many and self._separated(inside):
-            self.found = found or self.found
-
-    def _separated(self, inside: Cone) -> bool:
-        """Whether some w separates, which then is in the cone; the proof, also that none does, is kept."""
-        from gordan.solve import recession
-
-        margin = Margin(self.problem.X, self.problem.signs, self.intercept)
-        question = Question(self.problem, margin, Asks.SIGN, Budget(time.perf_counter(), self.deadline))
-        with blas_threads(self.problem.storage.entries):
-            evidence = answer(question)
-        if evidence.effort.stopped:
-            raise KeyboardInterrupt
-        proof = evidence.proof("separator") if evidence.strict else None
-        if proof is None and evidence.witness is None:
-            return False
-        self.proof = evidence.witness if proof is None else proof.certificate
-        w = None if proof is None else proof.w
-        assert self.proof is not None
-        if w is not None and self.independent == tuple(range(len(self.names))):
-            self.found = recession.from_separator(inside, [*w.tolist(), float(self.proof.b or 0.0)][: inside.k])
-        return w is not None
-
-    def _proves(self, found: Recession) -> bool:
-        whole = found.cone.whole(found.w)
-        w, b = self.intercept.plane_of(whole)
-        about: tuple[Any, Any, Any] = (self.intercept.value, self.problem.classes, (self.problem.X.n, self.problem.X.d))
-        if found.kind == "overlap":
-            proposal = Certificate("overlap", *about, rows=tuple(found.p), weights=tuple(found.p.values()))
-        elif found.kind == "quasi-complete":
-            proposal = Certificate("quasi-separation", *about, tuple(w), b, tuple(found.p), tuple(found.p.values()))
-        else:
-            floats = _nearest([*w, b])
-            proposal = Certificate("separator", *about, tuple(floats[:-1]), floats[-1])
-        if not check(proposal, self.problem):
-            return False
-        self.proof, self.found = proposal, found
-        return True
-
-    def examine_columns(self) -> None:
-        """The behaviour of each coefficient that is in the model."""
-        from gordan.solve import coefficients
-
-        if self.found is not None and self.independent is not None:
-            for j, sign in coefficients.coordinate_signs(self.found):
-                self.signs[self.independent[j]] = sign
-
-    def diagnosis(self, started: float) -> Diagnosis:
-        """The answer that follows from what was found."""
-        proof = self.proof
-        kinds: dict[str | None, Kind] = {"separator": "complete", "quasi-separation": "quasi-complete", "overlap": "overlap"}
-        kind = kinds.get(None if proof is None else proof.kind, "undecided")
-        strict: tuple[int, ...] = ()
-        direction = None
-        if kind == "complete":
-            strict = tuple(range(self.problem.X.n))
-        if kind in ("complete", "quasi-complete") and self.found is not None:
-            strict = tuple(np.flatnonzero(self.found.signs > 0).tolist())
-            direction = dict(zip(self.names, self.found.cone.whole(self.found.w), strict=True))
-        inside = set(range(len(self.names)) if self.independent is None else self.independent)
-        return Diagnosis(
-            kind=kind,
-            columns={name: self.signs[j] for j, name in enumerate(self.names) if j in self.signs},
-            rows=strict,
-            direction=direction,
-            dependent=None if self.independent is None else tuple(name for j, name in enumerate(self.names) if j not in inside),
-            open=tuple(name for j, name in enumerate(self.names) if j in inside and j not in self.signs),
-            seconds=time.perf_counter() - started,
-            _certificate=proof,
-            _problem=self.problem,
-        )
-
-
-def _nearest(w: Sequence[int]) -> list[float]:
-    """w divided by a power of two and rounded; as it is where floats hold it."""
-    bits = max(abs(x).bit_length() for x in w)
-    return [float(x) for x in w] if bits <= 1000 else [x / 2**bits for x in w]
+def _diagnosis(evidence: Evidence, names: list[str], columns: tuple[int, ...] | None, signs: dict[str, int | None]) -> Diagnosis:
+    """The answer that follows from what was proved; `columns` are the independent ones, `signs` the coefficients decided."""
+    question = evidence.question
+    proof, found = evidence.cone_proof or evidence.witness, evidence.cone
+    if proof is None and evidence.strict:
+        separator = evidence.proof("separator")
+        proof = None if separator is None else separator.certificate
+    kind = KINDS.get(None if proof is None else proof.kind, "undecided")
+    rows: tuple[int, ...] = tuple(range(question.problem.X.n)) if kind == "complete" else ()
+    direction = None
+    if kind in ("complete", "quasi-complete") and found is not None:
+        w, b = found.plane
+        rows = tuple(np.flatnonzero(found.signs > 0).tolist())
+        direction = dict(zip(names, [*w, b], strict=False))
+    inside = None if columns is None else {names[j] for j in columns}
+    return Diagnosis(
+        kind=kind,
+        columns={name: signs[name] for name in names if name in signs},
+        rows=rows,
+        direction=direction,
+        dependent=None if inside is None else tuple(name for name in names if name not in inside),
+        open=tuple(name for name in names if (inside is None or name in inside) and name not in signs),
+        seconds=time.perf_counter() - question.budget.started,
+        _certificate=proof,
+        _problem=question.problem,
+    )
 
 
 # ---- telling --------------------------------------------------------------------------------------------------------
