@@ -15,8 +15,9 @@ LANES = {
     "io": (("io", "checkpoint"), "#888888"),
     "rows": (("rows",), "#4477aa"),
     "the paper": (("geometry", "game", "learners", "trace", "dynamics", "methods", "research"), "#66ccee"),
-    "solve": (("solve",), "#ccbb44"),
     "certificates": (("certificates",), "#228833"),
+    "ledger": (("ledger",), "#44aa99"),
+    "solve": (("solve",), "#ccbb44"),
     "verdicts": (("verdicts",), "#aa3377"),
     "face": (("estimators", "plots", "report", "cli"), "#ee6677"),
 }
@@ -25,7 +26,7 @@ LANE, STEP, TOP, LEFT = 62, 24, 54, 44
 
 def walks() -> dict[str, list[str]]:
     """The functions of each walk, by the name of its picture."""
-    _, _, text = (HERE / "architecture.md").read_text(encoding="utf-8").partition("## Three walks")
+    _, _, text = (HERE / "architecture.md").read_text(encoding="utf-8").partition("## Four walks")
     found = {}
     for part in re.split(r"^### ", text.partition("\n## ")[0], flags=re.M)[1:]:
         picture = re.search(r"\(walks/(\w+)\.svg\)", part)

@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
 def written():
     """The functions of each walk, by its title."""
-    _, _, text = PAGE.read_text(encoding="utf-8").partition("## Three walks")
+    _, _, text = PAGE.read_text(encoding="utf-8").partition("## Four walks")
     walks = {}
     for part in re.split(r"^### ", text.partition("\n## ")[0], flags=re.M)[1:]:
         walks[part.splitlines()[0]] = re.findall(r"^\| `([\w.]+)` \|", part, flags=re.M)
@@ -62,13 +62,23 @@ def fit_sparse(_):
     return lambda: gordan.MaxMarginClassifier().fit(X, y)
 
 
+def diagnose(_):
+    return lambda: gordan.diagnose([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1])
+
+
 def play(_):
     A = np.random.default_rng(0).normal((2.0, 0.0, 0.0), size=(40, 3))
     return lambda: gordan.play(A, "smooth_perceptron", 5)
 
 
 @pytest.mark.parametrize(
-    ("start", "work"), [("`gordan separate", separate_a_csv), ("`MaxMarginClassifier", fit_sparse), ("`play", play)]
+    ("start", "work"),
+    [
+        ("`gordan separate", separate_a_csv),
+        ("`MaxMarginClassifier", fit_sparse),
+        ("`gordan.diagnose", diagnose),
+        ("`play", play),
+    ],
 )
 def test_walks(start, work, tmp_path):
     (steps,) = (steps for title, steps in written().items() if title.startswith(start))
