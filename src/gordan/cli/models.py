@@ -37,6 +37,7 @@ from gordan.io.container import is_container
 from gordan.io.model import planes as number_of_planes
 from gordan.io.reading import format_of
 from gordan.rows import stored
+from gordan.statuses import Status
 from gordan.verdicts.multiclass import binary_problems, model_of
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Fitted:
         """In words."""
         if len(data.classes) > 2:
             say(f"{self.told}:")
-        headline(repr(self.result), {"solved": True, "not-separable": False}.get(self.result.status))
+        headline(repr(self.result), self.result.status.separable)
         if self.resumed:
             say(f"  resumed from {self.checkpoint}")
         if self.result.witness is not None:
@@ -185,7 +186,7 @@ def _why_none(planes: list[Fitted], nu: float | None) -> str:
 
 def forget_checkpoints(planes: list[Fitted]) -> None:
     """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
-    if all(plane.result.status in ("solved", "margin-below-tol") for plane in planes):
+    if all(plane.result.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for plane in planes):
         for plane in planes:
             if plane.checkpoint is not None:
                 try:

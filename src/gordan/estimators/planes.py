@@ -12,6 +12,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
+from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 from gordan.verdicts.multiclass import Binary
@@ -40,7 +41,7 @@ class Plane:
     @property
     def settled(self) -> bool:
         """Whether there is nothing left to be found out: the reduced hulls meet, as far as floats can tell."""
-        return not self.stopped and (not self.w.any() or self.result.status == "margin-below-tol")
+        return not self.stopped and (not self.w.any() or self.result.status is Status.MARGIN_BELOW_TOL)
 
     @property
     def weights(self) -> Array:
@@ -139,8 +140,7 @@ class Fitting:
 
     def _stopped(self, result: MarginResult) -> bool:
         """Whether a limit that was set ended the run."""
-        limits = ("time-limit", "interrupted") if self.max_iter is None else ("time-limit", "interrupted", "iteration-limit")
-        return result.status in limits
+        return result.status in LIMITS and (self.max_iter is not None or result.status is not Status.ITERATION_LIMIT)
 
     # ---- in words ----------------------------------------------------------------------------------------------------
 

@@ -31,8 +31,9 @@ from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve.finders import answer
 from gordan.solve.playing import choose_method
+from gordan.statuses import Status
 from gordan.trace import Moment
-from gordan.verdicts.result import MarginResult, Status
+from gordan.verdicts.result import MarginResult
 from gordan.verdicts.telling import Witness
 from gordan.verdicts.weights import allowed_nu, row_weights, that_matter
 
@@ -178,13 +179,13 @@ def _result(evidence: Evidence) -> MarginResult:
 def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
     question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
     if evidence.witness is not None:
-        return "not-separable"
+        return Status.NOT_SEPARABLE
     if upper > 0 and (upper - lower) / upper <= question.tol:
-        return "solved"
+        return Status.SOLVED
     if lower <= 0 and upper <= question.tol * question.radius:
-        return "margin-below-tol"
+        return Status.MARGIN_BELOW_TOL
     if effort.stopped:
-        return "interrupted"
+        return Status.INTERRUPTED
     if question.budget.spent:
-        return "time-limit"
-    return "iteration-limit" if effort.trace is not None and effort.trace.status == "rounds" else "no-progress"
+        return Status.TIME_LIMIT
+    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS

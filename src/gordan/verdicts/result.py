@@ -6,16 +6,14 @@ import html
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Proof
+from gordan.statuses import Status
 from gordan.trace import Trace
 from gordan.verdicts.telling import Witness, outward
-
-Status = Literal["solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted", "no-progress"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +71,7 @@ class MarginResult:
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
         effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
-        if self.status == "not-separable":
-            return f"not separable: {self.witness} (proved)"
-        if self.status == "solved":
-            return f"solved: the largest margin{soft} is between {lower} and {upper} (proved; {effort})"
-        if self.status == "margin-below-tol":
-            return f"margin below tolerance: no margin{soft} exceeds {upper} (proved; {effort})"
-        return f"stopped ({self.status}): the largest margin{soft} is between {lower} and {upper} (proved; {effort})"
+        return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.witness)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"

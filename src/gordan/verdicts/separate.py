@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve.finders import answer
+from gordan.statuses import Status
 from gordan.verdicts.telling import Witness, outward
-
-Status = Literal["separable", "not-separable", "margin-below-tol", "undecided"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Verdict:
     @property
     def separable(self) -> bool | None:
         """True, False, or None where that was not decided."""
-        return {"separable": True, "not-separable": False}.get(self.status)
+        return self.status.separable
 
     def __bool__(self) -> bool:
         """`separable`, where that was decided: what is open is neither true nor false."""
@@ -58,7 +57,7 @@ class Verdict:
     @property
     def proved(self) -> bool:
         """Whether the checker accepted the status; False only for "undecided"."""
-        return self.status != "undecided"
+        return self.status is not Status.UNDECIDED
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -68,14 +67,9 @@ class Verdict:
         return replace(self._proof.certificate, data_hash=self._problem.hash(self._proof.head.intercept))
 
     def __repr__(self) -> str:
-        if self.status == "separable":
-            lower, upper = outward(*self.margin)
-            return f"separable: the largest margin is between {lower} and {upper} (proved)"
-        if self.status == "not-separable":
-            return f"not separable: {self.witness} (proved)"
-        if self.status == "margin-below-tol":
-            return f"margin below tolerance: no margin exceeds {outward(*self.margin)[1]} (proved); is one positive? That is open"
-        return f"undecided: the largest margin is at most {outward(*self.margin)[1]}"
+        lower, upper = outward(*self.margin)
+        told = self.status.told(lower=lower, upper=upper, witness=self.witness)
+        return f"{told}; whether any margin is positive is undecided" if self.status is Status.MARGIN_BELOW_TOL else told
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"
@@ -141,12 +135,12 @@ def _verdict(evidence: Evidence, tol: float) -> Verdict:
     problem, seconds = evidence.question.problem, time.perf_counter() - evidence.question.budget.started
     if evidence.witness is not None:
         witness = Witness.of(evidence.witness, problem.signs)
-        return Verdict("not-separable", None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
+        return Verdict(Status.NOT_SEPARABLE, None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
     proof = evidence.proof("separator") if evidence.strict else None
     if proof is not None and evidence.w is not None:
         bracket = evidence.lower, evidence.upper
-        return Verdict("separable", evidence.w.copy(), float(evidence.b or 0.0), bracket, None, seconds, proof, problem)
+        return Verdict(Status.SEPARABLE, evidence.w.copy(), float(evidence.b or 0.0), bracket, None, seconds, proof, problem)
     R = min(float(np.max(problem.X.norms)), math.nextafter(math.inf, 0.0))
     proof = evidence.proof("bracket") if evidence.upper <= tol * R else None
-    status: Status = "undecided" if proof is None else "margin-below-tol"
+    status = Status.UNDECIDED if proof is None else Status.MARGIN_BELOW_TOL
     return Verdict(status, None, None, (0.0, evidence.upper), None, seconds, proof, problem)
