@@ -110,16 +110,17 @@ def ascend(
     until_separated,
     reflect,
     quiet,
-    seed,
+    stream,
     tally,
 ):
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
-    `resting` says how many of the rows do not rest, and what lets one rest. Ends early where the share of rows that come to a
+    `resting` says how many of the rows do not rest, and what lets one rest; `stream` is the state of the random numbers. Both go
+    on from one call to the next. Ends early where the share of rows that come to a
     bound or leave it falls to `quiet`.
     """
     d = w.shape[0] - 1
-    state = np.uint64(seed)
+    state = stream[0]
     active, floor, ceiling = np.int64(resting[0]), resting[1], resting[2]
     for epoch in range(epochs):
         state = _shuffle(rows, active, state)
@@ -151,6 +152,7 @@ def ascend(
         if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
             break
     resting[0], resting[1], resting[2] = active, floor, ceiling
+    stream[0] = state
 
 
 @compiled

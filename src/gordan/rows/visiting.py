@@ -6,6 +6,7 @@ The compiled loops are in `rows.ascent`; here is what they are for.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ NO_CAPS = np.array([np.inf])
 SMALLEST_SQUARE = 1e-150
 # Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
 FLAT = 1e-3
+# Seconds of epochs between two looks at the clock, where there is a deadline.
+PIECE = 0.02
 # Steps of conjugate gradients between two questions whether to go on.
 STEPS_A_LOOK = 64
 # Where the rows have fewer entries than so many times d, columns that none of them uses are left out of these steps: a vector
@@ -53,6 +56,7 @@ class Ascent:
     Rows are visited in random order, and x_i is moved to the best value for it. A row at its bound whose gradient is clear of the
     last epoch's violations rests (the shrinking of LIBLINEAR) until all are to `wake`. w has one entry more than A has columns:
     the weight of the further column that a free intercept is, for rows without a constant one. `squares` are ‖A_i‖² without it.
+    After the `deadline` (of `time.perf_counter`) no epoch is begun.
     """
 
     rows: Rows
@@ -61,6 +65,7 @@ class Ascent:
     w: Array
     caps: Array | None = None
     intercept: Offset | None = None
+    deadline: float = math.inf
     # the order of the rows, of which the first resting[0] do not rest; and the violations beyond which one may
     order: Array = field(init=False, repr=False)
     resting: Array = field(init=False, repr=False)
@@ -90,16 +95,24 @@ class Ascent:
         w = self.w
         if rows.constant:  # a constant column of A is the further column of X
             sides, column, w = rows.signs, rows.scale, w[:-1]
-        caps, tally = NO_CAPS if self.caps is None else self.caps, np.zeros(5)
+        caps, tally = NO_CAPS if self.caps is None else self.caps, np.array([0.0, math.inf, -math.inf, 0.0, 1.0])
         kernel: Any = ascend
-        kernel(
-            rows.storage.arrays, rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, steps,
-            self.x, w, epochs, until_separated, reflect, quiet, seed, tally,
-        )  # fmt: skip
+        stream, done = np.array([seed], np.uint64), 0
+        piece = epochs if math.isinf(self.deadline) else 1
+        while done < epochs and time.perf_counter() < self.deadline:
+            begin = time.perf_counter()
+            kernel(
+                rows.storage.arrays, rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, steps,
+                self.x, w, piece, until_separated, reflect, quiet, stream, tally,
+            )  # fmt: skip
+            done += int(tally[3])
+            if tally[3] < piece:
+                break
+            piece = min(epochs - done, max(1, int(piece * PIECE / max(time.perf_counter() - begin, 1e-9))))
         rows.passes += tally[0] / rows.n
         if np.isnan(tally).any():
             rows.check(math.nan)
-        return Met(max(0.0, float(tally[1])), float(tally[2]), int(tally[3]), float(tally[4]))
+        return Met(max(0.0, float(tally[1])), float(tally[2]), done, float(tally[4]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,7 +153,7 @@ class DoubleOracle:
         if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
             return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
-            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed)
+            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
@@ -188,7 +188,7 @@ class DoubleOracle:
             with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
                 squares = np.diag(shifted).copy()
-        p, _ = ascended(rows, self.game.p_set, squares, self.seed)
+        p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline)
         return State(np.arange(n), p, gram)
 
     @property
@@ -312,7 +312,7 @@ class DoubleOracle:
         taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed)
+            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline)
         if norm == math.inf:
             found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)
@@ -395,7 +395,7 @@ def _part(p_set: Simplex, inside: Array) -> tuple[Simplex, Array]:
     return part, part.centre
 
 
-def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Array, Array]:
+def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: float = math.inf) -> tuple[Array, Array]:
     """A guess of the optimal p by epochs of dual coordinate ascent, and which other rows are near the margin.
 
     The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
@@ -410,10 +410,12 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int) -> tuple[Arr
     capped = p_set.caps is not None
     epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
     parts = PARTS if capped else -(-epochs // PART) if free else 1
-    going = Ascent(rows, squares, x, w)
+    going = Ascent(rows, squares, x, w, deadline=deadline)
     power, excess = 2.0, 0.0
     total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
     for part in range(parts):
+        if time.perf_counter() >= deadline:
+            break
         if p_set.caps is not None:
             caps = np.asarray(p_set.caps * total)
             if (x > caps).any():

@@ -86,7 +86,9 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
     squares = np.maximum(unit.squares - (scale * scale if exists else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if exists else 0.0
-    going = Ascent(bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column))
+    going = Ascent(
+        bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column), deadline=question.budget.deadline
+    )
     epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:

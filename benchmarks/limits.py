@@ -1,0 +1,108 @@
+"""How well limits of time are kept: `python benchmarks/limits.py [--limits 0.2 1] [--out docs/limits]`.
+
+Every function on every storage and size, once without a clock to compile what it needs (on the same data, cut short), then with
+each limit. The promise is limit + 10% + 0.3 s; the last line gives the largest overrun beyond it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import gordan
+
+Case = tuple[str, Callable[[float], Any]]
+
+
+def status(answer: Any) -> str:
+    """What the answer says of itself."""
+    for name in ("status", "kind", "separable_"):
+        if hasattr(answer, name):
+            return str(getattr(answer, name))[:40]
+    return ""
+
+
+def functions(name: str, X: Any, y: Any) -> Iterator[Case]:
+    """Every function of the library on one set."""
+    margin = gordan.maximize_margin
+    yield f"{name} separate", lambda limit: gordan.separate(X, y, time_limit=limit)
+    yield f"{name} margin", lambda limit: margin(X, y, tol=1e-9, time_limit=limit)
+    yield f"{name} margin, norm 3", lambda limit: margin(X, y, norm=3, tol=1e-9, time_limit=limit)
+    yield f"{name} margin, norm inf", lambda limit: margin(X, y, norm=np.inf, tol=1e-9, time_limit=limit)
+    yield f"{name} margin, penalized", lambda limit: margin(X, y, intercept="penalized", tol=1e-9, time_limit=limit)
+    yield f"{name} nu", lambda limit: margin(X, y, nu=0.4, tol=1e-9, time_limit=limit)
+    yield f"{name} nu, norm inf", lambda limit: margin(X, y, nu=0.4, norm=np.inf, tol=1e-9, time_limit=limit)
+    yield f"{name} nu, norm 10", lambda limit: margin(X, y, nu=0.4, norm=10, tol=1e-9, time_limit=limit)
+    yield f"{name} diagnose", lambda limit: gordan.diagnose(X, y, time_limit=limit)
+    yield f"{name} classifier", lambda limit: gordan.MaxMarginClassifier(time_limit=limit).fit(X, y)
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The sizes of the promise."""
+    r = np.random.default_rng(0)
+    X = r.normal(size=(150_000, 100))
+    y = (X @ r.normal(size=100) + 0.1 * r.normal(size=len(X)) > 0).astype(int)
+    yield from functions("150,000 × 100", X, y)
+    np.save(folder / "X.npy", X.astype(np.float32))
+    yield from functions("150,000 × 100 mapped", np.load(folder / "X.npy", mmap_mode="r"), y)
+    wide = r.normal(size=(3000, 2500))
+    yield from functions("3,000 × 2,500", wide, r.integers(0, 2, 3000))
+    text = sp.random_array((20_000, 30_000), density=0.002, rng=r, format="csr")
+    yield from functions(
+        "sparse 20,000 × 30,000", text, (text @ r.normal(size=30_000) + 0.05 * r.normal(size=20_000) > 0).astype(int)
+    )
+    many = r.normal(size=(20_000, 60))
+    classes = np.argmax(many @ r.normal(size=(60, 20)) + r.normal(size=(20_000, 20)), axis=1)
+    for kind in ("ovo", "ovr"):
+        yield (
+            f"20 classes, 20,000 × 60, {kind}",
+            lambda limit, kind=kind: gordan.MaxMarginClassifier(multi_class=kind, time_limit=limit).fit(many, classes),
+        )
+
+
+def compile_all() -> None:
+    """Everything once on small data of each storage."""
+    r = np.random.default_rng(1)
+    for n, d in ((200, 5), (1500, 40), (300, 400)):
+        X = r.normal(size=(n, d))
+        for y in ((X[:, 0] > 0).astype(int), r.integers(0, 2, n)):
+            for storage in (X, X.astype(np.float32), sp.csr_array(X * (abs(X) > 1))):
+                for _, call in functions("", storage, y):
+                    call(2.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limits", type=float, nargs="*", default=[0.2, 1.0, 5.0])
+    parser.add_argument("--only", default="", help="cases whose name has this in it")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    compile_all()
+    worst = (0.0, "none")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, call in cases(Path(folder)):
+            if options.only not in name:
+                continue
+            for limit in options.limits:
+                begin = time.perf_counter()
+                answer = call(limit)
+                seconds = time.perf_counter() - begin
+                over = seconds - (1.1 * limit + 0.3)
+                worst = max(worst, (over, name))
+                print(
+                    f"{name:42s} limit {limit:4.1f} s, took {seconds:6.2f} s{'  OVER' if over > 0 else '':6s} {status(answer)}",
+                    flush=True,
+                )
+    print(f"largest overrun beyond limit + 10% + 0.3 s: {max(0.0, worst[0]):.2f} s ({worst[1]})")
+
+
+if __name__ == "__main__":
+    main()
