@@ -138,10 +138,8 @@ def main() -> None:
                 if same
                 else f"   DIFFERS: {first[0]['status']} {first[0]['margin']} / {first[1]['status']} {first[1]['margin']}"
             )
-            print(
-                f"{Path(key).stem:28s} {call:17s} {old * 1e3:10.1f} ms {new * 1e3:10.1f} ms {new / old:6.2f}  {first[1]['status']}{differs}",
-                flush=True,
-            )
+            times = f"{old * 1e3:10.1f} ms {new * 1e3:10.1f} ms {new / old:6.2f}"
+            print(f"{Path(key).stem:28s} {call:17s} {times}  {first[1]['status']}{differs}", flush=True)
     for call, found in ratios.items():
         mean = math.exp(statistics.mean(math.log(ratio) for ratio, _ in found))
         print(f"{call:17s} geometric mean {mean:.3f}, largest {max(found)[0]:.2f} ({max(found)[1]})")
