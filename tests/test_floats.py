@@ -27,6 +27,7 @@ from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import accepts, check
 from gordan.floats import NotIEEE, floats_are_ieee, ieee_floats
+from gordan.intercepts import Intercept
 from gordan.rows import stored, threads
 
 pytestmark = pytest.mark.skipif(not CAN_BE_SET, reason=REASON)
@@ -145,7 +146,7 @@ def test_what_was_computed_in_another_mode_is_not_remembered(storage):
         with mode(FLUSHED):
             found, norms = Products.of(problem.X, w), small.X.norms
             found.sharpen(np.arange(4))
-            upper = Margin(problem.X, problem.signs, "none").upper(np.array([0.0, 2.0**20, 1.0, 0.0]))
+            upper = Margin(problem.X, problem.signs, Intercept.NONE).upper(np.array([0.0, 2.0**20, 1.0, 0.0]))
         right = Products.of(other.X, w)
         right.sharpen(np.arange(4))
         assert found.length == right.length > 0
@@ -153,7 +154,7 @@ def test_what_was_computed_in_another_mode_is_not_remembered(storage):
         assert found.absolute.tolist() == right.absolute.tolist()
         assert norms.tolist() == smaller.X.norms.tolist()
         assert (norms[1:3] > 0).all()
-        assert upper == Margin(other.X, other.signs, "none").upper(np.array([0.0, 2.0**20, 1.0, 0.0]))
+        assert upper == Margin(other.X, other.signs, Intercept.NONE).upper(np.array([0.0, 2.0**20, 1.0, 0.0]))
         assert not check(separator, problem)
         head = gordan.Certificate(**{**vars(separator), "w": None})
         assert not accepts(head, problem, np.array(separator.w), None)
