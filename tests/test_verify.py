@@ -717,7 +717,7 @@ def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
     monkeypatch.setattr(exact, "ROWS_AT_A_TIME", 2)
     X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
     for rows in (X, Distant(X)):
-        margin = Margin(Matrix(4, 1, (rows,)), np.array(signs, dtype=np.int8), "none")
+        margin = Margin(Matrix(4, 1, (rows,)), np.array(signs, dtype=np.int8), Intercept.NONE)
         margin.X._last["products"] = w, Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
         margin.X._last["combination"] = np.full(4, 0.25), np.array([1.25])
         margin.X.__dict__["norms"] = np.array([1.0, 1.0, 1.0, 2.0])
