@@ -918,6 +918,20 @@ def test_pipe_that_closes_early(tmp_path):
     assert "Error" not in complaint
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX has this signal")
+@pytest.mark.parametrize(
+    "arguments", [("separate", IRIS, "--positive", "setosa"), ("diagnose", IRIS, "--positive", "setosa", "--json")]
+)
+def test_nobody_reads_the_answer(arguments):
+    """An exit code that is neither yes nor no."""
+    read_from, write_to = os.pipe()
+    os.close(read_from)
+    command = [sys.executable, "-m", "gordan", *map(str, arguments)]
+    done = subprocess.run(command, stdout=write_to, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write_to)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals and signals of POSIX")
 def test_ctrl_c_in_a_long_fit(tmp_path):
     """The bar shows the bracket; Ctrl-C ends the run with the bracket so far, code 130 and no traceback."""

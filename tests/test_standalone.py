@@ -86,7 +86,10 @@ def test_svmlight(tmp_path):
     assert standalone.read_svmlight(written(tmp_path / "d", text)) == ([{1: 0.5, 3: -2.0}, {0: 4.0}], ["a", "b"])
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "1 1:2 1:3\n", "1 1:2:3\n", "1 1\n", "1 x:2\n", "1 1:y\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing\n", "1 1:2 1:3\n", "1 1:2:3\n", "1 1\n", "1 x:2\n", "1 1:y\n", "1 1:1_0\n", "1 1:\u0661\n", "1\u00a01:2\n"],
+)
 def test_svmlight_that_is_none(text, tmp_path):
     with pytest.raises(ValueError):
         standalone.read_svmlight(written(tmp_path / "d", text))

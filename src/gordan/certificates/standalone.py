@@ -512,12 +512,14 @@ def label_apart(rows: list[Any], at: int, gone: set[int]) -> tuple[list[Any], li
 def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list[str]]:
     """Rows as {column: value} and labels; indices start at 1, unless some index is 0. Dropped ones are closed up."""
     rows, labels = [], []
-    for number, line in enumerate(_text_in(path).splitlines(), 1):
-        label, *entries = line.split("#")[0].split() or [""]
+    for number, line in enumerate(_text_in(path).encode().split(b"\n"), 1):  # of bytes: only ASCII has white space then
+        label, *entries = (field.decode() for field in line.split(b"#")[0].split() or [b""])
         if label:
             pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
             try:
                 row = {int(column): _cell(value, path) for column, value in pairs}
+                if any(not (column.isascii() and column.isdigit()) for column, _ in pairs) or any(map(str.isspace, label)):
+                    raise ValueError("an index has other characters than digits, or a label has white space")
             except ValueError as error:
                 raise BadInput(f"{path}, line {number}: {error}") from None
             if max([0, *map(abs, row)]) >= 2**62:
@@ -588,6 +590,8 @@ def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | No
 
 def _cell(text: str, path: Path) -> float:
     try:
+        if "_" in text or not text.isascii():  # Python's digits of other scripts, and between them
+            raise ValueError
         return float(text)
     except ValueError:
         raise BadInput(f"{path}: {text[:40]!r} is not a number") from None

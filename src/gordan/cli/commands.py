@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from gordan.errors import InputError, MissingExtra
 ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 # What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
 TERMINATED = 75
+# What a shell reports of a program that SIGPIPE has ended.
+BROKEN_PIPE = 128 + signal.SIGPIPE if hasattr(signal, "SIGPIPE") else CRASHED
 # Characters of a line of examples: a terminal has 80, and the help takes some at both ends.
 ROOM = 75
 # Before 0.28 typer made one line of lines, and left paragraphs without a space between.
@@ -72,8 +76,9 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
     def answer(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             code = command(*args, **kwargs)
-        except BrokenPipeError:  # whoever read our output has gone, as `head` does
-            raise
+        except BrokenPipeError:  # whoever read our output has gone, as `head` does: 1 would mean "no"
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+            code = BROKEN_PIPE
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
             complain("terminated" if terminated else "interrupted", kwargs)
