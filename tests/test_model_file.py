@@ -56,6 +56,8 @@ MODELS = {
     "certificates": model(("a", "b", "c"), "one-vs-rest", certificates=('{"x": 1}', "", "é" * 100), intercept_kind="penalized"),
     "huge integers": model((-(2**200), 2**200), "binary"),
     "many columns": model((0, 1), "binary", d=1000),
+    "small integers": model((0, 1, 255), "one-vs-rest", class_dtype="uint8"),
+    "text in objects": model(("a", "b"), "binary", class_dtype="object"),
 }
 
 
@@ -213,16 +215,25 @@ FORGED = {
     "newer format": forged(at("header", "format", value="gordan-model-2")),
     "format a list": forged(at("header", "format", value=["gordan-model-1"])),
     "norm a number": forged(at("header", "norm", value=2)),
-    "norm 1": forged(at("header", "norm", value="0x1p0")),
+    "norm 1": forged(at("header", "norm", value=(1.0).hex())),
+    "norm spelled otherwise": forged(at("header", "norm", value="0x1p1")),
     "norm nan": forged(at("header", "norm", value="nan")),
     "norm too large": forged(at("header", "norm", value="0x1p99999")),
-    "nu 2": forged(at("header", "nu", value="0x1p1")),
+    "nu 2": forged(at("header", "nu", value=(2.0).hex())),
+    "nu spelled otherwise": forged(at("header", "nu", value=" 0x1.0000000000000p-1")),
     "one class": forged(at("header", "classes", value=["a"])),
     "three classes": forged(at("header", "classes", value=["a", "b", "c"])),
     "classes equal": forged(at("header", "classes", value=["a", "a"])),
     "classes of other type": forged(at("header", "classes", value=[0, 1])),
     "class type unknown": forged(at("header", "class_type", value="bytes")),
     "class type a list": forged(at("header", "class_type", value=["str"])),
+    "class type with nothing behind it": forged(at("header", "class_type", value="str ")),
+    "class type with two blanks": forged(at("header", "class_type", value="str  object")),
+    "class type that the labels have anyway": forged(at("header", "class_type", value="str U3")),
+    "class type too narrow": forged(at("header", "class_type", value="str U2")),
+    "class type of numbers": forged(at("header", "class_type", value="str int8")),
+    "class type that needs 8 GB": forged(at("header", "class_type", value="str U999999999")),
+    "class type of records": forged(at("header", "class_type", value="str V8")),
     "kind unknown": forged(at("header", "kind", value="many")),
     "kind a list": forged(at("header", "kind", value=["binary"])),
     "kind of another number": forged(at("header", "kind", value="one-vs-rest")),
@@ -247,6 +258,8 @@ def test_the_forger_can_write_a_valid_file():
     """Else the table above would show nothing."""
     assert forged(NOTHING) == BINARY.to_bytes()
     assert Model.from_bytes(forged(at("header", "version", value="9.9.9"))).version == "9.9.9"
+    assert Model.from_bytes(forged(at("header", "class_type", value="str U4"))).class_array().dtype == "<U4"
+    assert Model.from_bytes(forged(at("header", "norm", value=(3.0).hex()))).norm == 3
 
 
 @pytest.mark.parametrize("what", ["not finite", "interval upside down"])

@@ -154,7 +154,8 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError(f"y must be one label per row, but its shape is {array.shape}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
-    if array.dtype.kind in "biufU" and array.dtype.char != "g":
+    require_labels(array[:0])
+    if array.dtype.kind in "biufU":
         missing = np.flatnonzero(array != array)
         if len(missing):
             raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
@@ -163,10 +164,11 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     plain = [_label(value, i) for i, value in enumerate(array)]
     kinds = {type(label) for label in plain}
     if len(kinds) > 1 and str not in kinds:
-        different = len({*plain})
-        plain = [float(label) if float in kinds else int(label) for label in plain]
-        if len({*plain}) < different:
-            raise InputError("y has whole numbers that differ and are the same float; use text for labels")
+        numbers: list[Label] = [float(label) if float in kinds else int(label) for label in plain]
+        for i, (label, number) in enumerate(zip(plain, numbers, strict=True)):
+            if number != label:
+                raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
+        plain = numbers
     try:
         ordered: list[Label] = sorted({*plain})
     except TypeError:
@@ -175,13 +177,22 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     return ordered, np.array([place[label] for label in plain])
 
 
+def require_labels(labels: Array) -> None:
+    """Refuse an array of labels whose type is not that of text, numbers or booleans, and text that NumPy does not keep."""
+    if labels.dtype.kind not in "biufUOT" or labels.dtype.char == "g":
+        raise InputError(f"y has labels of type {labels.dtype}; use text, numbers or booleans (y.astype(str), say)")
+    for label in labels.tolist():
+        if isinstance(label, str) and label.endswith("\0"):  # == leaves it out, also in arrays of objects
+            raise InputError(f"y has the label {label!r}; use labels that do not end in NUL characters")
+
+
 def _label(value: Any, i: int) -> Label:
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # dates would become whole numbers
         value = value.item()
     if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
     if isinstance(value, int) and abs(value) >= LARGEST_LABEL:
         raise InputError(f"y[{i}] is a number of {value.bit_length()} bits; use shorter labels")
-    if not isinstance(value, (str, int, float, bool)):
-        raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
+    if not isinstance(value, (str, int, float, bool)) or (isinstance(value, str) and value.endswith("\0")):
+        raise InputError(f"y[{i}] is {value!r}; labels must be text (without NUL at its end), numbers or booleans")
     return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # what an Enum stands for

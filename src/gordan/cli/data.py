@@ -186,7 +186,10 @@ def _chosen(table: Any, path: Path, positive: str | None, multiclass: bool) -> D
 def class_named(text: str, classes: list[Any], path: Path) -> Any:
     """The class of a file that `text` names."""
     for label in classes:
-        if str(label) == text or (not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label):
+        if str(label) == text:  # before any that is the same as a float
+            return label
+    for label in classes:
+        if not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label:
             return label
     shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
     raise InputError(f"{path} has no class {text!r}; its classes are {shown}")

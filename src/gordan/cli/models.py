@@ -202,7 +202,7 @@ def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, 
         return None
     return model_of(
         kind,
-        data.classes,
+        np.unique(data.y),
         [(r.w, r.b or 0.0, r.margin, r.nu) for r in found],
         [r.certificate for r in found] if certificates else None,
         norm=found[0].norm,

@@ -22,7 +22,7 @@ from gordan.arrays import Array, is_number, misaligned, positive, seconds_at_mos
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.problem import read_labels
+from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.planes import Fitting, Plane
 from gordan.intercepts import Intercept
@@ -242,6 +242,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
         check_classification_targets(y)
         classes = np.unique(y)
+        require_labels(classes)
         if len(classes) != len(labels):
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
         return storage, y, classes, which
@@ -368,7 +369,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         certificates = getattr(self, "certificate_", None)  # a file may have come without
         return model_of(
             self.kind_,
-            self.classes_.tolist(),
+            self.classes_,
             zip(self.coef_, self.intercept_, np.reshape(self.margin_, (-1, 2)), [self.nu_] if one else self.nu_, strict=True),
             [certificates] if one and certificates is not None else certificates,
             norm=self.norm,
@@ -391,7 +392,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind, multi_class=multi_class)  # type: ignore[arg-type]
         many = model.kind != "binary"
         found.kind_ = model.kind
-        found.classes_ = np.array(model.classes)
+        found.classes_ = model.class_array()
         found.coef_, found.intercept_ = model.coef, model.intercept
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:

@@ -19,6 +19,12 @@ FORMAT = "gordan-model-1"
 KINDS = ("binary", "one-vs-rest", "one-vs-one")
 INTERCEPTS = ("free", "penalized", "none")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+# Whole numbers from here on are no labels: no float is beside them.
+LARGEST_LABEL = 2**1023
+# Types of labels beside those that NumPy gives them by itself, and their names in a file.
+DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
+# Characters of all labels of a type of text together, at most: a file is not to ask for more memory than it is long.
+MOST_TEXT = 1 << 22
 FIELDS = {"format", "kind", "classes", "class_type", "names", "norm", "nu", "intercept_kind", "version", "certificates"}
 Label: TypeAlias = str | int | float | bool
 
@@ -50,6 +56,9 @@ class Model:
         The version of gordan that made it.
     certificates : tuple of str, optional
         The certificate of each plane, as JSON text.
+    class_dtype : str, optional
+        The NumPy type of the labels, such as "uint8", "float32", "U9" or "object"; None for the one that they have by themselves:
+        int64 (uint64, object where that is too small), float64, bool, or text of the longest label.
     """
 
     classes: tuple[Label, ...]
@@ -63,6 +72,7 @@ class Model:
     version: str
     names: tuple[str, ...] | None = None
     certificates: tuple[str, ...] | None = None
+    class_dtype: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -79,6 +89,10 @@ class Model:
             )
         if len(set(self.classes)) < c or any(label != label or label in (math.inf, -math.inf) for label in self.classes):
             raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {self.classes!r}")
+        if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in self.classes):
+            raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
+        if self.class_dtype is not None and _dtype_to_write(self.classes, _array(self.classes, self.class_dtype)) is None:
+            raise InputError(f"class_dtype of a model is {self.class_dtype!r}, which its labels have by themselves; pass None")
         if self.kind not in KINDS or k != planes(self.kind, c):
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
         shapes = {"coef": (k, *self.coef.shape[1:2]), "intercept": (k,), "margins": (k, 2)}
@@ -113,7 +127,11 @@ class Model:
 
     def labels(self, scores: Array) -> Array:
         """The class of each row with these scores."""
-        return np.asarray(np.array(self.classes)[chosen(self.kind, scores, len(self.classes))])
+        return np.asarray(self.class_array()[chosen(self.kind, scores, len(self.classes))])
+
+    def class_array(self) -> Array:
+        """The labels as an array of the type that they were given in."""
+        return _array(self.classes, self.class_dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, in one step: there is the old file or the new, never half of one."""
@@ -134,12 +152,12 @@ class Model:
         return _from_parts(*container.decode(content, "this"), "this")
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        kind = type(self.classes[0])
+        kind = type(self.classes[0]).__name__
         header = {
             "format": FORMAT,
             "kind": self.kind,
             "classes": [label.hex() if isinstance(label, float) else label for label in self.classes],
-            "class_type": kind.__name__,
+            "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
             "names": None if self.names is None else list(self.names),
             "norm": self.norm.hex(),
             "nu": None if self.nu is None else self.nu.hex(),
@@ -151,6 +169,42 @@ class Model:
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
+
+
+def labels_of(array: Array) -> tuple[tuple[Label, ...], str | None]:
+    """The labels in an array as a model holds them, `classes` and `class_dtype`; an InputError where they would not come back."""
+    classes = tuple(label.item() if isinstance(label, np.generic) else label for label in array.tolist())
+    if array.dtype.kind not in "biufUO" or any(type(label) not in TYPES.values() for label in classes):
+        raise InputError(f"labels of type {array.dtype} cannot be saved; fit with text, numbers or booleans (y.astype(str), say)")
+    return classes, _dtype_to_write(classes, array)
+
+
+def _array(classes: tuple[Label, ...], dtype: str | None) -> Array:
+    """The labels as an array of that type (None: of the one that they have by themselves); refused if it does not hold them."""
+    if dtype is not None and not (type(dtype) is str and DTYPES.fullmatch(dtype)):
+        raise InputError(f"class_dtype of a model is {dtype!r:.40}; such as uint8, float32, U9 or object is expected, or None")
+    if dtype is not None and dtype[0] == "U" and int(dtype[1:]) * len(classes) > MOST_TEXT:
+        raise InputError(f"{len(classes)} labels of {dtype[1:]} characters each are too long; shorten them: y.astype('U64'), say")
+    own = {str: ("str",), bool: ("bool",), float: ("float64",)}.get(type(classes[0]), ("int64", "uint64"))
+    for name in (dtype,) if dtype is not None else (*own, "object"):
+        try:
+            array = np.empty(len(classes), dtype=object)
+            array[:] = classes
+            with np.errstate(over="ignore"):
+                array = array.astype(name)
+        except (OverflowError, ValueError, TypeError):
+            continue
+        if array.tolist() == list(classes) and {*map(type, array.tolist())} == {*map(type, classes)}:
+            return array
+    raise InputError(f"class_dtype of a model is {dtype!r}, which does not hold its labels {classes!r}")
+
+
+def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
+    """The name of the type of this array of labels; None where they have it by themselves."""
+    dtype = array.dtype.newbyteorder("=")
+    if dtype == _array(classes, None).dtype:
+        return None
+    return f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
 
 
 def planes(kind: str, classes: int) -> int:
@@ -206,11 +260,13 @@ def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     extra = [f"certificate {i}" for i in range(len(arrays) - len(fixed))] if header["certificates"] else []
     if list(arrays) != fixed + extra:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
-    is_float = header["class_type"] == "float"
-    if header["class_type"] not in TYPES or type(header["classes"]) is not list:
+    if type(header["class_type"]) is not str or type(header["classes"]) is not list:
         raise ValueError("its classes are not of a known type")
-    classes = tuple(container.read_hex(label) if is_float else label for label in header["classes"])
-    if any(type(label) is not TYPES[header["class_type"]] for label in classes):
+    kind, _, dtype = header["class_type"].partition(" ")
+    if kind not in TYPES or (not dtype and kind != header["class_type"]):
+        raise ValueError("its classes are not of a known type")
+    classes = tuple(container.read_hex(label) if kind == "float" else label for label in header["classes"])
+    if any(type(label) is not TYPES[kind] for label in classes):
         raise ValueError("its classes are of another type than it says")
     if header["names"] is not None and type(header["names"]) is not list:
         raise ValueError("its names are no list")
@@ -226,4 +282,5 @@ def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         header["version"],
         None if header["names"] is None else tuple(header["names"]),
         tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None,
+        dtype or None,
     )

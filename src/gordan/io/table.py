@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from gordan.errors import InputError
 
 Features: TypeAlias = int | Sequence[str] | None
 
-WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
+WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
 
 
@@ -279,7 +280,9 @@ class Labels:
 
     def _distinct(self, texts: list[bytes], path: Path) -> Array:
         if all(WHOLE.fullmatch(text) for text in texts):
-            return np.array([int(text) for text in texts], dtype=np.int64)
+            for dtype in (np.int64, np.uint64):
+                with contextlib.suppress(OverflowError):
+                    return np.array([int(text) for text in texts], dtype=dtype)
         numbers = [number(text) for text in texts]
         if any(value is None for value in numbers):
             return np.array([text.decode() for text in texts], dtype=np.str_)
@@ -287,9 +290,10 @@ class Labels:
         if not np.isfinite(values).all():
             k = int(np.argmin(np.isfinite(values)))
             raise InputError(f"{path}, line {self._lines[k]}: the label is {texts[k].decode()}; labels must be finite")
-        whole = {int(text) for text in texts if text.strip().lstrip(b"+-").isdigit()}
-        if len({float(value) for value in whole}) < len(whole):
-            raise InputError(f"{path} has labels that are different whole numbers and the same float; put a letter before them")
+        for text, value, line in zip(texts, numbers, self._lines, strict=True):
+            if WHOLE.fullmatch(text.strip()) and int(text) != value:
+                shown = text.decode().strip()
+                raise InputError(f"{path}, line {line}: the label {shown} has no float64 of its own; put a letter before it")
         return values
 
 

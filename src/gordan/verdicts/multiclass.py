@@ -12,7 +12,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, pairs
+from gordan.io.model import Model, labels_of, pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def binary_problems(
 
 def model_of(
     kind: str,
-    classes: Sequence[Any],
+    classes: Array,
     planes: Iterable[tuple[Any, float, tuple[float, float], float | None]],
     certificates: Sequence[Certificate] | None,
     *,
@@ -79,10 +79,11 @@ def model_of(
     """The model of such planes: w, b, margin and the nu that was used for each. `nu` is the one that was asked for."""
     from gordan import __version__
 
+    labels, dtype = labels_of(classes)
     w, b, margins, nus = zip(*planes, strict=True)
     used = nus[0] if len({*nus}) == 1 else nu
     return Model(
-        classes=tuple(classes),
+        classes=labels,
         coef=np.array(w),
         intercept=np.array(b),
         kind=kind,
@@ -93,4 +94,5 @@ def model_of(
         version=__version__,
         names=None if names is None else tuple(map(str, names)),
         certificates=None if certificates is None else tuple(certificate.to_json() for certificate in certificates),
+        class_dtype=dtype,
     )
