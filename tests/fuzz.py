@@ -1,7 +1,9 @@
-"""The long fuzz: `make fuzz MINUTES=60`. Random problems, answers held against the exact oracle, totals for each family.
+"""The long fuzz: `make fuzz MINUTES=60`. Random problems, answers held against the exact oracle, or against what was planted, and
+totals for each family.
 
-Every process takes chunks of problems from `test_fuzz` by turns, three of verdicts and one of margins, and then as many changed
-certificates from `mutations`, of which both checkers must say the same. A fault is printed with the chunk that shows it again, a
+Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
+ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`,
+of which both checkers must say the same. A fault is printed with the chunk that shows it again, a
 chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
 """
 
@@ -18,10 +20,13 @@ import traceback
 import warnings
 from collections import Counter
 
-SIZE, LONGEST = 25, 120
+SIZE, PLANTED, LONGEST = 25, 5, 120
 TURN = ("separate", "separate", "separate", "maximize_margin")
-FUNCTIONS = ("separate", "maximize_margin", "verify")
-CHANGES = 20  # of each certificate
+PLANTED_TURN = ("separate", "maximize_margin", "diagnose")
+FUNCTIONS = (*PLANTED_TURN, "verify")
+# Statuses that leave a question open; a margin of the small problems is often stopped on purpose.
+OPEN = ("undecided", "margin-below-tol", "no-progress", "iteration-limit", "time-limit")
+CERTIFICATE_CHANGES = 20  # of each certificate
 KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "disagreement")
 KINDS += ("a false claim accepted", "crash")
 
@@ -38,21 +43,26 @@ def worker(number, seed, end, most, results):
 
     signal.signal(signal.SIGALRM, hang)
     warnings.simplefilter("error")
-    problems = [(family, intercept) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS]
     turns = (
-        (function, family, intercept, f"{seed} {number} {k}")
+        (function, family, intercept, f"{seed} {number} {k}", size)
         for k in itertools.count()
-        for function, family, intercept in [*((TURN[k % 4], *each) for each in problems), ("verify", "changed", "any")]
+        for function, family, intercept, size in [
+            *((TURN[k % len(TURN)], family, intercept, SIZE) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS),
+            *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
+            ("verify", "changed", "any", SIZE),
+        ]
     )
-    for done, (function, family, intercept, name) in enumerate(turns):
-        if time.time() > end or done * SIZE >= most:
+    made = 0
+    for function, family, intercept, name, size in turns:
+        if time.time() > end or made >= most:
             break
+        made += size
         signal.alarm(LONGEST)
         try:
             if function == "verify":
-                found, faults = mutations.run(name, SIZE, CHANGES)
+                found, faults = mutations.run(name, size, CERTIFICATE_CHANGES)
             else:
-                found, faults = fuzz.chunk(function, family, intercept, name, SIZE)
+                found, faults = fuzz.chunk(function, family, intercept, name, size)
         except Exception:
             where = f"{function}, {family}, {intercept}, seed {name!r}\n{traceback.format_exc()}"
             found, faults = Counter(), [("crash", where)]
@@ -93,13 +103,14 @@ def main():
 
 
 def report(statuses, faults, seconds, workers):
-    """Totals per function and family. Many margins are stopped early on purpose: for them nothing counts as open."""
+    """Totals per function and family."""
+    from problems import CHANGES
+
     lines = [["function", "family", "instances", *KINDS, "open"]]
     for (function, family), found in sorted(statuses.items(), key=lambda item: (FUNCTIONS.index(item[0][0]), item[0][1])):
         total = found.total()
-        still = (
-            f"{100 * (found['undecided'] + found['margin-below-tol']) / max(1, total):.3f}%" if function == "separate" else "-"
-        )
+        stopped = function == "maximize_margin" and family not in CHANGES
+        still = "-" if stopped else f"{100 * sum(found[status] for status in OPEN) / max(1, total):.3f}%"
         lines.append([function, family, f"{total:,}", *(str(faults[function, family, kind]) for kind in KINDS), still])
     total = sum(found.total() for found in statuses.values())
     sums = [str(sum(count for (_, _, kind), count in faults.items() if kind == wanted)) for wanted in KINDS]

@@ -16,13 +16,15 @@ import numpy as np
 import oracle
 import pytest
 import scipy.sparse as sp
-from problems import separable
+from problems import planted, separable
 from scipy.optimize import linprog
-from test_fuzz import FAMILIES, hull, instance, soft
+from test_fuzz import FAMILIES, hull, instance, playable, soft
 
 import gordan
 from gordan import InputError, datasets, maximize_margin, methods
-from gordan.certificates import standalone
+from gordan.certificates import Certificate, bounds, standalone
+from gordan.certificates.margins import Margin
+from gordan.certificates.problem import Problem
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_exponent
 from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
@@ -477,10 +479,10 @@ def random_stops(seed, count, monkeypatch, clock):
     while checked < count:
         family, intercept = r.choice(list(FAMILIES)), r.choice(INTERCEPTS)
         X, y = instance(family, r)
-        X = X * 2.0 ** -max(0, int(np.log2(np.max(np.abs(X), initial=1.0))) - 200)
         nu, k = None, 1
         if r.random() < 0.4:
             X, y, nu, k = soft(r, X, y, intercept)
+        X = playable(X)
         method = r.choice(["auto", "smooth_perceptron", "accelerated_perceptron", "mirror_prox_perceptron", "nesterov"])
         options = {"intercept": intercept, "nu": nu, "method": method, "tol": 10 ** r.uniform(-9, -1)}
         how = r.choice(STOPS)
@@ -845,3 +847,72 @@ def test_methods_are_told_the_norm_however_they_are_named():
     assert methods.get("nesterov").for_norm(3.0).norm == 2.0
     with pytest.raises(InputError, match="the norm p is"):
         methods.smooth_p_norm_perceptron(p=10**400)
+
+
+# ---- where floats prove nothing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [2.0, 3.0, 7.5, math.inf])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_what_is_claimed_in_exact_arithmetic(intercept, norm):
+    """Points so far from 0 that rounding hides their margin: both ends as fractions give them, to the last bit for squares and
+    sums, are accepted by both checkers, and better ones are not."""
+    far = 2.0**52
+    X, y = [[far + 4, 1.0], [far + 9, 1.0], [far + 2, 1.0], [-far, 1.0]], [1, 1, 0, 0]
+    problem = Problem.of(X, y)
+    margin = Margin(problem.X, problem.signs, intercept, norm)
+    w, b = (np.array([1.0, -far - 3]), 0.0) if intercept == "none" else (np.array([1.0, 0.0]), -far - 3)
+    p = np.array([1.0, 0.0, 1.0, 0.0])
+    lower, upper = margin.exact_lower(w, b), margin.exact_upper(p)
+    measured = [abs(Fraction(float(x))) for x in (*w, b if intercept == "penalized" else 0.0)]
+    if norm in (2.0, math.inf):
+        power = 2 if norm == 2 else 1
+        length = sum(x**power for x in measured)
+        assert Fraction(lower) ** power * length <= 1 < Fraction(math.nextafter(lower, 2.0)) ** power * length
+        assert upper == 1
+    else:
+        assert 0 <= 1 / sum(measured) - Fraction(lower) < Fraction(1, 10**15)
+        assert 0 <= upper - 1 < 1e-15
+    kind = Certificate("bracket", intercept, (0, 1), (4, 2), norm=norm)
+    claim = replace(kind, w=tuple(w.tolist()), b=b, rows=(0, 2), weights=(1.0, 1.0), lower=lower, upper=upper)
+    for stated in (claim, replace(claim, lower=lower * 4), replace(claim, upper=1 - 1e-9)):
+        accepted = standalone.check(json.loads(stated.to_json()), X, y)[0]
+        assert bool(gordan.verify(stated, X, y)) == accepted == (stated is claim)
+    assert margin.sharpened(w, b, p, 0.0, math.inf) == (lower, upper)
+    assert margin.sharpened(None, 0.0, None, 0.0, 5.0) == (0.0, 5.0)
+    assert margin.exact_lower(-w, -b) == 0
+    assert margin.exact_upper(np.zeros(4)) == math.inf
+
+
+ENCLOSED = [Fraction(0), Fraction(1, 3), Fraction(2), Fraction(4), Fraction(1, 2**1074), Fraction(7, 10**330), Fraction(10**400)]
+
+
+@pytest.mark.parametrize("value", ENCLOSED)
+def test_floats_next_to_a_number_and_its_root(value):
+    for root in (False, True):
+        low, high = bounds.enclosed(value, root=root)
+        power = 2 if root else 1
+        assert Fraction(low) ** power <= value
+        assert high == math.inf or value <= Fraction(high) ** power
+        assert high in (low, math.nextafter(low, math.inf))
+        assert (low == high) == (Fraction(low) ** power == value)
+
+
+@pytest.mark.parametrize("norm", [2, 3, 7.5, math.inf])
+@pytest.mark.parametrize("change", [lambda X: X, lambda X: np.hstack([X, np.zeros((5, 2))])], ids=["one column", "two of zeros"])
+def test_one_column_has_the_same_margin_in_every_norm(norm, change):
+    """Half the distance of the nearest points: two that are 2 units in the last place apart."""
+    X = change(np.array([[3e16], [-3e16 + 4], [-3e16 - 4], [1e16], [2e16]]))
+    y = [0, 0, 1, 0, 0]
+    result = solved(X, y, norm=norm)
+    assert result.margin == pytest.approx((4.0, 4.0), rel=1e-15)
+    assert result.margin[0] <= 4 <= result.margin[1]
+    claims(result, X, y)
+    assert gordan.separate(X, y).margin == (4.0, 4.0)
+
+
+def test_a_margin_seen_by_floats_alone_is_asked_about():
+    """The game ends with a lower bound above 0 that no proof bears out: then a verdict is asked for."""
+    found = planted("powers_of_two", random.Random("0 519 powers_of_two free ('margin', inf)"), "free", 200)
+    assert found.kind == "quasi-complete"
+    assert maximize_margin(found.X, found.y, norm=math.inf).status == "not-separable"

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import random
 import re
 import signal
 from fractions import Fraction
 
 import numpy as np
+import oracle
 import pytest
 import scipy.sparse as sp
+from flint import fmpq
+from problems import planted
 
 import gordan
 from gordan import datasets
+from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
 from gordan.solve.quick import row_keys
+from gordan.solve.rounding import float_separators
 from gordan.verdicts import outward
 
 XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
@@ -407,3 +415,124 @@ def test_labels_that_are_the_same_float_are_refused():
     for labels in ([0.5, 2**53, 2**53 + 1, 2**53 + 1], [0.5, 2**53 + 1, 2**53 + 1, 2**53 + 1]):
         with pytest.raises(gordan.InputError, match=f"is {2**53 + 1}, which no float is"):
             gordan.separate([[0.0], [1.0], [2.0], [3.0]], labels)
+
+
+# ---- as far as floats go ---------------------------------------------------------------------------------------------
+
+
+def proved_twice(found, X, y):
+    """Both checkers accept the certificate."""
+    accepted, reason = standalone.check(json.loads(found.certificate.to_json()), np.asarray(X).tolist(), list(y))
+    assert gordan.verify(found.certificate, X, y)
+    assert accepted, reason
+
+
+@pytest.mark.parametrize("n", [200, 3000])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("intercept", ["free", "none", "penalized"])
+def test_columns_below_the_normal_floats(n, storage, intercept):
+    """A column whose reciprocal is beyond the floats: decided as any other, by the functions alike."""
+    X = np.zeros((n, 2))
+    y = np.arange(n) % 2
+    X[:, 0] = np.where(y, 1, -1)
+    X[1], X[3], X[2] = (0, -(2.0**-1030)), (0, 2.0**-1030), (0, 0)  # row 2 is the mean of rows 1 and 3, and of the other class
+    for call in (gordan.separate, gordan.maximize_margin):
+        assert call(storage(X), y, intercept=intercept).status == "not-separable"
+    assert gordan.diagnose(storage(X), y, intercept=intercept).kind == "quasi-complete"
+    X[:, 0], X[:, 1] = np.random.default_rng(0).integers(-4, 5, n), np.where(y, 3, -3) * 2.0**-1060
+    found = gordan.separate(storage(X), y, intercept=intercept)
+    assert found.separable
+    assert gordan.verify(found.certificate, X, y)
+    assert gordan.diagnose(storage(X), y, intercept=intercept).kind == "complete"
+    if n == 200:
+        proved_twice(found, X, y)
+
+
+TINY, SMALL, LARGE = 5e-324, 2.0**-40, 2.0**52
+FEW_FLOATS = {
+    "columns from 1e-300 to 1e100": (
+        [[2e100, -3.0, -1e-300, -2e-16], [-1e100, 1.0, 3e-300, 0.0], [0.0, -1.0, 0.0, 0.0]],
+        [1, 1, 0],
+    ),
+    "the smallest floats": (
+        [
+            [TINY, -5 * TINY, 0.0, -TINY],
+            [TINY, -5 * TINY, 0.0, -2 * TINY],
+            [TINY, 5 * TINY, 4 * TINY, 0.0],
+            [4 * TINY, TINY, -TINY, 2 * TINY],
+            [4 * TINY, -2 * TINY, -5 * TINY, TINY],
+            [-3 * TINY, 5 * TINY, TINY, TINY],
+        ],
+        [1, 0, 0, 1, 1, 0],
+    ),
+    "half way between floats": ([[2 * LARGE, 0.5], [2 * LARGE - 1, 0.5], [0.0, 0.5], [1.0, 0.5]], [1, 0, 0, 0]),
+    "rows that cancel": (
+        [[LARGE, -LARGE, 1.0], [LARGE, 1 - LARGE, 0.0], [-LARGE, LARGE - 1, SMALL], [LARGE - 1, -LARGE, 0.0]],
+        [1, 1, 0, 0],
+    ),
+    "rows of many sizes": (
+        [
+            [-(2.0**566), -(2.0**566), -(2.0**565)],
+            [-(2.0**-985), 0.0, -(2.0**-986)],
+            [128.0, 384.0, 0.0],
+            [2.0**940, 2.0**940, -(2.0**939)],
+        ],
+        [0, 1, 1, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+@pytest.mark.parametrize("name", FEW_FLOATS)
+def test_cones_with_few_floats_in_them(name, intercept):
+    """Separable, but nearly all w near an exact one are not separators once they are rounded."""
+    X, y = FEW_FLOATS[name]
+    assert oracle.separable([[x if label else -x for x in (*row, 1.0)] for row, label in zip(X, y, strict=True)])
+    found = gordan.separate(X, y, intercept=intercept)
+    assert found.status == "separable"
+    proved_twice(found, X, y)
+    assert gordan.diagnose(X, y, intercept=intercept).kind == "complete"
+
+
+def test_floats_near_exact_separators_separate():
+    """Whatever is yielded does, in fractions; and for cones with one integer direction in them something is."""
+    r = random.Random(0)
+    for trial in range(40):
+        k = r.randint(2, 5)
+        w = [r.randint(-9, 9) or 1 for _ in range(k)]
+        rows = [[r.randint(-(2**60), 2**60) for _ in range(k)] for _ in range(2 * k)]
+        for row in rows:  # the score is 1 to 3: thousands of digits less than its terms
+            j = min(range(k), key=lambda j: abs(w[j]))
+            wanted = r.randint(1, 3) * abs(w[j])
+            row[j] += (wanted - sum(x * v for x, v in zip(row, w, strict=True))) // w[j]
+        rows = [row for row in rows if sum(x * v for x, v in zip(row, w, strict=True)) > 0]
+        if not rows:
+            continue
+        found = next(float_separators([[fmpq(x) for x in row] for row in rows], math.inf), None)
+        assert found is not None, trial
+        assert all(sum(x * Fraction(v) for x, v in zip(row, found.tolist(), strict=True)) > 0 for row in rows)
+
+
+def test_far_from_zero_the_plane_is_put_midway_exactly():
+    """Points around 2⁵² in several columns: scores in floats are off by more than the margin, and so is b between them."""
+    rng = np.random.default_rng(0)
+    for n, d in ((300, 3), (1500, 6)):
+        X = rng.integers(-9, 10, (n, d))
+        w = rng.integers(1, 4, d)
+        X[X @ w == 0, 0] += 1
+        y = (X @ w > 0).astype(int)
+        moved = (X + 2**52).astype(np.float64)
+        for intercept in ("free", "penalized"):
+            found = gordan.separate(moved, y, intercept=intercept)
+            assert found.separable
+            assert gordan.verify(found.certificate, moved, y)
+
+
+def test_a_working_set_that_goes_nowhere_is_left():
+    """Games that floats take for 0 and whose rows do not cancel may come again for ever: then exact arithmetic decides."""
+    found = planted("last_bits", random.Random("loop 45"), "none", 700)
+    asked = []
+    verdict = gordan.separate(found.X, found.y, intercept="none", callback=lambda v: asked.append(v) or len(asked) > 400)
+    assert len(asked) < 400
+    assert found.kind == "quasi-complete"
+    assert verdict.status == "not-separable"

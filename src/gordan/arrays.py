@@ -31,6 +31,15 @@ def dot(x: Array, y: Array) -> float:
     return float(np.vdot(x, y) if len(x) < LONG else np.einsum("i,i->", x, y))
 
 
+def times_powers(v: Array, exponents: Array) -> Array:
+    """v_j 2^e_j, all times one power of two that brings the largest to between ½ and 1: so none overflows."""
+    fraction, own = np.frexp(v)
+    total = own + exponents
+    total = total - np.max(total, where=v != 0, initial=-(2**20))
+    scaled: Array = np.ldexp(fraction, total.astype(np.int32))
+    return scaled
+
+
 def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
     """`values` as a contiguous float64 vector of that length; an InputError that names it otherwise."""
     if type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (length,):

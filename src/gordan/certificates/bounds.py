@@ -66,6 +66,16 @@ def round_up(m: int, e: int) -> float:
         return math.inf if m > 0 else -math.nextafter(math.inf, 0.0)
 
 
+def enclosed(value: Fraction, *, root: bool = False) -> tuple[float, float]:
+    """The floats next to a nonnegative number, or to its square root: one not above it and one not below."""
+    shift = max(0, 130 + value.denominator.bit_length() - value.numerator.bit_length()) & -2
+    m, rest = divmod(value.numerator << shift, value.denominator)
+    if root:
+        square, m = m, math.isqrt(m)
+        rest, shift = rest + square - m * m, shift // 2
+    return round_down(m, -shift), round_up(m + (rest > 0), -shift)
+
+
 def up(x: float) -> float:
     """The next float above x."""
     return math.nextafter(x, math.inf)

@@ -23,6 +23,8 @@ from gordan.intercepts import Intercept
 
 # Rows whose lowest end is refined exactly where enclosures are wide.
 MOST_EXACT_ROWS = 4096
+# Entries of X up to which a bracket is claimed in exact arithmetic where floats leave it wide.
+MOST_SHARPENED = 1 << 17
 # Relative width of an enclosure of the margin that is left as it is.
 NARROW = 1e-9
 
@@ -232,6 +234,16 @@ class Margin:
             q[group] = part * (1 / (bounds.near_sum(part) * len(self.groups)))
         return q
 
+    def weighty(self, p: Array) -> Array:
+        """p without the weights that are lost beside the largest of their group: `upper` leaves them out, and so must a claim."""
+        if np.min(p, where=p > 0, initial=math.inf) >= 2.0**-1000 * np.max(p):
+            return p
+        kept = p.copy()
+        for group in self.groups:
+            size = math.frexp(float(np.max(p[group], initial=0.0)))[1]
+            kept[group[np.ldexp(p[group], -size) < bounds.TINY]] = 0.0
+        return kept
+
     def _combination(self, q: Array) -> tuple[Array, float]:
         """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
@@ -287,6 +299,41 @@ class Margin:
         totals = [bounds.add([(m * share, e) for share, total in shares for m, e in [total.get(j, (0, 0))]]) for j in columns]
         low = min((e for _, e in totals), default=0)
         return [m << (e - low) for m, e in totals], Fraction(2) ** low / whole
+
+    # ---- both, exactly ----------------------------------------------------------------------------------------------
+
+    @ieee_floats()
+    def sharpened(self, w: Array | None, b: float, p: Array | None, lower: float, upper: float) -> tuple[float, float]:
+        """The bracket that w and p prove in exact arithmetic, where floats leave lower..upper; the same for much data.
+
+        For norms other than 2 and ∞ the norms of w and of Aᵀp are bounded by those of the 1- and the 2-norm.
+        """
+        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None:
+            return lower, upper
+        if w is not None:
+            lower = max(lower, self.exact_lower(w, b))
+        return lower, upper if p is None or not self.allows(p) else min(upper, self.exact_upper(p))
+
+    def exact_lower(self, w: Array, b: float) -> float:
+        """A float that γ* is at least, next to what w proves in exact arithmetic; 0 if that is nothing."""
+        least = self.exact_least(w, b)
+        entries, e = exact.whole(np.append(w, self._counted(b)))
+        if least is None or least <= 0 or not any(entries):
+            return 0.0
+        least /= Fraction(2) ** e
+        if self.norm == 2:
+            return bounds.enclosed(least**2 / sum(m * m for m in entries), root=True)[0]
+        return bounds.enclosed(least / sum(map(abs, entries)))[0]
+
+    def exact_upper(self, p: Array) -> float:
+        """A float that γ* is at most, next to what p proves in exact arithmetic; infinite if that is nothing."""
+        combination = self.exact_combination(p)
+        if combination is None:
+            return math.inf
+        entries, unit = combination
+        if math.isinf(self.norm) or sum(map(bool, entries)) <= 1:
+            return bounds.enclosed(max(map(abs, entries), default=0) * unit)[1]
+        return bounds.enclosed(sum(m * m for m in entries) * unit**2, root=True)[1]
 
 
 @ieee_floats()

@@ -344,7 +344,10 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = computed(X) if is_lazy(X) else X
         storage = self._stored(X, "no_validation", None)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        try:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        except ValueError as error:  # other columns than those of the fit
+            raise InputError(str(error)) from None
         if isinstance(storage, Device):
             return storage.distances(self.coef_, self.intercept_)
         rows = Matrix(storage.n, storage.d, storage.arrays)

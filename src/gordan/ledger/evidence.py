@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import Certificate
+from gordan.certificates import Certificate, exact
 from gordan.certificates.data import Kind
 from gordan.certificates.margins import first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
@@ -19,6 +20,9 @@ from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import level
 from gordan.ledger.question import Asks, Cone, Proposal, Question
 from gordan.trace import Trace
+
+# Rows whose exact scores are asked for, at most, to put a plane midway between the classes.
+MOST_IN_DOUBT = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +162,7 @@ class Evidence:
 
     def _proves_plane(self, planes: Iterable[tuple[Array, float]]) -> bool:
         """Whether one of the planes has a positive margin. One that has none is kept only where there is no other."""
-        margin, sign_alone = self.question.margin, self.question.asks is not Asks.WIDTH
+        margin, sign_alone = self.question.margin, self._sign_alone
         for v, c in planes:
             lower = 0.0 if sign_alone else margin.lower(v, c, slack=CLAIM)
             strict = lower == 0 and self._strict(v, c)
@@ -186,35 +190,81 @@ class Evidence:
             return
         length = norm(margin.intercept.joined(w, b or 0.0), dual_exponent(margin.norm))
         for scale in (length, 1.0) if margin.nu is None else (length,):
-            if not 0 < scale < math.inf:
-                continue
-            v = w / scale
-            if margin.intercept.grouped:
-                midway, apart = self._midway(v)
-                if math.isfinite(midway) and (apart or b is None):
-                    yield v, midway
-            if b is not None and math.isfinite(b / scale):
-                yield v, b / scale
+            if 0 < scale < math.inf:
+                v = w / scale
+                for c in self._intercepts(v, None if b is None else b / scale):
+                    if math.isfinite(c):
+                        yield v, c
+
+    def _intercepts(self, w: Array, b: float | None) -> Iterator[float]:
+        """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is the
+        other way round. The exact middle comes last: it is seldom needed."""
+        intercept = self.question.margin.intercept
+        first = b is not None and not intercept.grouped
+        if first and b is not None:
+            yield b
+        if intercept.exists and (intercept.grouped or self._sign_alone):
+            midway, apart = self._midway(w)
+            if apart or b is None:
+                yield midway
+        if b is not None and not first:
+            yield b
+        if intercept.exists and self._sign_alone:
+            yield self._middle(w)
+
+    @property
+    def _sign_alone(self) -> bool:
+        """Whether nothing but a plane with every row strictly on its side will do."""
+        return self.question.asks is not Asks.WIDTH
 
     def _midway(self, w: Array) -> tuple[float, bool]:
         """The b midway between the nearest points of the classes, or between the levels up to which p fills them; and whether
         these lie apart."""
-        question, p_set = self.question, self.question.p_set
-        scores = Products.of(question.margin.X, w).sums[question.kept] * question.counted.signs
-        caps, mass = p_set.caps, p_set.mass * (1 - 1e-12)
-        low, high = (level(scores[own], None if caps is None else caps[own], mass) for own in p_set.members)
+        question, signs = self.question, self.question.counted.signs
+        scores = Products.of(question.margin.X, w).sums[question.kept] * signs
+        if question.margin.nu is None:
+            low, high = (float(np.min(scores[signs == side])) for side in (1, -1))
+        else:
+            caps, mass = question.p_set.caps, question.p_set.mass * (1 - 1e-12)
+            assert caps is not None
+            low, high = (level(scores[own], caps[own], mass) for own in question.p_set.members)
         return -(low / 2 - high / 2), low > -high
+
+    def _middle(self, w: Array) -> float:
+        """The b midway between the classes as exactly as floats hold it; NaN where no b separates, or many rows are in doubt."""
+        margin = self.question.margin
+        lo, hi = Products.of(margin.X, w).scores(0.0, margin.signs)
+        sides = [np.flatnonzero(margin.signs == side) for side in (1, -1)]
+        close = [side[lo[side] <= np.min(hi[side])] for side in sides]
+        if sum(float(np.min(hi[side])) for side in sides) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
+            return math.nan
+        ends = []
+        for rows in close:
+            scores, e = exact.scores(margin.X, rows, w, 0.0, margin.signs)
+            ends.append(min(scores) * Fraction(2) ** e)
+        try:
+            return float((ends[1] - ends[0]) / 2) if ends[0] + ends[1] > 0 else math.nan
+        except OverflowError:
+            return math.nan
 
     def _bound_by(self, p: Array) -> None:
         """The upper bound that p, over the rows that count, proves."""
-        question = self.question
-        if question.margin.nu is not None:
-            p = under_caps(p, question.margin.c[question.kept], question.margin.nu, question.p_set)
+        question, margin = self.question, self.question.margin
+        if not np.isfinite(p).all():
+            return
+        if margin.nu is not None:
+            p = under_caps(p, margin.c[question.kept], margin.nu, question.p_set)
         whole = question.over_all_rows(p)
+        whole = whole if margin.nu is not None else margin.weighty(whole)
         zero = question.asks is Asks.WIDTH and question.radius == 0
-        upper = 0.0 if zero else question.margin.upper(whole, slack=CLAIM)
+        upper = 0.0 if zero else margin.upper(whole, slack=CLAIM)
         if upper < self.upper:
             self.p, self.upper = whole, upper
+
+    def sharpen(self) -> None:
+        """Replace the ends of the interval by what the plane and the weights prove in exact arithmetic, where data is little."""
+        bracket = self.question.margin.sharpened(self.w, self.b or 0.0, self.p, self.lower, self.upper)
+        self.lower, self.upper = bracket
 
     # ---- proofs -----------------------------------------------------------------------------------------------------
 

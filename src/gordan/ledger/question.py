@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from gordan.rows.rows import SMALLEST_RADIUS
 
 if TYPE_CHECKING:
     from gordan.trace import Trace
+
+
+T = TypeVar("T")
 
 
 class Asks(Enum):
@@ -62,12 +65,26 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
+class Play:
+    """How a game is played where one is: by which `Method` (`auto`: it was not asked for by name), from which p, if any.
+
+    `watch` is called with the `Moment` of a round, `checkpoint` is the file of the run.
+    """
+
+    method: Any = None
+    auto: bool = True
+    start: Array | None = None
+    watch: Callable[[Any], object] | None = None
+    checkpoint: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class Question:
     """A question about the rows of one problem.
 
-    `margin` says which margin is meant: intercept, norm, nu and weights. `method` plays where a game is played (a `Method`),
-    `start` is a p to start from, or None. `watch` is called with the `Moment` of a round, `checkpoint` is the file of the run.
-    `tol` is the relative width of the interval to stop at. `columns` are those of A that are independent, where that is known.
+    `margin` says which margin is meant: intercept, norm, nu and weights. `tol` is the relative width of the interval to stop at.
+    `columns` are those of A that are independent, where that is known. `origin` is the question that this one is asked for, where
+    its rows have been scaled or moved.
     """
 
     problem: Problem
@@ -75,12 +92,17 @@ class Question:
     asks: Asks
     budget: Budget
     tol: float = 0.0
-    method: Any = None
-    auto: bool = True
-    start: Array | None = None
-    watch: Callable[[Any], object] | None = None
-    checkpoint: Any = None
+    play: Play = Play()
     columns: tuple[int, ...] | None = None
+    origin: Question | None = None
+    _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def shared(self, make: Callable[[Question], T]) -> T:
+        """make(self), made once: what several finders need."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        found: T = self._shared[make]
+        return found
 
     @cached_property
     def kept(self) -> Array | slice:

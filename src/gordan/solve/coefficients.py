@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from flint import fmpq
 
-from gordan.arrays import Array
+from gordan.arrays import Array, times_powers
 from gordan.certificates import exact
 from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
@@ -69,6 +69,13 @@ class _Exactly:
         return combined(self.null, answer.w) if isinstance(answer, Separator) else True
 
 
+def _divided(w: Sequence[int], s: Array) -> Array:
+    """w/s, up to its length, for integers of any size and powers of two s."""
+    shifts = [max(0, int(x).bit_length() - 64) for x in w]
+    leading = np.array([float(int(x) >> shift) for x, shift in zip(w, shifts, strict=True)])
+    return times_powers(leading, np.array(shifts) - np.frexp(s)[1])
+
+
 class _ByProgram:
     """The same for many rows: linear programs over a growing set of rows propose, exact arithmetic decides; None if it fails."""
 
@@ -78,12 +85,10 @@ class _ByProgram:
         self.found, self.strict = found, strict
         self.cone, self.null = found.cone, found.null
         F, _, s = self.cone.floats
-        on_null = np.array([[int(x) / int(top) for x in v] for v in columns_of(self.null) for top in [max(map(abs, v))]])
-        self.Q = qr((on_null / s).T, mode="economic")[0]
+        self.Q = qr(np.array([_divided(v, s) for v in columns_of(self.null)]).T, mode="economic")[0]
         self.G = dense(F[strict] @ self.Q)
         count = max(200, 6 * self.Q.shape[1])
-        size = max(map(abs, found.w))
-        self.centre = self.Q.T @ (np.array([int(x) / int(size) for x in found.w]) / s)
+        self.centre = self.Q.T @ _divided(found.w, s)
         self.rows = np.sort(np.argsort(self.G @ self.centre, kind="stable")[:count])
 
     def __call__(self, j: int, sign: int) -> Any:
@@ -115,9 +120,13 @@ class _ByProgram:
             scores = self.G @ c
             if not (scores > 0).all():
                 return None
-            M = self.G / scores[:, None]
+            with np.errstate(over="ignore", invalid="ignore"):
+                M = self.G / scores[:, None]
+                H = M.T @ M + np.outer(c, c)  # the second term: C is a cone, and c keeps its size
+            if not np.isfinite(H).all():  # on the border, as far as floats can tell
+                return None
             try:
-                step = np.linalg.solve(M.T @ M + np.outer(c, c), self.Q[j])  # the second term: C is a cone, and c keeps its size
+                step = np.linalg.solve(H, self.Q[j])
             except np.linalg.LinAlgError:
                 return None
             reach = float(self.Q[j] @ step)

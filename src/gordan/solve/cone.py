@@ -91,7 +91,10 @@ class Cone:
             A = A[:, list(self.columns)] * signs[:, None]
             top = np.abs(A).max(axis=1)
         e = np.where(top > 0, np.frexp(top)[1], 0)
-        A = sp.diags_array(np.ldexp(1.0, -e)) @ A if X.sparse else np.ldexp(A, -e[:, None])
+        if X.sparse:
+            A.data = np.ldexp(A.data, -np.repeat(e, np.diff(A.indptr)))
+        else:
+            A = np.ldexp(A, -e[:, None])
         side = abs(A).max(axis=0).toarray().ravel() if X.sparse else np.abs(A).max(axis=0)
         s = np.ldexp(1.0, np.minimum(1000, -np.where(side > 0, np.frexp(side)[1], 0)))  # subnormal columns: as far as floats go
         return sp.csr_array(A @ sp.diags_array(s)) if X.sparse else A * s, e, s

@@ -13,6 +13,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.rows.storage import SecondMoments
 from gordan.solve import playing, separation, soft
+from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.proximal import MOST_COLUMNS
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
@@ -39,22 +40,28 @@ def _hard(question: Question, evidence: Evidence) -> bool:
 
 
 def _small(question: Question, evidence: Evidence) -> bool:
-    n, d = question.counted.X.n, question.counted.X.d
-    return _hard(question, evidence) and n <= separation.MOST_ROWS and n * d * min(n, d) <= separation.MOST_INTERIOR
+    return _hard(question, evidence) and separation.is_small(question)
+
+
+def _level(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and question.shared(levelled) is None
+
+
+def _uneven(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and question.shared(levelled) is not None
 
 
 def _in_memory(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and question.rows.in_memory
+    return question.rows.in_memory and _level(question, evidence)
 
 
 def _not_tiny(question: Question, evidence: Evidence) -> bool:
-    n, k = question.counted.X.n, question.counted.X.d + 1
-    return _hard(question, evidence) and not (n <= separation.MOST_PIVOTED and n * k * k <= separation.SMALL)
+    return not separation.is_tiny(question) and _level(question, evidence)
 
 
 def _on_device(question: Question, evidence: Evidence) -> bool:
     storage, margin = question.counted.storage, question.margin
-    if not question.auto or question.checkpoint is not None or not isinstance(storage, SecondMoments):
+    if not question.play.auto or question.play.checkpoint is not None or not isinstance(storage, SecondMoments):
         return False  # what Newton's method keeps is on a device, and not in a file
     return margin.norm == 2 and question.problem.X.d <= MOST_COLUMNS and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
@@ -68,7 +75,7 @@ def _always(question: Question, evidence: Evidence) -> bool:
 
 
 def _outgrown(question: Question, evidence: Evidence) -> bool:
-    return question.auto and playing.outgrown(question, evidence)
+    return question.play.auto and playing.outgrown(question, evidence)
 
 
 def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
@@ -82,6 +89,7 @@ FINDERS = (
     Finder("interior point", SIGN, separation.by_interior_point, _small),
     Finder("coordinate ascent", SIGN, separation.by_ascent, _in_memory),
     Finder("working set", SIGN, separation.by_working_set, _not_tiny),
+    Finder("levelling", SIGN, by_levelling, _uneven),
     Finder("exact arithmetic", SIGN, separation.by_exact_arithmetic, _hard),
     Finder("equal columns", SIGN, soft.by_equal_columns, _soft),
     Finder("recession cone", CONE, _by_cone, _hard),
@@ -106,7 +114,7 @@ def answer(question: Question, callback: Callable[[Evidence], object] | None = N
             if wanted not in finder.answers or finder.name in asked or not finder.applies(question, evidence):
                 continue
             asked.add(finder.name)
-            for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.auto)):
+            for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
                 decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
                 if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
                     return
@@ -119,9 +127,11 @@ def answer(question: Question, callback: Callable[[Evidence], object] | None = N
         if question.asks is Asks.WIDTH and not evidence.answered and not evidence.effort.stopped:
             stuck = _stopped_by_rounding(evidence)
             if stuck or not evidence.sign_decided:
-                ask(Asks.SIGN, narrowing=stuck or question.auto)
+                ask(Asks.SIGN, narrowing=stuck or question.play.auto)
     except KeyboardInterrupt:
         evidence.effort.stopped = True
+    if evidence.p is None and not evidence.sign_decided and question.asks is Asks.SIGN:
+        evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
 
 

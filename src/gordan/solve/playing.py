@@ -61,7 +61,7 @@ class Notes(NamedTuple):
 
 def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
     """Play the method that was asked for, from what the evidence has or from `start`."""
-    yield from _Playing(question, evidence, doubt, question.method).proposals(_start(question, evidence))
+    yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
 
 
 def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
@@ -94,7 +94,7 @@ def _free(p: Array, caps: Array | None) -> int:
 def _start(question: Question, evidence: Evidence) -> Array | None:
     """p to start from, a little of it spread over all rows: a start must be positive."""
     trace = evidence.effort.trace
-    found = question.start if trace is None else trace.p_best
+    found = question.play.start if trace is None else trace.p_best
     if found is None:
         return None
     return 0.99 * question.p_set.project(found) + 0.01 * question.p_set.centre
@@ -139,7 +139,7 @@ class _Playing:
             form = replace(form, deadline=budget.deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
         elif isinstance(form, ProximalNewton):
             form = replace(form, deadline=budget.deadline)
-        checkpoint = question.checkpoint if method is question.method else None
+        checkpoint = question.play.checkpoint if method is question.play.method else None
         if checkpoint is not None:
             self._require(form)
         rounds = FEW_ROUNDS.get(method.name, MOST_ROUNDS) if budget.max_iter is None else budget.max_iter
@@ -162,7 +162,7 @@ class _Playing:
     def _look(self, moment: Moment) -> bool:
         """At a recorded round: whether to stop."""
         question, evidence = self.question, self.evidence
-        if question.watch is not None and question.watch(moment):
+        if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
         if self._outgrows(moment.p):
@@ -191,7 +191,7 @@ class _Playing:
     def _outgrows(self, p: Array | None) -> bool:
         """Whether the working set of rows that are not in memory has no room for those of positive weight."""
         question, rows = self.question, self.question.rows
-        if p is None or rows.in_memory or rows.sparse or not question.auto or self.method.name != "double_oracle":
+        if p is None or rows.in_memory or rows.sparse or not question.play.auto or self.method.name != "double_oracle":
             return False
         return _free(p, question.p_set.caps) >= DoubleOracle.most_in_hand(rows)
 
@@ -241,7 +241,7 @@ class _Playing:
 
     def _before(self) -> Notes | None:
         """What the checkpoint says of the run that it was written by."""
-        question, checkpoint = self.question, self.question.checkpoint
+        question, checkpoint = self.question, self.question.play.checkpoint
         notes: Notes | None = None if checkpoint is None else checkpoint.restored("notes", Notes)
         if notes is None:
             return None
@@ -259,8 +259,8 @@ class _Playing:
         question, margin, problem = self.question, self.question.margin, self.question.problem
         facts: dict[str, Any] = {"task": "maximize_margin", "norm": margin.norm, "nu": margin.nu}
         facts |= {"intercept": margin.intercept.value, "method": self.method.name, "guarantee": self.method.guarantee.statement}
-        facts |= {"classes": problem.classes, "labels": problem.signs, "weights": margin.weights, "start": question.start}
-        question.checkpoint.require(fingerprint(question.rows, form, **facts))
+        facts |= {"classes": problem.classes, "labels": problem.signs, "weights": margin.weights, "start": question.play.start}
+        question.play.checkpoint.require(fingerprint(question.rows, form, **facts))
 
 
 def _played_norm(norm: float, d: int) -> float:

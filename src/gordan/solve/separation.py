@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gordan import rows as rows_
-from gordan.arrays import Array, is_sparse
+from gordan.arrays import LEAST_SQUARE, Array, is_sparse, times_powers
 from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
@@ -38,6 +39,8 @@ EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
 TALL, EPOCHS_WHEN_TALL = 10, 4
 MOST_IN_HAND, FEW = 6000, 400
+# Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
+MOST_FAILURES = 50
 # Sparse rows in hand are spread out to dense ones up to so many entries.
 MOST_DENSE = 1 << 22
 # Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
@@ -48,6 +51,18 @@ SMALL, MOST_EXACT = 20_000, 2000
 # The interior-point method is for so many rows and multiplications a step (n d times the smaller of the two) at most: with more
 # rows the few that the working set begins with decide sooner.
 MOST_ROWS, MOST_INTERIOR = 2000, 600_000
+
+
+def is_small(question: Question) -> bool:
+    """Whether the interior-point method decides soonest."""
+    n, d = question.counted.X.n, question.counted.X.d
+    return n <= MOST_ROWS and n * d * min(n, d) <= MOST_INTERIOR
+
+
+def is_tiny(question: Question) -> bool:
+    """Whether exact arithmetic decides all rows at once."""
+    n, k = question.counted.X.n, question.counted.X.d + 1
+    return n <= MOST_PIVOTED and n * k * k <= SMALL
 
 
 def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
@@ -66,7 +81,7 @@ def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Ite
     X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
     for w, b, p in answers(X, problem.signs, constant, intercept.grouped):
-        witness = balance(problem, np.flatnonzero(p), intercept) if w is None else None
+        witness = _cancelling(question, np.flatnonzero(p)) if w is None else None
         yield Proposal(w, b * unit.R, p, witness)
 
 
@@ -102,13 +117,17 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
 
 def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Restricted games on a growing set of rows, which begins with the rows of weight in the best p so far."""
-    problem, intercept, budget, unit = question.counted, question.margin.intercept, question.budget, question.unit_rows
+    yield from working_set(question, None if evidence.p is None else evidence.p[question.kept])
+
+
+def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
+    """The same, from weights x over the rows, if there are any."""
+    intercept, budget, unit = question.margin.intercept, question.budget, question.unit_rows
     if unit is None:
         return
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     most = min(max(400, 2 * k), 2000)
-    x = None if evidence.p is None else evidence.p[question.kept]
     if x is not None and n <= TALL * k:
         # few rows all come in at once: one game then decides
         inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
@@ -119,10 +138,11 @@ def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterat
         inside = np.sort(rng.choice(n, min(n, count), replace=False))
         p = np.zeros(len(inside))
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
+    failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
         if budget.spent:
             return
-        hand, row_scale, back = reshaped(A.take(inside))
+        hand, over_rows, back = reshaped(A.take(inside))
         game = Restricted(
             rows=Gram(hand.gram(np.arange(len(inside)))),
             allowed=Allowed(np.zeros(len(inside), np.int64), np.ones(1), np.full(len(inside), np.inf)),
@@ -133,14 +153,15 @@ def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterat
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
         weights = np.zeros(n)
-        weights[inside] = answer.p * row_scale
+        weights[inside] = over_rows(answer.p)
         if float(np.max(np.abs(answer.scores))) <= ZERO:
             if not _independent(answer.p, game):
                 answer = game.descend(answer.p, 1e-9)
-                weights[inside] = answer.p * row_scale
-            witness = balance(problem, inside[answer.p > 0], intercept)
+                weights[inside] = over_rows(answer.p)
+            witness = _cancelling(question, inside[answer.p > 0])
             yield Proposal(p=weights, witness=witness, suspects=inside[answer.p > 0])
-            if witness is not None:
+            failures += 1
+            if witness is not None or failures == MOST_FAILURES:
                 return
         v = back(hand.combine(answer.p))
         scores = A.scores(v) / norms
@@ -166,20 +187,25 @@ def _independent(p: Array, game: Restricted) -> bool:
     return bool(count <= game.rank + 1 and np.linalg.matrix_rank(game.rows.K[np.ix_(used, used)] + 1.0, hermitian=True) == count)
 
 
-def reshaped(taken: Rows) -> tuple[Rows, Array, Callable[[Array], Array]]:
-    """The rows in coordinates in which the game is well-conditioned, their scales, and the way back for w.
+def reshaped(taken: Rows) -> tuple[Rows, Callable[[Array], Array], Callable[[Array], Array]]:
+    """The rows in coordinates in which the game is well-conditioned, and the ways back for p and for w, up to their lengths.
 
     Rows and columns are scaled by powers of two; with more rows than columns these become an orthonormal basis of their span
     (QR), in which columns of different size or nearly dependent ones do no harm. No separator is lost or made, but by rounding.
     """
     A: Any = taken.csr() if taken.sparse and taken.n * taken.d > MOST_DENSE else taken.dense()
     top = abs(A).max(axis=0)
-    column_scale = _to_one(np.asarray(top.todense() if is_sparse(A) else top).ravel())
-    A = _scaled(A, column_scale) if is_sparse(A) else A * column_scale
-    row_scale = _to_one(np.sqrt(np.asarray((A * A).sum(axis=1)).ravel()))
-    A = _scaled(A.T, row_scale).T if is_sparse(A) else A * row_scale[:, None]
+    columns = _to_one(np.asarray(top.todense() if is_sparse(A) else top).ravel())
+    for scale in columns:
+        A = _scaled(A, scale) if is_sparse(A) else A * scale
+    squares = np.asarray((A * A).sum(axis=1)).ravel()
+    top = abs(A).max(axis=1)
+    top = np.asarray(top.todense() if is_sparse(A) else top).ravel()
+    rows = _to_one(np.where(squares > LEAST_SQUARE, np.sqrt(squares), top))
+    for scale in rows:
+        A = _scaled(A.T, scale).T if is_sparse(A) else A * scale[:, None]
     if is_sparse(A) or taken.d > min(taken.n, MOST_COLUMNS):
-        return rows_.of(A, threads=taken.threads), row_scale, lambda w: w * column_scale
+        return rows_.of(A, threads=taken.threads), partial(_times, scales=rows), partial(_times, scales=columns)
     linalg = scipy_linalg()
     # without pivoting first, which is several times quicker on many rows; then with it on what is square
     Q, T = np.linalg.qr(A)
@@ -190,11 +216,14 @@ def reshaped(taken: Rows) -> tuple[Rows, Array, Callable[[Array], Array]]:
     norms = np.sqrt(np.maximum(np.einsum("ij,ij->i", Q[:, :rank], Q[:, :rank]), 1e-300))
 
     def back(w: Array) -> Array:
-        full = np.zeros(len(column_scale))
+        full = np.zeros(taken.d)
         full[order[:rank]] = linalg.solve_triangular(T[:rank, :rank], w, check_finite=False)
-        return full * column_scale
+        return _times(full, columns)
 
-    return rows_.of(Q[:, :rank] / norms[:, None], threads=taken.threads), row_scale / norms, back
+    def over_rows(p: Array) -> Array:
+        return _times(p / norms, rows)
+
+    return rows_.of(Q[:, :rank] / norms[:, None], threads=taken.threads), over_rows, back
 
 
 def _scaled(A: Any, scale: Array) -> Any:
@@ -204,12 +233,28 @@ def _scaled(A: Any, scale: Array) -> Any:
     return A @ diags_array(scale)
 
 
-def _to_one(sizes: Array) -> Array:
-    """The powers of two that bring these sizes to between ½ and 1; 1 for 0."""
-    return np.ldexp(1.0, -np.where(sizes > 0, np.frexp(sizes)[1], 0))
+def _to_one(sizes: Array) -> list[Array]:
+    """The powers of two that bring these sizes to between ½ and 1 (1 for 0): as two factors where one would overflow."""
+    exponents = -np.where(sizes > 0, np.frexp(sizes)[1], 0)
+    if np.max(np.abs(exponents), initial=0) <= 1000:
+        return [np.ldexp(1.0, exponents)]
+    return [np.ldexp(1.0, exponents // 2), np.ldexp(1.0, exponents - exponents // 2)]
+
+
+def _times(v: Array, scales: list[Array]) -> Array:
+    """v times these scales; between two factors also times one power of two, so that nothing overflows."""
+    for scale in scales[:-1]:
+        v = times_powers(v * scale, np.zeros(len(v), np.int64))
+    return v * scales[-1]
 
 
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------
+
+
+def _cancelling(question: Question, support: Array) -> dict[int, int] | None:
+    """Weights with which these rows cancel, as they were before they were scaled or moved."""
+    asked = question if question.origin is None else question.origin
+    return balance(asked.counted, support, asked.margin.intercept)
 
 
 def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
@@ -239,29 +284,31 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     from flint import fmpq
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
+    from gordan.solve.rounding import float_separators
 
     problem, intercept = question.counted, question.margin.intercept
-    n, k = problem.X.n, problem.X.d + 1
-    suspects = np.arange(n) if n <= MOST_PIVOTED and n * k * k <= SMALL else evidence.suspects
+    suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
+    k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and not question.budget.spent:
+        failed = np.empty(0, np.intp)
         if chosen:
             found, exponents = exact.integer_rows(problem, chosen, intercept)
             M = [[fmpq(x) for x in row] for row in found]
-            answer = balance_of_support(found) or (alternative(M) if len(M) <= MOST_PIVOTED else None)
+            small = len(M) <= MOST_PIVOTED or len(M) * k * k <= SMALL
+            answer = balance_of_support(found) or (alternative(M) if small else None)
             if answer is None:
                 return
             if isinstance(answer, Balance):
                 yield Proposal(witness=_witness(answer.weights, chosen, exponents))
                 return
-            w = _as_floats(answer.w)
-            for rounded in _rescaled(M):  # only asked for if w, once rounded, does not separate
+            for w in float_separators(M, question.budget.deadline):
                 yield _plane(w, intercept)
-                w = rounded
+                failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
+                if len(failed) or question.budget.spent:
+                    break
         else:
-            w = np.zeros(intercept.columns(problem.X.d))
-        yield _plane(w, intercept)
-        failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
+            failed = _lowest_rows(problem, *intercept.plane_of(np.zeros(k)), chosen, max(2, problem.X.d))
         if not len(failed):
             return
         chosen.extend(int(i) for i in failed)
@@ -273,35 +320,6 @@ def _plane(w: Array, intercept: Intercept) -> Proposal:
     return Proposal(body, float(b))
 
 
-def _rescaled(M: list[list[Any]], times: int = 6) -> Iterator[Array]:
-    """Other separators of M, which survive rounding better: rows and columns scaled by powers of two so that the terms of each
-    score, at the last separator, are at most about 1."""
-    from flint import fmpq
-
-    from gordan.solve.alternative import Balance, alternative
-
-    columns = [_power(fmpq(1))] * len(M[0])
-    sizes = [_power(max(abs(x) for x in row)) for row in M]
-    for _ in range(times):
-        answer = alternative([[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)])
-        if isinstance(answer, Balance):
-            return
-        w = [x * c for x, c in zip(answer.w, columns, strict=True)]
-        yield _as_floats(w)
-        columns = [_power(x) if x != 0 else c for x, c in zip(w, columns, strict=True)]
-        sizes = [_power(max(abs(x * v) for x, v in zip(row, w, strict=True))) for row in M]
-    for k in range(1, 60):  # a thin cone: other multiples of w round to other directions
-        yield _as_floats([x * fmpq(60 + k, 60) for x in w])
-
-
-def _power(x: Any) -> Any:
-    """The power of two near |x|; 1 for 0."""
-    from flint import fmpq, fmpz
-
-    e = int(x.p.bit_length()) - int(x.q.bit_length()) if x != 0 else 0
-    return fmpq(fmpz(1) << e) if e >= 0 else fmpq(fmpz(1), fmpz(1) << -e)
-
-
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
     with np.errstate(all="ignore"):
@@ -310,22 +328,3 @@ def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count:
         relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
     return outside[np.argsort(relative[outside], kind="stable")[:count]]
-
-
-def _as_floats(w: list[Any]) -> Array:
-    """The rational w, scaled by a power of two to largest entry near 1, as the nearest floats."""
-    size: Any = max(abs(x) for x in w)
-    if size == 0:
-        return np.zeros(len(w))
-    shift = int(size.q.bit_length()) - int(size.p.bit_length())
-    return np.array([_nearest(x, shift) for x in w])
-
-
-def _nearest(x: Any, shift: int) -> float:
-    """x·2^shift as a float."""
-    p, q = int(x.p), int(x.q)
-    p, q = (p << shift, q) if shift >= 0 else (p, q << -shift)
-    try:
-        return p / q
-    except OverflowError:
-        return math.copysign(math.inf, p)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gordan.certificates.matrix import Matrix
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Proposal, Question
+from gordan.ledger.question import Play, Proposal, Question
 from gordan.rows import stored
 from gordan.solve.double_oracle import double_oracle
 from gordan.solve.playing import MOST_MOVED, by_playing
@@ -32,8 +32,8 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
     with np.errstate(over="ignore", invalid="ignore"):
         centre = points.mean(axis=0) if margin.intercept.exists else np.zeros(counted.X.d)
         points = points - centre
-        size = np.ldexp(1.0, -np.frexp(np.max(np.abs(points), axis=0, initial=0.0))[1])
-        points = points * size
+        exponents = np.frexp(np.max(np.abs(points), axis=0, initial=0.0))[1]
+        points = np.ldexp(points, -exponents)
     if not np.isfinite(points).all():
         return
     problem = replace(counted, X=Matrix(raw.n, counted.X.d, (points,)), storage=stored(points))
@@ -44,15 +44,13 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
         margin=replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
         tol=ROUGH,
         budget=replace(question.budget, max_iter=None),
-        method=double_oracle(),
-        start=None,
-        watch=None,
-        checkpoint=None,
+        play=Play(double_oracle()),
     )
     found = Evidence(alike)
     for proposal in by_playing(alike, found, lambda: None):
         found.offer(proposal)
     evidence.effort.stopped |= found.effort.stopped  # by Ctrl-C
     if found.w is not None and found.b is not None and found.lower > 0:
-        w = found.w * size
-        yield Proposal(w, found.b - float(w @ centre))
+        least = int(np.min(exponents))  # w and b are divided by 2^-least, which may be beyond the floats
+        w = np.ldexp(found.w, least - exponents)
+        yield Proposal(w, float(np.ldexp(found.b, least)) - float(w @ centre))

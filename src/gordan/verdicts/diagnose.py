@@ -137,7 +137,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
         with blas_threads(problem.storage.entries):
             evidence = answer(question)
         found = evidence.cone
-        if isinstance(found, Recession):
+        if isinstance(found, Recession) and not evidence.effort.stopped:
             full_rank = found.kind != "complete" and not found.null.ncols()
             columns = found.cone.columns if full_rank else question.columns
             for j, sign in coefficients.coordinate_signs(found) if columns else ():

@@ -28,7 +28,7 @@ from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
-from gordan.ledger.question import Asks, Budget, Question
+from gordan.ledger.question import Asks, Budget, Play, Question
 from gordan.solve.finders import answer
 from gordan.solve.playing import choose_method
 from gordan.statuses import Status
@@ -36,6 +36,9 @@ from gordan.trace import Moment
 from gordan.verdicts.result import MarginResult
 from gordan.verdicts.telling import Witness
 from gordan.verdicts.weights import allowed_nu, row_weights, that_matter
+
+# Share of the largest norm below which the width of a bracket may be rounding.
+LOST = 1e-9
 
 
 def maximize_margin(
@@ -125,11 +128,13 @@ def maximize_margin(
         Asks.WIDTH,
         Budget(started, started + limit, max_iter, threads, order),
         tol=tol,
-        method=choose_method(method, norm, problem.X.d, order),
-        auto=isinstance(method, str) and method == "auto",
-        start=_start(start, weights, problem.X.n),
-        watch=callback,
-        checkpoint=keeper,
+        play=Play(
+            choose_method(method, norm, problem.X.d, order),
+            auto=isinstance(method, str) and method == "auto",
+            start=_start(start, weights, problem.X.n),
+            watch=callback,
+            checkpoint=keeper,
+        ),
     )
     with blas_threads(problem.storage.entries):
         return _result(answer(question))
@@ -154,6 +159,10 @@ def _result(evidence: Evidence) -> MarginResult:
         w = b = p = None
         bracket, witness = (0.0, 0.0), Witness.of(evidence.witness, problem.signs)
     else:
+        open_end = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
+        if open_end and evidence.upper - evidence.lower <= LOST * question.radius:
+            evidence.sharpen()
+            bracket = evidence.lower, evidence.upper
         proof = evidence.proof("bracket")
     if proof is None:  # never seen; if ever, nothing is claimed but what needs no proof
         bracket, proof = (0.0, math.inf), Proof(Evidence(question).claim("bracket"))

@@ -136,6 +136,8 @@ def _verdict(evidence: Evidence, tol: float) -> Verdict:
     if evidence.witness is not None:
         witness = Witness.of(evidence.witness, problem.signs)
         return Verdict(Status.NOT_SEPARABLE, None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
+    if evidence.strict and evidence.lower == 0:  # lost to rounding, as the upper end then is
+        evidence.sharpen()
     proof = evidence.proof("separator") if evidence.strict else None
     if proof is not None and evidence.w is not None:
         bracket = evidence.lower, evidence.upper

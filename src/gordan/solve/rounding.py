@@ -1,0 +1,167 @@
+"""Floats that separate, near an exact rational w that does.
+
+The cone {w : M w > 0} of a few integer rows M may be thin: w, rounded to floats, leaves it where the terms of a score cancel to
+more than 53 digits, or where entries of w are further apart than exponents reach. Then entries are fixed one after the other, the
+largest terms first, each at a float of few digits for which some w in the cone is left. What rounding does to a large term the
+smaller ones make up for, since their floats are finer.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from flint import fmpq, fmpz
+
+from gordan.arrays import Array
+from gordan.solve.alternative import Separator, alternative
+
+# Rounds in which rows and columns are scaled by the last w, so that no row is much nearer to its plane than others.
+CENTRED = 6
+# Binary digits tried for an entry, few first: it is then more likely that those that follow have a float left.
+DIGITS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50, 53)
+# Sizes of the first entry that are tried for rows with at most so many entries (columns squared); fewer for others.
+TRIALS, SMALL = 40, 600
+# Exponents of floats: all digits of w lie between these, once it is multiplied by a power of two.
+LOWEST, HIGHEST = -1074, 1023
+
+Vector = list[Any]
+
+
+def float_separators(M: Sequence[Vector], deadline: float) -> Iterator[Array]:
+    """Float vectors w with M w > 0, exactly, for rows M of `fmpq` that have a separator; the longest way to one comes last.
+
+    After the deadline (of `time.perf_counter`) nothing long is begun.
+    """
+    w: Vector | None = None
+    for _ in range(CENTRED):
+        w = _centred(M, w)
+        if w is None or time.perf_counter() > deadline:
+            return
+        yield from _checked(M, w)
+    assert w is not None
+    rng = random.Random(0)
+    for trial in range(max(1, TRIALS * SMALL // max(SMALL, len(M) * len(w) ** 2))):
+        # other sizes of the first entry make other floats of those that follow
+        size = 1 if trial == 0 else rng.getrandbits(rng.choice((3, 8, 20, 40, 53))) | 1
+        found = _fixed_one_by_one(M, w, size, deadline)
+        if found is not None:
+            yield from _checked(M, found)
+        if time.perf_counter() > deadline:
+            return
+
+
+def _checked(M: Sequence[Vector], w: Vector) -> Iterator[Array]:
+    """w as floats, if these separate."""
+    floats = as_floats(w)
+    if np.isfinite(floats).all():
+        exact = [fmpq(*x.as_integer_ratio()) for x in floats.tolist()]
+        if all(score > 0 for score in _scores(M, exact)):
+            yield floats
+
+
+def _scores(M: Sequence[Vector], w: Vector) -> Vector:
+    return [sum((x * v for x, v in zip(row, w, strict=True)), fmpq(0)) for row in M]
+
+
+def _centred(M: Sequence[Vector], w: Vector | None) -> Vector | None:
+    """A separator of M, found with the terms of each score, at the last separator, at most about 1; None if there is none."""
+    if w is None:
+        columns, sizes = [fmpq(1)] * len(M[0]), [_power(max(map(abs, row))) for row in M]
+    else:
+        columns = [_power(x) for x in w]
+        sizes = [_power(max(abs(x * v) for x, v in zip(row, w, strict=True))) for row in M]
+    answer = alternative([[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)])
+    return [x * c for x, c in zip(answer.w, columns, strict=True)] if isinstance(answer, Separator) else None
+
+
+def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: float) -> Vector | None:
+    """A separator of M whose entries have 53 digits at most, from any; the first one to be fixed is ±size."""
+    fixed: dict[int, Any] = {}
+    while len(fixed) < len(w):
+        scores = _scores(M, w)
+        rest = [j for j in range(len(w)) if j not in fixed]
+        terms = {j: max(abs(row[j] * w[j]) / score for row, score in zip(M, scores, strict=True)) for j in rest}
+        j = max(rest, key=lambda j: terms[j])
+        if terms[j] == 0:  # none of them is needed
+            return [fixed.get(i, fmpq(0)) for i in range(len(w))]
+        if not fixed:
+            w = [x * size / abs(w[j]) for x in w]
+            fixed[j] = w[j]
+            continue
+        near = [*_dyadic(w[j])]
+        kept = (x for x in near if all(s + row[j] * (x - w[j]) > 0 for row, s in zip(M, scores, strict=True)))
+        x = next(kept, None)
+        if x is not None:  # the other entries may stay as they are
+            w = [*w[:j], x, *w[j + 1 :]]
+        else:
+            tried = (_with(M, w, {**fixed, j: x}) for x in near if time.perf_counter() < deadline)
+            moved = next((other for other in tried if other is not None), None)
+            if moved is None:
+                return None
+            w = moved
+        fixed[j] = w[j]
+    return w
+
+
+def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any]) -> Vector | None:
+    """A separator of M with these entries, or None: they make one column, whose entry is positive and is divided by."""
+    others = [i for i in range(len(w)) if i not in fixed]
+    rows = [[*(row[i] for i in others), sum((row[i] * x for i, x in fixed.items()), fmpq(0))] for row in M]
+    rows.append([*(fmpq(0) for _ in others), fmpq(1)])
+    found = _centred(rows, [*(w[i] for i in others), fmpq(1)])
+    if found is None:
+        return None
+    whole = {**fixed, **{i: x / found[-1] for i, x in zip(others, found, strict=False)}}
+    return [whole[i] for i in range(len(w))]
+
+
+def _dyadic(x: Any) -> Iterator[Any]:
+    """The numbers below and above x of one binary digit, of two, and so on, the nearer first; 0 at the end."""
+    if x != 0:
+        top = _power(x)
+        top = top / 2 if top > abs(x) else top
+        seen = set()
+        for digits in DIGITS:
+            unit = top / (1 << (digits - 1))
+            below = (x / unit).floor()
+            for whole in sorted((below, below + 1), key=lambda whole: abs(x - whole * unit)):
+                if whole * unit not in seen:
+                    seen.add(whole * unit)
+                    yield whole * unit
+    yield fmpq(0)
+
+
+def _power(x: Any) -> Any:
+    """The power of two near |x|; 1 for 0."""
+    e = int(x.p.bit_length()) - int(x.q.bit_length()) if x != 0 else 0
+    return fmpq(fmpz(1) << e) if e >= 0 else fmpq(fmpz(1), fmpz(1) << -e)
+
+
+def as_floats(w: Vector) -> Array:
+    """The rational w times a power of two, as the nearest floats.
+
+    The largest entry is near 1, unless small ones would lose digits: then it is as large as floats are.
+    """
+    used = [x for x in w if x != 0]
+    if not used:
+        return np.zeros(len(w))
+    exponents = [int(x.p.bit_length()) - int(x.q.bit_length()) for x in used]
+    shift = -max(exponents)
+    if min(exponents) + shift < LOWEST + 53:
+        shift += HIGHEST - 1
+    return np.array([_nearest(x, shift) for x in w])
+
+
+def _nearest(x: Any, shift: int) -> float:
+    """x·2^shift as a float."""
+    p, q = int(x.p), int(x.q)
+    p, q = (p << shift, q) if shift >= 0 else (p, q << -shift)
+    try:
+        return p / q
+    except OverflowError:
+        return math.copysign(math.inf, p)
