@@ -29,7 +29,7 @@ from gordan.game import Game
 from gordan.geometry import Simplex, dual_exponent
 from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
 
-INTERCEPTS = ("free", "none", "penalized")
+INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted", "no-progress"}
 ONE_ROW_AT_A_TIME = {"perceptron", "p_norm_perceptron"}
 

@@ -1,12 +1,14 @@
 """The user's X as the checker reads it, and rigorous enclosures of its products with a w.
 
-NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated; and no BLAS, whose threads are in whatever
-floating-point mode the thread that started them was in. All arithmetic is done in threads that look at their mode (`floats`).
+NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated, but for a checksum that no proof needs; and no
+BLAS, whose threads are in whatever floating-point mode the thread that started them was in. All arithmetic is done in threads that
+look at their mode (`floats`).
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +32,8 @@ BLOCK_ENTRIES = 1 << 18
 MOST_BROUGHT = 4096
 # Stored entries from which a pass is worth more than one thread: two blocks, of some milliseconds each where rows are sparse.
 WORTH_THREADS = 1 << 19
+# Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
+WORTH_COMPILING = 1 << 19
 # Columns of a dense row whose products are added up in one go.
 LONGEST_SUM = 4096
 # Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
@@ -76,9 +80,8 @@ class Matrix:
 
     def by_blocks(self, work: Callable[[int, int], None]) -> None:
         """work(lo, hi) for each block of rows."""
-        entries = len(self.arrays[0]) if self.sparse else self.n * self.d
         with ieee_floats():  # for the rows that are gone through here; `threads.run` sees to the others
-            in_order(work, self.arrays, list(self.blocks()), available() if entries >= WORTH_THREADS else 1)
+            in_order(work, self.arrays, list(self.blocks()), available() if self.stored_entries >= WORTH_THREADS else 1)
 
     def _norms(self, lo: int, hi: int) -> Array:
         if self.sparse:
@@ -147,6 +150,33 @@ class Matrix:
             columns, values = np.arange(self.d), self.arrays[0][i].astype(np.float64)
         stored = values != 0
         return columns[stored], values[stored]
+
+    def checksum(self) -> int:
+        """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
+        if self.elsewhere:
+            return zlib.crc32(repr(self.each(_checksum_there)).encode())
+        found: dict[int, list[int]] = {}
+
+        def part(lo: int, hi: int) -> None:
+            found[lo] = self._checksums(lo, hi)
+
+        self.by_blocks(part)
+        return zlib.crc32(repr(sorted(found.items())).encode())
+
+    def _checksums(self, lo: int, hi: int) -> list[int]:
+        if isinstance(self.arrays[0], Entries):
+            return [self.arrays[0].checksum(lo, hi)]
+        parts = [self.arrays[0][lo:hi]]
+        if self.sparse:
+            data, indices, indptr = self.arrays
+            entries = slice(int(indptr[lo]), int(indptr[hi]))
+            parts = [data[entries], indices[entries], indptr[lo : hi + 1]]
+        return [_mixed(np.ascontiguousarray(part), self.stored_entries >= WORTH_COMPILING) for part in parts]
+
+    @property
+    def stored_entries(self) -> int:
+        """How many entries are stored."""
+        return len(self.arrays[0]) if self.sparse else self.n * self.d
 
     def products(self, w: Array, lo: int, hi: int) -> tuple[Array, Array]:
         """For rows lo..hi-1: X w in float64 and the additions that a term goes through at most (one number if dense)."""
@@ -239,6 +269,18 @@ def column_sums(q: Array, block: Array) -> Array:
     return np.array([np.sum(q * block[:, j]) for j in range(block.shape[1])])
 
 
+def _mixed(array: Array, at_length: bool) -> int:
+    """A CRC of the bytes of an array; or, of one that is long, a sum that takes a tenth of the time once it is compiled."""
+    if not at_length:
+        return zlib.crc32(array.data)
+    from gordan.rows import kernels
+
+    mixed: Any = kernels.mixed_bits
+    words = array.reshape(-1).view(f"u{array.itemsize}")
+    words.flags.writeable = False  # one kernel for all
+    return int(mixed(words))
+
+
 def by_rows(join: np.ufunc, terms: Array, lengths: Array) -> Array:
     """Sums (or what else joins two terms) over consecutive groups of terms of these lengths; 0 where there are none."""
     joined = np.zeros(len(lengths), dtype=terms.dtype)
@@ -321,6 +363,10 @@ class Products:
 
 
 # ---- the same on other machines, for one block of rows, in IEEE arithmetic there ---------------------------------------
+
+
+def _checksum_there(held: Any) -> int:
+    return Matrix(held.n, held.d, held.arrays).checksum()
 
 
 def _norms_there(held: Any) -> Array:

@@ -20,6 +20,8 @@ from gordan.rows import host, nearby, stored
 from gordan.rows.storage import require_finite
 
 CHUNK = 4096
+# Bytes of X up to which it is copied, so that it may be changed after a proof.
+COPIED = 1 << 20
 # Whole numbers from here on have no float beside them.
 LARGEST_LABEL = 2**1023
 
@@ -32,6 +34,7 @@ class Problem:
     signs: Array
     classes: tuple[Label, Label]
     storage: Any
+    checksum: int | None = None
 
     @staticmethod
     @ieee_floats()
@@ -63,7 +66,19 @@ class Problem:
     def part(self, rows: Array) -> Problem:
         """These rows alone."""
         storage = self.storage.part(rows)
-        return replace(self, X=Matrix(storage.n, storage.d, storage.arrays), signs=self.signs[rows], storage=storage)
+        X = Matrix(storage.n, storage.d, storage.arrays)
+        return replace(self, X=X, signs=self.signs[rows], storage=storage, checksum=None)
+
+    def watched(self, given: Any) -> Problem:
+        """The same, so that `hash` is that of the values as they are now: X is copied where it is small, else its checksum taken.
+
+        `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
+        """
+        if given is self.storage:
+            return self
+        if all(isinstance(array, np.ndarray) for array in self.X.arrays) and sum(a.nbytes for a in self.X.arrays) <= COPIED:
+            return replace(self, X=Matrix(self.X.n, self.X.d, tuple(array.copy() for array in self.X.arrays)))
+        return replace(self, checksum=self.X.checksum())
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
@@ -75,8 +90,13 @@ class Problem:
 
         A row is its nonzeros in column order, each as int64 column and float64 value, little-endian, -0 taken as 0; so neither
         storage nor dtype matters. A class is text as JSON writes it, or a number: the digits of a whole one (also for True, 1.0
-        and -0.0), else `float.hex`.
+        and -0.0), else `float.hex`. Refused if X is not what it was when it was `watched`.
         """
+        if self.checksum is not None and self.X.checksum() != self.checksum:
+            raise InputError(
+                "X was changed after it was looked at, so there is no certificate of what it was; "
+                "ask for .certificate before you change X, or pass a copy of it"
+            )
         whole = hashlib.sha256()
         if self.X.elsewhere:
             whole.update(b"".join(_digests_there(self.X)))

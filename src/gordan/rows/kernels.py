@@ -446,3 +446,16 @@ def sparse_norms(data, indices, indptr, p, lo, hi, norms):
     """As `dense_norms`."""
     for i in range(lo, hi):
         norms[i] = _norm(data[indptr[i] : indptr[i + 1]], p)
+
+
+@compiled
+def mixed_bits(words):
+    """A number that depends on all bits of these integers and on their places: one made by chance of others is equal to it about
+    once in 2³². Σ low(k_i) high(k_i) + k_i modulo 2⁶⁴ over the halves of k_i = word ⊕ i·step, as in the hash NH."""
+    step, low, half = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(32)
+    total, place = np.uint64(0), np.uint64(0)
+    for i in range(len(words)):
+        place += step
+        k = np.uint64(words[i]) ^ place
+        total += (k & low) * (k >> half) + k
+    return total

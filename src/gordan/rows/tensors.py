@@ -178,6 +178,18 @@ class Entries:
 
         return self._affordable(made)
 
+    def checksum(self, lo: int, hi: int) -> int:
+        """A number that is another one if an entry of the rows lo..hi-1 was changed: their bits, mixed and weighed by place."""
+        torch = torch_for()
+        bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[self._X.element_size()]
+
+        def made() -> Any:
+            x = self._X[lo:hi].contiguous().view(bits).reshape(-1).to(torch.int64)
+            x = x ^ (x >> 31)  # a new tensor; modulo 2⁶⁴ the last bit of a product would not tell two changed signs from none
+            return (x * (2 * torch.arange(len(x), device=x.device) + 1)).sum()
+
+        return int(self._affordable(made))
+
     @property
     def _step(self) -> int:
         return max(1, self.block_entries // max(1, self.shape[1]))

@@ -74,7 +74,8 @@ class Diagnosis:
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """The certificate of the kind, bound to the data by its hash (computed on first access).
+        """The certificate of the kind, bound to the data by its hash (computed on first access; an InputError if X was changed
+        before).
 
         A separator if complete; "quasi-separation"; "overlap". Where the kind is undecided it is what was proved on the way: a
         witness that the separation is not complete, or None.
@@ -124,7 +125,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     kind = Intercept.of(intercept)
     started = time.perf_counter()
     budget = Budget(started, started + seconds_at_most(time_limit))
-    problem = Problem.of(X, y)
+    problem = Problem.of(X, y).watched(X)
     problem.require_finite()
     names = _names(column_names(X, problem.X.d), problem.X.d, kind)
     question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.CONE, budget)

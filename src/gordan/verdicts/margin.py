@@ -116,7 +116,7 @@ def maximize_margin(
     check_callback(callback, "moment")
     started = time.perf_counter()
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
-    problem = Problem.of(X, y, device).nearby()
+    problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
     weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)

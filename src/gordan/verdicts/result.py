@@ -63,7 +63,7 @@ class MarginResult:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate, bound to the data by its hash (computed on first access)."""
+        """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
         return replace(self._proof.certificate, data_hash=self._problem.hash(self.intercept))
 
     def __repr__(self) -> str:

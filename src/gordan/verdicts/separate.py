@@ -61,7 +61,7 @@ class Verdict:
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """The certificate, bound to the data by its hash (computed on first access)."""
+        """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
         if self._proof is None:
             return None
         return replace(self._proof.certificate, data_hash=self._problem.hash(self._proof.head.intercept))
@@ -122,7 +122,7 @@ def separate(
     tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, seed=seed(random_state))
-    problem = Problem.of(X, y, device).nearby()
+    problem = Problem.of(X, y, device).nearby().watched(X)
     problem.require_finite()
     question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.SIGN, budget)
     with blas_threads(problem.storage.entries):
