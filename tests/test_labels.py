@@ -250,6 +250,9 @@ def test_types_of_labels_that_no_model_can_have():
     ):
         with pytest.raises(InputError, match=r"class_dtype of a model|too long"):
             Model(classes, **arrays, **about, class_dtype=dtype)
+    long = Model(("a" * 200_000, "b"), **arrays, **about)  # as text, each of them would be as long
+    assert long.class_array().dtype == object
+    assert Model.from_bytes(long.to_bytes()).class_array().tolist() == ["a" * 200_000, "b"]
     with pytest.raises(InputError, match="more than 1023 bits"):
         Model((0, 10**5000), **arrays, **about)
     for classes, dtype, kind in (((1, 300), "uint16", "int uint16"), (("a", "b"), "object", "str object"), ((1, 2), None, "int")):

@@ -23,8 +23,8 @@ TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 LARGEST_LABEL = 2**1023
 # Types of labels beside those that NumPy gives them by itself, and their names in a file.
 DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
-# Characters of all labels of a type of text together, at most: a file is not to ask for more memory than it is long.
-MOST_TEXT = 1 << 22
+# Characters of an array of text, at most: a small file is not to ask for much memory. Longer labels are kept as objects.
+MOST_TEXT = 1 << 18
 FIELDS = {"format", "kind", "classes", "class_type", "names", "norm", "nu", "intercept_kind", "version", "certificates"}
 Label: TypeAlias = str | int | float | bool
 
@@ -185,8 +185,10 @@ def _array(classes: tuple[Label, ...], dtype: str | None) -> Array:
         raise InputError(f"class_dtype of a model is {dtype!r:.40}; such as uint8, float32, U9 or object is expected, or None")
     if dtype is not None and dtype[0] == "U" and int(dtype[1:]) * len(classes) > MOST_TEXT:
         raise InputError(f"{len(classes)} labels of {dtype[1:]} characters each are too long; shorten them: y.astype('U64'), say")
-    own = {str: ("str",), bool: ("bool",), float: ("float64",)}.get(type(classes[0]), ("int64", "uint64"))
-    for name in (dtype,) if dtype is not None else (*own, "object"):
+    own = {str: ["str"], bool: ["bool"], float: ["float64"], int: ["int64", "uint64"]}[type(classes[0])]
+    if isinstance(classes[0], str) and max(map(len, map(str, classes))) * len(classes) > MOST_TEXT:
+        own = []
+    for name in [*own, "object"] if dtype is None else [dtype]:
         try:
             array = np.empty(len(classes), dtype=object)
             array[:] = classes
