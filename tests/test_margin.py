@@ -27,6 +27,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_exponent
+from gordan.intercepts import Intercept
 from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
