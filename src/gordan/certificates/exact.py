@@ -19,6 +19,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
+from gordan.memory import fits
 from gordan.rows.memory import entries_of
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
@@ -31,6 +32,10 @@ FEW_PRODUCTS = 20_000
 FEW_ENTRIES = 40
 # Rows that are brought together where they are elsewhere.
 ROWS_AT_A_TIME = 4096
+# Bytes of an integer or a fraction in a list and in a matrix of flint, with short numbers in it.
+NUMBER_BYTES = 100
+# Rows whose signs are found together, and their entries, at most.
+SIGN_ROWS, SIGN_ENTRIES = 4096, 1 << 20
 # Float64 holds sums of multiples of 2^s exactly while they stay below 2^(s+53).
 DIGITS = 53
 # Entries of w this much smaller than the largest one are not trusted to floats.
@@ -92,13 +97,13 @@ def _brought(X: Matrix, rows: Array) -> Iterator[int]:
 
 def first_not_cancelling(p: Sequence[int], entries: Sequence[tuple[list[int], list[int], int]]) -> int | None:
     """The first column j with Σ_i p_i m_ij ≠ 0, for rows m_i given by their columns and integers."""
-    if sum(len(columns) for columns, _, _ in entries) <= FEW_PRODUCTS:
+    used = sorted({column for columns, _, _ in entries for column in columns})
+    if sum(len(columns) for columns, _, _ in entries) <= FEW_PRODUCTS or not numbers_fit(len(p) * len(used)):
         sums: dict[int, int] = {}
         for weight, (columns, whole, _) in zip(p, entries, strict=True):
             for column, m in zip(columns, whole, strict=True):
                 sums[column] = sums.get(column, 0) + weight * m
         return min((column for column, total in sums.items() if total != 0), default=None)
-    used = sorted({column for columns, _, _ in entries for column in columns})
     place = {column: k for k, column in enumerate(used)}
     rows = []
     for columns, whole, _ in entries:
@@ -108,6 +113,11 @@ def first_not_cancelling(p: Sequence[int], entries: Sequence[tuple[list[int], li
         rows.append(row)
     total = matrix([p], len(p)) * matrix(rows, len(used))
     return next((column for k, column in enumerate(used) if total[0, k] != 0), None)
+
+
+def numbers_fit(count: float) -> bool:
+    """Whether there is room for so many exact numbers. Rows of integers are spread out, zeros and all."""
+    return fits(NUMBER_BYTES * count)
 
 
 def _last_digit(values: Array) -> int:
@@ -181,14 +191,18 @@ def null_space(M: Any, columns: list[int]) -> Any:
 
 
 @ieee_floats()
-def spans(problem: Problem, support: Sequence[int], among: Array, intercept: Intercept) -> bool:
-    """Whether the rows of A in `support` span all those `among`."""
+def spans(problem: Problem, support: Sequence[int], among: Array, intercept: Intercept) -> bool | None:
+    """Whether the rows of A in `support` span all those `among`; None where there is no room to find out."""
     k = intercept.columns(problem.X.d)
+    if not numbers_fit(len(support) * k):
+        return None
     M = matrix(integer_rows(problem, support, intercept)[0], k)
     for exactly in (False, True):
         basis = pivots(M.transpose(), exactly=exactly)
         if len(basis) == k:
             return True
+        if not numbers_fit(k * (k - len(basis))):
+            return None
         part = matrix([[int(M[i, j]) for j in range(k)] for i in basis], k)
         null = null_space(part, pivots(part, exactly=exactly))
         vectors = (intercept.plane_of([int(null[j, column]) for j in range(k)]) for column in range(null.ncols()))
@@ -238,7 +252,8 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
         lo, hi = products.scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
-    for part in np.array_split(asked, max(1, len(asked) // 4096)):
+    entries = len(X.arrays[0]) / X.n if X.sparse else X.d
+    for part in np.array_split(asked, max(1, len(asked) // SIGN_ROWS, math.ceil(len(asked) * entries / SIGN_ENTRIES))):
         answer[part] = _exact_signs(X, part, w, b) * signs[part]
     return answer
 

@@ -228,8 +228,7 @@ def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
     reason = _witness(c, problem, signs)
     if reason:
         return reason
-    spanned = exact.spans(problem, c.rows, on_plane, Intercept(c.intercept))
-    return "" if spanned else "its rows do not span the rows on the plane of w"
+    return _not_spanned(c, problem, on_plane, "the rows on the plane of w")
 
 
 def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
@@ -237,5 +236,11 @@ def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
     reason = _witness(c, problem, signs)
     if reason:
         return reason
-    everything = np.arange(problem.X.n)
-    return "" if exact.spans(problem, c.rows, everything, Intercept(c.intercept)) else "its rows do not span all rows"
+    return _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
+
+
+def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:
+    spanned = exact.spans(problem, c.rows, among, Intercept(c.intercept))
+    if spanned is None:
+        return f"to find out whether its rows span {what} takes more memory than there is; check it on a larger machine"
+    return "" if spanned else f"its rows do not span {what}"

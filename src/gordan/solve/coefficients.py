@@ -11,11 +11,14 @@ from flint import fmpq
 
 from gordan.arrays import Array, times_powers
 from gordan.certificates import exact
+from gordan.memory import fits
 from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
 from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 
+# Copies of the strict rows, in coordinates of the cone, that are in use at a time.
+COPIES = 4
 # Of affine scaling, before a linear program is asked.
 STEPS = 12
 
@@ -32,7 +35,7 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
     moving = [any(null[j, i] != 0 for i in range(null.ncols())) for j in range(k)]
     strict = np.flatnonzero(found.signs > 0)
     seen = [found.w]
-    decide = None
+    small, decide = len(strict) * null.ncols() ** 2 <= recession.SMALL, None
     for j in range(k):
         sign = (found.w[j] > 0) - (found.w[j] < 0)
         if not moving[j]:
@@ -44,9 +47,8 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
         elif (found.cone.signs(turned := (*found.w[:j], -sign, *found.w[j + 1 :])) >= 0).all():  # a step in one coordinate does
             seen.append(turned)
             yield j, None
-        elif not found.cone.late:
+        elif not found.cone.late and (decide is not None or small or _have_room(found, strict)):
             if decide is None:
-                small = len(strict) * null.ncols() ** 2 <= recession.SMALL
                 decide = _Exactly(found, strict) if small else _ByProgram(found, strict)
             answer = decide(j, sign)
             if answer is True:
@@ -54,6 +56,11 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
             elif answer is not None:
                 seen.append(answer)
                 yield j, None
+
+
+def _have_room(found: Recession, strict: Array) -> bool:
+    """Whether there is room for the linear programs."""
+    return found.cone.scalable and fits(8 * COPIES * len(strict) * found.null.ncols())
 
 
 class _Exactly:

@@ -17,9 +17,12 @@ from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
+from gordan.memory import fits
 
 # Columns beyond which dependence is not examined unless there are as few rows.
 MOST_COLUMNS = 600
+# Copies of A that scaling it makes at a time, and what is made of them: a program, as SciPy is given it and as HiGHS has it.
+COPIES = 6
 # Binary digits tried when floats are made rational: few first, for directions that people can read.
 DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
 
@@ -74,6 +77,12 @@ class Cone:
         return exact.score_signs(self.problem.X, *self.intercept.plane_of(self.whole(w)), self.problem.signs, among)
 
     @cached_property
+    def scalable(self) -> bool:
+        """Whether there is room for `floats`."""
+        X = self.problem.X
+        return fits(COPIES * (16 * len(X.arrays[0]) if X.sparse else 8 * X.n * (self.k + 1)))
+
+    @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
         """F, e, s with F = 2^-e A s near 1 in size (rows and columns scaled by powers of two), dense or CSR."""
         X, signs = self.problem.X, self.problem.signs.astype(np.float64)
@@ -103,14 +112,14 @@ class Cone:
 def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ...] | None:
     """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
 
-    Exact. None where that would take too long.
+    Exact. None where that would take too long, or too much memory.
     """
     n, k = problem.X.n, intercept.columns(problem.X.d)
     if min(n, k) > MOST_COLUMNS:
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
     chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
-    while True:
+    while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
         M = exact.matrix(exact.integer_rows(problem, chosen, intercept)[0], k)
         ordered = fmpz_mat(len(chosen), k, [M[i, j] for i in range(len(chosen)) for j in order])
         columns = tuple(sorted(order[j] for j in exact.pivots(ordered)))
@@ -130,6 +139,7 @@ def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ..
         else:
             return columns
         chosen = np.union1d(chosen[basis], np.flatnonzero(missed)[: k + 20])
+    return None
 
 
 def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[int]], list[int], list[int]]:

@@ -16,6 +16,7 @@ from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
 from gordan.geometry.sets import fill_order, level
+from gordan.memory import fits, largest
 from gordan.methods.registry import Guarantee, Method, check_norm, choose, register
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
@@ -24,8 +25,9 @@ from gordan.solve.restricted import Allowed, Equilibrium, Gram, Products, Restri
 from gordan.solve.screening import idle
 from gordan.solve.sup_norm import SupNormGame
 
-# Rows in hand at most: their Gram matrix then has at most 288 MB. Sparse rows need no such matrix.
-MOST_IN_HAND = 6000
+# Rows in hand at most, if their Gram matrix fits: it then has at most 288 MB, and so much as GRAMS of them is in use at a time.
+# Sparse rows with more columns still need no such matrix.
+MOST_IN_HAND, GRAMS = 6000, 4
 # Entries of the rows in hand, and of the sample to begin with, where the rows are not in memory: 256 MB each at most.
 ENTRIES_IN_HAND = 1 << 25
 # Of the rows that coordinate ascent finds, those that a linear program (p = ∞) begins with.
@@ -33,6 +35,8 @@ MOST_IN_PROGRAM = 1000
 # Above so many rows, and with more columns still, sparse rows are first solved by products with them. What that may cost is what
 # their Gram matrix and its factors would: so many multiplications for an entry of the one and for the others.
 MANY, GRAM_ENTRY, PIVOTS = 200, 1.0, 0.1
+# Multiplications for each entry of the rows in hand that products with them may cost where a Gram matrix does not fit.
+PRODUCTS = 20_000.0
 # Rows of each group that are left free, if they are many, when the others are held at their caps.
 ROOM = 300
 # So few rows, if dense, are all in hand from the start.
@@ -157,12 +161,14 @@ class DoubleOracle:
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
-            most = MOST_IN_PROGRAM if norm == math.inf else MOST_IN_HAND
-            if (norm > 2 or not rows.sparse) and len(inside) > most:
-                light = inside[np.argsort(-p[inside], kind="stable")[most:]]
-                p[light] = 0.0
-                inside = np.setdiff1d(inside, light)
             scores = rows.scores(rows.combine(p)) if capped else p
+            most = min(self.most, MOST_IN_PROGRAM) if norm == math.inf else self.most
+            if len(inside) > most and not self._by_products(len(inside)):
+                if capped:  # all others at a bound: to what mass they would leave, rows at their caps would have to come in again
+                    p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
+                else:
+                    inside = self._heaviest(inside, p, most)
+                    p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
         elif not capped and rows.n > 2 * self._sample_size:
             inside, p = self._from_sample()
             scores = p
@@ -191,22 +197,26 @@ class DoubleOracle:
         p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline)
         return State(np.arange(n), p, gram)
 
-    @property
+    @cached_property
     def _sample_size(self) -> int:
         """Of m rows drawn at random, the solution is broken by about d n/m of the others: d√n rows leave some √n."""
         rows = self.game.rows
         best = max(1000, int(rows.d * math.sqrt(rows.n)))
-        return best if rows.in_memory else min(best, max(1000, ENTRIES_IN_HAND * rows.n // rows.entries))
+        best = best if rows.in_memory else min(best, max(1000, ENTRIES_IN_HAND * rows.n // rows.entries))
+        return max(2 * self.groups, largest(best, lambda m: _bytes_copied(rows, min(m, rows.n))))
 
-    @property
+    @cached_property
     def most(self) -> int:
         """Rows in hand at most."""
-        return self.most_in_hand(self.game.rows)
+        return most_in_hand(self.game.rows, self.groups)
 
-    @staticmethod
-    def most_in_hand(rows: Rows) -> int:
-        """Rows in hand at most; where no more than these are free, the working set has not outgrown its bound."""
-        return MOST_IN_HAND if rows.in_memory else min(MOST_IN_HAND, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
+    def _size(self, m: int) -> float:
+        return _bytes_in_hand(self.game.rows, m)
+
+    def _by_products(self, m: int) -> bool:
+        """Whether m rows in hand are solved by products with them sooner than by their Gram matrix."""
+        rows = self.game.rows
+        return self.game.norm == 2 and rows.sparse and rows.d > m > MANY
 
     def _from_sample(self) -> tuple[Array, Array]:
         """The working set and p of the game on a random sample of rows (Clarkson's idea); costs its share of a pass."""
@@ -305,7 +315,8 @@ class DoubleOracle:
         allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
-        by_products = rows.sparse and state.gram is None and len(inside) > MANY and rows.d > len(inside)
+        room = state.gram is not None or len(inside) <= self.most or fits(self._size(len(inside)))
+        by_products = state.gram is None and (self._by_products(len(inside)) or (norm == 2 and not room))
         if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
             return self._by_gram(gram, allowed, guess, np.zeros(len(inside)), 0.0)
@@ -317,6 +328,8 @@ class DoubleOracle:
             found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)
         if norm > 2:
+            if not room:
+                return self._left_as_it_is(taken, allowed, guess, r)
             power = PNormGame(taken, allowed, r, self.deadline)
             return Answer(power.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
@@ -324,17 +337,27 @@ class DoubleOracle:
             m = float(len(inside))
             try:
                 budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
+                if not self._by_products(len(inside)):
+                    budget = min(budget, PRODUCTS * taken.entries)
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
                 game = Restricted(products, allowed, pull, rest, rows.d, self.deadline)
                 return Answer(game.solve(guess, self.tol), direct=True)
-            except Stalled:
-                pass  # ill-conditioned: the Gram matrix costs as much as was spent by now
+            except Stalled:  # ill-conditioned: the Gram matrix costs as much as was spent by now
+                if not room:
+                    return self._left_as_it_is(taken, allowed, guess, r)
         gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
         return self._by_gram(gram, allowed, guess, pull, rest)
 
     def _by_gram(self, gram: Array, allowed: Allowed, guess: Array, pull: Array, rest: float) -> Answer:
         game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
+
+    def _left_as_it_is(self, taken: Rows, allowed: Allowed, guess: Array, r: Array) -> Answer:
+        """The guess, made feasible: there is no room for anything better."""
+        p = allowed.filled(guess)
+        w = dual_vector(taken.combine(p) + r, self.game.norm)
+        scores = taken.scores(w)
+        return Answer(Equilibrium(p, scores, allowed.cheapest(scores)[1], False))
 
     def _taken(self, inside: Array) -> Rows:
         """The rows in hand; all of them are not copied."""
@@ -370,13 +393,23 @@ class DoubleOracle:
             broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
         where = np.sort(where[: max(self.most - len(broken), least)])
         if gram is not None:
-            gram = self._grown(gram[np.ix_(where, where)], inside[where], broken)
+            after = len(where) + len(broken)
+            room = after <= self.most or fits(self._size(after))
+            gram = self._grown(gram[np.ix_(where, where)], inside[where], broken) if room else None
         return state._replace(inside=np.concatenate((inside[where], broken)), gram=gram), False
 
     def _grown(self, gram: Array, kept: Array, new: Array) -> Array:
         """The Gram matrix with these rows added."""
         cross = self.game.rows.gram(new, kept) if len(kept) else np.empty((len(new), 0))
         return np.block([[gram, cross.T], [cross, self.game.rows.gram(new)]])
+
+    def _heaviest(self, inside: Array, p: Array, count: int) -> Array:
+        """Those of the rows `inside` that have most weight, of each group its share."""
+        chosen = []
+        for g in range(self.groups):
+            own = inside[self.which[inside] == g]
+            chosen.append(own[np.argsort(-p[own], kind="stable")[: -(-count // self.groups)]])
+        return np.sort(np.concatenate(chosen))
 
     def _lowest(self, scores: Array, count: int) -> Array:
         """The rows of each group nearest to the level up to which p fills it (without caps: the lowest)."""
@@ -387,6 +420,31 @@ class DoubleOracle:
             share = min(len(own), -(-count // self.groups))
             chosen.append(own[np.argpartition(slack, share - 1)[:share]])
         return np.sort(np.concatenate(chosen))
+
+
+def most_in_hand(rows: Rows, groups: int) -> int:
+    """Rows in hand at most, for so many groups."""
+    most = MOST_IN_HAND if rows.in_memory else min(MOST_IN_HAND, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
+    return max(2 * groups, largest(most, lambda m: _bytes_in_hand(rows, min(m, rows.n))))
+
+
+def limit_in_hand(rows: Rows, groups: int) -> int | None:
+    """Free rows with which a working set has outgrown its bound, so that others have to go on; None where nothing bounds it."""
+    most = most_in_hand(rows, groups)
+    limited = most < min(rows.n, MOST_IN_HAND)  # memory is short
+    # sparse rows with more columns than are in hand need no Gram matrix
+    bounded = limited and rows.d <= most if rows.sparse else limited or not rows.in_memory
+    return most if bounded else None
+
+
+def _bytes_copied(rows: Rows, m: int) -> float:
+    """Bytes of m rows, in float64 with their columns, or in blocks that are put together."""
+    return 16.0 * m * rows.entries / rows.n
+
+
+def _bytes_in_hand(rows: Rows, m: int) -> float:
+    """Bytes of m rows in hand with what is made of their Gram matrix."""
+    return 8.0 * GRAMS * m * m + _bytes_copied(rows, m)
 
 
 def _part(p_set: Simplex, inside: Array) -> tuple[Simplex, Array]:

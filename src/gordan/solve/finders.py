@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
+from gordan.memory import fits
 from gordan.rows.storage import SecondMoments
 from gordan.solve import playing, separation, soft
 from gordan.solve.levelling import by_levelling, levelled
@@ -63,7 +64,9 @@ def _on_device(question: Question, evidence: Evidence) -> bool:
     storage, margin = question.counted.storage, question.margin
     if not question.play.auto or question.play.checkpoint is not None or not isinstance(storage, SecondMoments):
         return False  # what Newton's method keeps is on a device, and not in a file
-    return margin.norm == 2 and question.problem.X.d <= MOST_COLUMNS and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+    d = question.problem.X.d
+    room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
+    return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
 def _soft(question: Question, evidence: Evidence) -> bool:

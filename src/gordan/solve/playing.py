@@ -17,10 +17,11 @@ from gordan.errors import InputError
 from gordan.geometry import norm as norm_of
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
+from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import Rows, of
 from gordan.rows.rows import SMALLEST_RADIUS
-from gordan.solve.double_oracle import DoubleOracle, double_oracle
+from gordan.solve.double_oracle import DoubleOracle, double_oracle, limit_in_hand
 from gordan.solve.proximal import ProximalNewton, proximal_newton
 from gordan.trace import Moment, Trace
 
@@ -33,11 +34,11 @@ INNER = 0.3
 # Rounds of the methods that solve a game in each of them, and of all others.
 FEW_ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
 MOST_ROUNDS = 100_000
-# What goes on, for norm 2 and for others, where rows that are not in memory need a larger working set than fits.
+# What goes on, for norm 2 and for others, where the rows need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
-# a copy of X, and no more than a way to propose.
-FAR, MOST_MOVED = 0.9, 1 << 24
+# copies of X, so many at a time, and no more than a way to propose.
+FAR, MOST_MOVED, COPIES = 0.9, 1 << 24, 4
 # Relative difference of R between two storages of the same rows, at most: one may be a device that adds in float32.
 SAME_RADIUS = 1e-3
 
@@ -80,11 +81,20 @@ def by_accelerated_game(question: Question, evidence: Evidence, doubt: Doubt) ->
 
 def outgrown(question: Question, evidence: Evidence) -> bool:
     """Whether more rows than can be in hand have a weight that is neither 0 nor at its cap."""
-    trace, rows = evidence.effort.trace, question.rows
-    if trace is None or trace.p_best is None or rows.in_memory or rows.sparse or question.budget.max_iter is not None:
+    trace, most = evidence.effort.trace, question.shared(_limit_in_hand)
+    if trace is None or trace.p_best is None or most is None or question.budget.max_iter is not None:
         return False
-    most = DoubleOracle.most_in_hand(rows)
     return _free(trace.p_best, question.p_set.caps) >= most
+
+
+def _limit_in_hand(question: Question) -> int | None:
+    return limit_in_hand(question.rows, len(question.p_set.members))
+
+
+def may_be_copied(rows: Rows) -> bool:
+    """Whether these rows, spread out, are few enough to be moved."""
+    cells = rows.n * rows.d
+    return cells <= MOST_MOVED and rows.in_memory and fits(8 * COPIES * cells)
 
 
 def _free(p: Array, caps: Array | None) -> int:
@@ -189,11 +199,12 @@ class _Playing:
         return True
 
     def _outgrows(self, p: Array | None) -> bool:
-        """Whether the working set of rows that are not in memory has no room for those of positive weight."""
-        question, rows = self.question, self.question.rows
-        if p is None or rows.in_memory or rows.sparse or not question.play.auto or self.method.name != "double_oracle":
+        """Whether the working set has no room for the rows of positive weight."""
+        question = self.question
+        if p is None or not question.play.auto or self.method.name != "double_oracle":
             return False
-        return _free(p, question.p_set.caps) >= DoubleOracle.most_in_hand(rows)
+        most = question.shared(_limit_in_hand)
+        return most is not None and _free(p, question.p_set.caps) >= most
 
     # ---- where rows are played on -----------------------------------------------------------------------------------
 
@@ -209,7 +220,7 @@ class _Playing:
             raw.passes, played.passes = before.passes
             return played, before.scale
         fixed = not question.margin.intercept.grouped
-        if fixed or radius == 0 or raw.n * raw.d > MOST_MOVED or raw.mapped or not raw.in_memory:
+        if fixed or radius == 0 or raw.mapped or not may_be_copied(raw):
             return raw, radius
         mean = self._mean()
         if norm_of(mean, question.margin.norm) < FAR * radius:

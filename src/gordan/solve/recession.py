@@ -101,7 +101,7 @@ def find(cone: Cone) -> Recession | None:
         return exactly(cone, np.arange(n), n)
     if k > MOST_PROGRAM_COLUMNS:
         return None
-    split = by_program(cone)
+    split = by_program(cone) if cone.scalable else None
     found = None if split is None else completed(cone, split)
     if found is None and k <= MOST_PIVOTED_COLUMNS:
         start = np.linspace(0, n - 1, k).astype(int) if split is None else split.on_plane[:k]
@@ -113,7 +113,8 @@ def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
     null = exact.null_space(fmpz_mat(0, cone.k), [])
     as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    for near in (*rational(cone, np.array(w) / cone.floats[2], null, []), exact.primitive(as_it_is)):
+    shorter = rational(cone, np.array(w) / cone.floats[2], null, []) if cone.scalable else ()
+    for near in (*shorter, exact.primitive(as_it_is)):
         signs = cone.signs(near)
         if (signs > 0).all():
             return Recession(cone, near, {}, signs, null, [])

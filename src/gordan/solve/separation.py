@@ -27,6 +27,7 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question, UnitRows
+from gordan.memory import largest
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
@@ -41,6 +42,8 @@ TALL, EPOCHS_WHEN_TALL = 10, 4
 MOST_IN_HAND, FEW = 6000, 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
+# So many copies of the Gram matrix of rows in hand, and of the rows themselves, spread out or not, are in use at a time.
+GRAMS, COPIES = 4, 6
 # Sparse rows in hand are spread out to dense ones up to so many entries.
 MOST_DENSE = 1 << 22
 # Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
@@ -127,28 +130,30 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         return
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    most = min(max(400, 2 * k), 2000)
+    hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
+    most = min(max(400, 2 * k), 2000, hand)
     if x is not None and n <= TALL * k:
         # few rows all come in at once: one game then decides
-        inside = np.sort(np.argsort(-x * norms, kind="stable")[: n if n <= FEW else min(most, int(np.count_nonzero(x)))])
+        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
+        inside = np.sort(np.argsort(-x * norms, kind="stable")[:count])
         p = x[inside] * norms[inside]
     else:
         rng = np.random.default_rng(budget.seed)
         count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
-        inside = np.sort(rng.choice(n, min(n, count), replace=False))
+        inside = np.sort(rng.choice(n, min(n, count, hand), replace=False))
         p = np.zeros(len(inside))
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
     failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
         if budget.spent:
             return
-        hand, over_rows, back = reshaped(A.take(inside))
+        taken, over_rows, back = reshaped(A.take(inside))
         game = Restricted(
-            rows=Gram(hand.gram(np.arange(len(inside)))),
+            rows=Gram(taken.gram(np.arange(len(inside)))),
             allowed=Allowed(np.zeros(len(inside), np.int64), np.ones(1), np.full(len(inside), np.inf)),
             pull=np.zeros(len(inside)),
             rest=0.0,
-            rank=hand.d,
+            rank=taken.d,
             deadline=budget.deadline,
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
@@ -163,7 +168,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             failures += 1
             if witness is not None or failures == MOST_FAILURES:
                 return
-        v = back(hand.combine(answer.p))
+        v = back(taken.combine(answer.p))
         scores = A.scores(v) / norms
         w, b = intercept.plane_of(v * A.scale)
         yield Proposal(w, float(b), weights, suspects=inside[answer.p > 0])
@@ -175,8 +180,17 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         keep = answer.p > 0
         if len(inside) + len(broken) <= most:
             keep[:] = True
-        inside = np.concatenate((inside[keep], broken))[:MOST_IN_HAND]
-        p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:MOST_IN_HAND]
+        elif np.count_nonzero(keep) >= hand:
+            return  # no room for others
+        inside = np.concatenate((inside[keep], broken))[:hand]
+        p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:hand]
+
+
+def _bytes_in_hand(A: Rows, m: int) -> float:
+    """What m rows of A in hand take: their Gram matrix, and the rows, which `reshaped` may spread out."""
+    stored, spread = 2 * m * A.entries / A.n, m * A.d  # an entry and its column, or a cell
+    cells = spread if not A.sparse or spread <= MOST_DENSE else stored
+    return 8.0 * (GRAMS * m * m + COPIES * cells)
 
 
 def _independent(p: Array, game: Restricted) -> bool:
@@ -263,11 +277,19 @@ def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int,
 
     from gordan.solve.alternative import Balance, alternative, balance_of_support
 
+    k = problem.X.d + (intercept != "none")
+    if not exact.numbers_fit(len(support) * k):
+        return None
     M, exponents = exact.integer_rows(problem, support, intercept)
     answer: Any = balance_of_support(M)
-    if answer is None and len(support) <= MOST_PIVOTED:
+    if answer is None and len(support) <= MOST_PIVOTED and _exactly(len(support), k):
         answer = alternative([[fmpq(x) for x in row] for row in M])
     return _witness(answer.weights, support, exponents) if isinstance(answer, Balance) else None
+
+
+def _exactly(m: int, k: int) -> bool:
+    """Whether there is room for m rows of k fractions, and for the basis that the simplex method keeps of few of them."""
+    return exact.numbers_fit(2 * m * k + (k * k if 0 < m <= MOST_PIVOTED else 0))
 
 
 def _witness(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int, int]:
@@ -279,7 +301,8 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     """Gordan's alternative decided exactly on a growing set of rows: the last resort.
 
     It begins with all rows where they are few, else with those that may cancel. A witness ends it; a separator of the set is
-    proposed for all rows, and the rows it fails come into the set. It ends, too, when the set outgrows MOST_EXACT or time is up.
+    proposed for all rows, and the rows it fails come into the set. It ends, too, when that outgrows MOST_EXACT or the memory, or
+    when time is up.
     """
     from flint import fmpq
 
@@ -290,7 +313,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
-    while len(chosen) <= MOST_EXACT and not question.budget.spent:
+    while len(chosen) <= MOST_EXACT and _exactly(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
         if chosen:
             found, exponents = exact.integer_rows(problem, chosen, intercept)

@@ -12,7 +12,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Play, Proposal, Question
 from gordan.rows import stored
 from gordan.solve.double_oracle import double_oracle
-from gordan.solve.playing import MOST_MOVED, by_playing
+from gordan.solve.playing import by_playing, may_be_copied
 
 # The tolerance of the search among scaled columns, where any plane of positive margin will do.
 ROUGH = 1e-2
@@ -25,9 +25,9 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
     rounding beside that of another.
     """
     margin, counted, raw = question.margin, question.counted, question.rows
-    if raw.n * counted.X.d > MOST_MOVED or not raw.in_memory:
-        return
     bare = replace(raw, constant=False)
+    if not may_be_copied(bare):
+        return
     points = bare.dense() * counted.signs[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         centre = points.mean(axis=0) if margin.intercept.exists else np.zeros(counted.X.d)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.restricted import Allowed, Equilibrium
 
@@ -26,6 +27,8 @@ FIRST, MORE = 100, 50
 TOLERANCE = 1e-10
 # Error of an entry of Aᵀp, for rows of norm at most 1.
 ROUNDING = 1e-15
+# Bytes for each entry of a program: the columns spread out, the program as SciPy is given it, and what HiGHS makes of it.
+ENTRY_BYTES = 100
 # Programs with more entries go to the interior-point method first, with crossover to a vertex.
 LARGE = 100_000
 
@@ -60,7 +63,8 @@ class SupNormGame:
             columns = np.concatenate((columns, _largest(v, broken, max(MORE, len(columns) // 2))))
 
     def _program(self, columns: Array, size: float) -> tuple[Array, Array, Array] | None:
-        """p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`; None where HiGHS fails.
+        """p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`; None where HiGHS fails,
+        or where there is no room for the program.
 
         The variables are p, v = Aᵀp + r and s: with v the matrix A stands in the program once and not twice.
         """
@@ -68,6 +72,8 @@ class SupNormGame:
         from scipy.optimize import linprog
 
         n, k, G = self.rows.n, len(columns), self.allowed.indicators
+        if not fits(ENTRY_BYTES * n * k):
+            return None
         A = self.rows.columns(columns).T / size
         one = sp.eye_array(k)
         s = np.ones((k, 1))
