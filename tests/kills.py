@@ -4,7 +4,8 @@
 
 A child is forked, killed at a random one of its calls of functions, and what it left is read; the next child goes on from there.
 One that ends before that call hands its result over, which must be that of a run without checkpoint, bit by bit; then the next
-run starts. Instants are counted in calls, not in seconds: the same ones come again, whatever else the machine does.
+run starts. Instants are counted in calls, not in seconds: the same ones come again, whatever else the machine does. Before
+that, the writer of a file is killed at each of its calls, and must leave the old file or the new one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 import gordan
 from gordan import checkpoint, dynamics
+from gordan.io.files import write_atomic
 
 
 def problem(n, d, gap, seed=0):
@@ -69,6 +71,26 @@ def calls_of(work, place="", last=None):
     return next(calls)
 
 
+def killed(work, place="", last=None):
+    """Whether work() was killed at that call, in a child."""
+    child = os.fork()
+    if child == 0:
+        calls_of(work, place, last)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def torn(path, old=b"old" * 999, new=b"new" * 9999):
+    """At how many calls a writer can be killed, and how often the file then was neither the old one nor the new one."""
+    write, calls, count = partial(write_atomic, path, new), 0, 0
+    path.write_bytes(old)
+    while killed(write, last=calls):
+        count += path.read_bytes() not in (old, new)
+        path.write_bytes(old)
+        calls += 1
+    return calls, count
+
+
 def hand_over(name, path, result):
     """Solve with the checkpoint `path`, and write what comes out to `result`, in one step."""
     (X, y), options = RUNS[name]
@@ -86,6 +108,7 @@ def kills(count, seed=0, say=lambda text: None):
     figures |= {"results": 0, "after a resume": 0, "different": 0}
     expected, calls = {}, {}
     with tempfile.TemporaryDirectory() as folder:
+        figures["calls of a write"], figures["torn"] = torn(Path(folder, "file"))
         for name, ((X, y), options) in RUNS.items():
             expected[name] = plain(gordan.maximize_margin(X, y, threads=1, **options))
             path = Path(folder, "counted")
@@ -102,11 +125,7 @@ def kills(count, seed=0, say=lambda text: None):
                 tries += 1  # the later ones are left longer, so that there is an end
                 place = PLACES[rng.integers(2)]
                 last = int(rng.uniform(0, calls[name, place] * (0.6 + 0.2 * tries))) if figures["kills"] < count else None
-                child = os.fork()
-                if child == 0:
-                    calls_of(partial(hand_over, name, path, result), place, last)
-                    os._exit(0)
-                if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != -signal.SIGKILL:
+                if not killed(partial(hand_over, name, path, result), place, last):
                     break
                 figures["kills"] += 1
                 parts = list(Path(folder).glob(".run.*.part"))
