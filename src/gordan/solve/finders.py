@@ -53,7 +53,7 @@ def _uneven(question: Question, evidence: Evidence) -> bool:
 
 
 def _in_memory(question: Question, evidence: Evidence) -> bool:
-    return question.rows.in_memory and _level(question, evidence)
+    return _hard(question, evidence) and question.rows.in_memory
 
 
 def _not_tiny(question: Question, evidence: Evidence) -> bool:
@@ -91,8 +91,8 @@ FINDERS = (
     Finder("contradiction", SIGN, separation.by_contradiction, _hard),
     Finder("interior point", SIGN, separation.by_interior_point, _small),
     Finder("coordinate ascent", SIGN, separation.by_ascent, _in_memory),
-    Finder("working set", SIGN, separation.by_working_set, _not_tiny),
     Finder("levelling", SIGN, by_levelling, _uneven),
+    Finder("working set", SIGN, separation.by_working_set, _not_tiny),
     Finder("exact arithmetic", SIGN, separation.by_exact_arithmetic, _hard),
     Finder("equal columns", SIGN, soft.by_equal_columns, _soft),
     Finder("recession cone", CONE, _by_cone, _hard),
