@@ -407,7 +407,7 @@ BAD_LABELS = {
     "far below zero": ([1, -(2**1023), 2], "y[1] is a number of 1024 bits"),
     "long floats": (np.array([0.5, -0.5, 0.5], dtype=np.longdouble), "y has labels of type float"),
     "long floats in a list": ([np.longdouble(0.5), np.longdouble(1.5), np.longdouble(0.5)], "labels must be text"),
-    "lists": ([[1], [2], [1, 2]], "numbers or booleans"),
+    "lists": ([[1], [2], [1, 2]], "labels must be text, numbers or booleans"),
     "complex": ([1j, 2j, 1j], "y[0] is 1j"),
 }
 

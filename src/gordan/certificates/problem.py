@@ -213,6 +213,8 @@ def _label(value: Any, i: int) -> Label:
         raise InputError(f"y[{i}] is {value}; every row needs a label (drop that row)")
     if isinstance(value, int) and abs(value) >= LARGEST_LABEL:
         raise InputError(f"y[{i}] is a number of {value.bit_length()} bits; use shorter labels")
-    if not isinstance(value, (str, int, float, bool)) or (isinstance(value, str) and value.endswith("\0")):
-        raise InputError(f"y[{i}] is {value!r}; labels must be text (without NUL at its end), numbers or booleans")
+    if not isinstance(value, (str, int, float, bool)):
+        raise InputError(f"y[{i}] is {value!r}; labels must be text, numbers or booleans")
+    if isinstance(value, str) and value.endswith("\0"):
+        raise InputError(f"y[{i}] is {value!r}; labels must not end in NUL characters, which NumPy's text does not keep")
     return next(kind(value) for kind in (bool, str, int, float) if isinstance(value, kind))  # what an Enum stands for
