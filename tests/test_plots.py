@@ -158,3 +158,13 @@ def test_loaded_models_have_margins_but_no_trace(tmp_path):
     drawn(MarginDisplay.from_estimator(model, X, Y == 0))
     with pytest.raises(gordan.InputError, match="no trace"):
         ConvergenceDisplay.from_estimator(model)
+
+
+def test_rows_named_in_another_order_are_not_drawn():
+    X, y = load_iris(as_frame=True, return_X_y=True)
+    X, y = X.iloc[:100, :2], y.iloc[:100]
+    estimator = MaxMarginClassifier().fit(X, y)
+    for display in (MarginDisplay, BoundaryDisplay):
+        display.from_estimator(estimator, X, y)
+        with pytest.raises(gordan.InputError, match=r"y = y\.loc\[X\.index\]"):
+            display.from_estimator(estimator, X, y.iloc[::-1])

@@ -96,9 +96,8 @@ def misaligned(**given: Any) -> Misaligned | None:
     indexes = {name: index for name, values in given.items() if (index := _index(values)) is not None}
     for name, index in [*indexes.items()][1:]:
         first, of_first = next(iter(indexes.items()))
-        if index.equals(of_first) or len(index) != len(of_first):
+        if len(index) != len(of_first) or _equal(index, of_first):
             continue
-        # `equals` also compares types: int64 and Int64 differ
         row = next((i for i, (a, b) in enumerate(zip(of_first, index, strict=True)) if not _same_label(a, b)), None)
         if row is None:
             continue
@@ -131,6 +130,12 @@ def _index(values: Any) -> Any:
     kind = getattr(sys.modules.get("pandas"), "Index", None)
     index = None if kind is None else getattr(values, "index", None)
     return index if kind is not None and isinstance(index, kind) else None
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two indexes of pandas are equal, whatever their types: for `equals` alone int64 and Int64 differ."""
+    kind = sys.modules["pandas"].Index
+    return bool(a.equals(b) or kind(np.asarray(a)).equals(kind(np.asarray(b))))
 
 
 def _same_label(a: Any, b: Any) -> bool:

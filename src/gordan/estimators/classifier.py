@@ -184,7 +184,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Find the plane, or planes, of largest margin.
 
         X is dense or sparse, one row per example; y has any labels; `sample_weight` one number for each row: a zero removes the
-        row, others matter for soft margins only, where k counts as k equal rows.
+        row, others matter for soft margins only, where k counts as k equal rows. Rows are paired by position: pandas objects
+        with the index of X in another order are refused, and an `IndexWarning` is given for other indexes.
         """
         started = time.perf_counter()
         for name, allowed in CHOICES.items():
