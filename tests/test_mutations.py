@@ -27,7 +27,7 @@ def test_changed_certificates(seed):
 
 
 def test_every_kind_and_verdict_comes_up():
-    counts = sum((mutations.run(seed, BASES, EACH)[0] for seed in ("kinds", "more kinds")), mutations.Counter())
+    counts = sum((mutations.run(seed, BASES, EACH)[0] for seed in ("kinds", "more kinds", "all kinds")), mutations.Counter())
     kinds = ("separator", "witness", "bracket", "quasi-separation", "overlap")
     assert {(kind, verdict) for kind in kinds for verdict in (ACCEPT, REJECT, REFUSE)} <= {*counts}
 

@@ -518,7 +518,8 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
             pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
             try:
                 row = {int(column): _cell(value, path) for column, value in pairs}
-                if any(not (column.isascii() and column.isdigit()) for column, _ in pairs) or any(map(str.isspace, label)):
+                digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
+                if not digits or any(map(str.isspace, label)):
                     raise ValueError("an index has other characters than digits, or a label has white space")
             except ValueError as error:
                 raise BadInput(f"{path}, line {number}: {error}") from None
