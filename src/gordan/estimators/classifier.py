@@ -6,7 +6,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -200,7 +200,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
         weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
         problems = list(binary_problems(kind, y, classes.tolist(), weights))
-        starts = self._starts(kind, classes, storage.n) or [None for _ in problems]
+        starts: Iterable[Array | None] = self._starts(kind, classes, storage.n) or [None for _ in problems]
         seed = self.random_state
         if seed is not None and not is_number(seed):
             seed = int(check_random_state(seed).randint(2**31 - 1))
@@ -257,15 +257,13 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 
-    def _starts(self, kind: str, classes: Array, n: int) -> list[Array | None] | None:
-        """The weights of the last fit for each problem, where they can serve again."""
+    def _starts(self, kind: str, classes: Array, n: int) -> Iterator[Array] | None:
+        """The weights of the last fit for each problem, one at a time, where they can serve again."""
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
         if (self.kind_, *self.shape_fit_) != (kind, n, self.n_features_in_) or not np.array_equal(classes, self.classes_):
             return None
-        starts = np.zeros((len(self.dual_coef_), n))
-        starts[:, self.support_] = np.abs(self.dual_coef_)
-        return list(starts)
+        return (_spread(np.abs(dual), self.support_, n) for dual in self.dual_coef_)
 
     def _keep(self, planes: list[Plane], kind: str, classes: Array, n: int) -> None:
         """The attributes of a fitted estimator."""
@@ -288,11 +286,16 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         for name, values in lists.items():
             setattr(self, name, values if many else values[0])
-        dual = np.zeros((len(planes), n))
-        for k, plane in enumerate(planes):
-            dual[k, slice(None) if plane.binary.rows is None else plane.binary.rows] = plane.weights
-        self.support_ = np.flatnonzero(dual.any(axis=0))
-        self.dual_coef_ = dual[:, self.support_]
+        used = np.zeros(n, dtype=bool)
+        for plane in planes:
+            support = np.flatnonzero(plane.weights)
+            used[support if plane.binary.rows is None else plane.binary.rows[support]] = True
+        self.support_ = np.flatnonzero(used)
+        self.dual_coef_ = np.empty((len(planes), len(self.support_)))
+        for k, plane in enumerate(planes):  # one vector over all rows at a time
+            rows = plane.binary.rows
+            weights = plane.weights if rows is None else _spread(plane.weights, rows, n)
+            self.dual_coef_[k] = weights[self.support_]
 
     def _warn(self, planes: list[Plane], fitting: Fitting) -> None:
         """One warning for all problems without a separator, one for all that did not converge."""
@@ -412,6 +415,13 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             nus = [certificate.nu for certificate in certificates]
         found.nu_ = nus if many else nus[0]
         return found
+
+
+def _spread(values: Array, rows: Array, n: int) -> Array:
+    """These values at these rows of n, and 0 at the others."""
+    spread = np.zeros(n)
+    spread[rows] = values
+    return spread
 
 
 def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:

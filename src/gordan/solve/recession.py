@@ -24,8 +24,9 @@ from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
+from gordan.memory import fits
 from gordan.solve.alternative import Separator, alternative
-from gordan.solve.cone import DIGITS, Cone, columns_of, combined, dense, in_rows, quotient, rational
+from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, quotient, rational
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
@@ -34,6 +35,8 @@ MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
 # Columns beyond which no linear program is started.
 MOST_PROGRAM_COLUMNS = 2000
 ROUNDS = 100
+# Entries of rows that are spread out at a time.
+BLOCK_ENTRIES = 1 << 20
 # Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
 NEAR_ZERO = 1e-6
 SAME_SPAN = 1e-9
@@ -220,13 +223,21 @@ def by_program(cone: Cone) -> Split | None:
         more = np.flatnonzero(s < -NEAR_ZERO)
         if not len(more):  # w is right about all rows; are those on its plane in the span of those that are known to stay there?
             plane, near = rows[~strict], np.flatnonzero(s <= NEAR_ZERO)
+            if not fits(8 * COPIES * len(plane) * k):
+                return None
             span, order = _span(dense(F[plane]))
-            part = dense(F[near])
-            more = near[np.abs(part - (part @ span) @ span.T).max(axis=1, initial=0.0) > SAME_SPAN]
+            more = near[_off(F, near, span) > SAME_SPAN]
             if not len(more):
                 return Split(w, where[plane[order]], span.shape[1])
         rows = np.union1d(rows, more[np.argsort(s[more], kind="stable")[: max(100, k)]])
     return None
+
+
+def _off(F: Any, rows: Array, span: Array) -> Array:
+    """The largest entry of each of these rows, less what lies in the span; spread out some at a time."""
+    step = max(1, BLOCK_ENTRIES // F.shape[1])
+    blocks = (dense(F[rows[lo : lo + step]]) for lo in range(0, len(rows), step))
+    return np.concatenate([np.empty(0), *(np.abs(part - (part @ span) @ span.T).max(axis=1) for part in blocks)])
 
 
 def _program(cone: Cone, F: Any) -> tuple[Array, Array] | None:
