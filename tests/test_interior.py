@@ -85,6 +85,17 @@ def test_small_data_is_decided_by_it_alone(monkeypatch):
     assert gordan.separate(rng.standard_normal((60, 4)), np.arange(60) % 2).status == "not-separable"
 
 
+@pytest.mark.parametrize("exponent", [-1074, -1030, -600, -200])
+def test_a_tiny_column_does_no_harm(exponent):
+    """Its scale squared would be infinite: the margin is that without it."""
+    problem = separable(n=40, d=4, halves=True)
+    y = np.where(problem.halves == 1, -1.0, 1.0)
+    X = np.column_stack([y[:, None] * problem.A, np.ldexp(np.arange(problem.n) % 3 - 1.0, exponent)])
+    best = answers(X, y, 1.0, True)[0]
+    assert bounds(X, y, best, 1.0, True) == pytest.approx((0.1, 0.1), rel=1e-7)
+    assert gordan.separate(X, y).margin == pytest.approx((0.1, 0.1), rel=1e-7)
+
+
 def test_what_is_beyond_floats_is_left_to_others():
     """Rows that cancel only in exact arithmetic, and a margin below the rounding: whatever is proposed, the verdict is right."""
     pairs = inseparable(n=20, d=3).A

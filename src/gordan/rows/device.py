@@ -326,7 +326,7 @@ class Device(SecondMoments):
     def _unit(self, v: Array) -> tuple[Array, float]:
         """v divided by a power of two near its largest entry, and that power: v/R for rows of enormous R must not underflow."""
         top = float(np.max(np.abs(v), initial=0.0))
-        exponent = math.frexp(top)[1] if 0 < top < math.inf else 0
+        exponent = min(math.frexp(top)[1], 1023) if 0 < top < math.inf else 0  # 2^1024 is beyond the floats
         if self.sums == "float32" and not -126 <= exponent <= 127:
             raise InputError(
                 f"w has entries of size {top:.3g}, beyond float32 sums; divide X by a power of two so that entries are near 1"

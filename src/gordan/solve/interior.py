@@ -29,6 +29,8 @@ NEARLY = 0.999
 VERTEX, OPTIMAL = 1e-9, 1e-12
 # Weights p_i below this share of the largest would be 0 but for the method, which comes near bounds and does not get there.
 LIGHT = 1e-7
+# Columns below this, beside rows of length 1, count as of this size: the square of a larger reciprocal leaves nothing of the rest.
+SMALLEST = 1e-50
 # Weights p_i/s_i below this share of the largest add nothing to the system.
 NOTHING = 1e-10
 
@@ -55,7 +57,8 @@ def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]
     if constant:
         A = np.column_stack((A, np.full(len(A), constant)))
     # coordinates of a turned space are not to be scaled: some may be rounding
-    column_scale = 1 / _or_one(np.max(np.abs(A), axis=0)) if turn is None else np.ones(A.shape[1])
+    sizes = np.maximum(_or_one(np.max(np.abs(A), axis=0)), SMALLEST)
+    column_scale = 1 / sizes if turn is None else np.ones(A.shape[1])
     A = A * column_scale * signs[:, None]
     norms = _or_one(np.sqrt(np.sum(A * A, axis=1)))
     B, ridge = A / norms[:, None], np.square(column_scale)
