@@ -8,6 +8,7 @@ copyright = "2026, the gordan developers"
 version = release = gordan.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+myst_heading_anchors = 2
 myst_enable_extensions = ["colon_fence"]
 exclude_patterns = ["_build"]
 suppress_warnings = ["myst.header"]  # of a table that is included in a page, whose headings go on from those of the page
