@@ -13,11 +13,12 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.io import container
 
 FORMAT = "gordan-model-1"
 KINDS = ("binary", "one-vs-rest", "one-vs-one")
-INTERCEPTS = ("free", "penalized", "none")
+INTERCEPTS = tuple(Intercept)
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
 LARGEST_LABEL = 2**1023

@@ -200,14 +200,13 @@ class Evidence:
         """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is the
         other way round. The exact middle comes last: it is seldom needed."""
         intercept = self.question.margin.intercept
-        first = b is not None and not intercept.grouped
-        if first and b is not None:
+        if b is not None and not intercept.grouped:
             yield b
         if intercept.exists and (intercept.grouped or self._sign_alone):
             midway, apart = self._midway(w)
             if apart or b is None:
                 yield midway
-        if b is not None and not first:
+        if b is not None and intercept.grouped:
             yield b
         if intercept.exists and self._sign_alone:
             yield self._middle(w)

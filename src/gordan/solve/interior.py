@@ -29,7 +29,7 @@ NEARLY = 0.999
 VERTEX, OPTIMAL = 1e-9, 1e-12
 # Weights p_i below this share of the largest would be 0 but for the method, which comes near bounds and does not get there.
 LIGHT = 1e-7
-# Columns below this, beside rows of length 1, count as of this size: the square of a larger reciprocal leaves nothing of the rest.
+# Columns below this, beside rows of length 1, count as of this size: the square of a larger reciprocal would hide all the others.
 SMALLEST = 1e-50
 # Weights p_i/s_i below this share of the largest add nothing to the system.
 NOTHING = 1e-10
