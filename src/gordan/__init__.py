@@ -13,7 +13,17 @@ from gordan.errors import InputError, MissingExtra
 from gordan.later import fetched
 from gordan.research import play
 from gordan.trace import Moment, Trace
-from gordan.verdicts import Diagnosis, MarginResult, Verdict, Witness, diagnose, maximize_margin, separate
+from gordan.verdicts import (
+    Diagnosis,
+    LossResult,
+    MarginResult,
+    Verdict,
+    Witness,
+    diagnose,
+    maximize_margin,
+    minimize_loss,
+    separate,
+)
 
 if TYPE_CHECKING:
     from gordan import datasets as datasets
@@ -36,6 +46,7 @@ __all__ = [
     "IndexWarning",
     "InputError",
     "InseparableWarning",
+    "LossResult",
     "MarginDisplay",
     "MarginResult",
     "MaxMarginClassifier",
@@ -48,6 +59,7 @@ __all__ = [
     "diagnose",
     "maximize_margin",
     "methods",
+    "minimize_loss",
     "play",
     "plots",
     "report",

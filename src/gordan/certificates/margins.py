@@ -210,7 +210,7 @@ class Margin:
         q = self._normalized(p) if self.allows(p) else None
         if q is None:
             return math.inf
-        centre, error = self._combination(q)
+        centre, error = combination_with_error(self.X, self.signs, q, self.intercept)
         if not np.isfinite(centre).all():
             return math.inf
         size = np.abs(centre)
@@ -244,33 +244,15 @@ class Margin:
             kept[group[np.ldexp(p[group], -size) < bounds.TINY]] = 0.0
         return kept
 
-    def _combination(self, q: Array) -> tuple[Array, float]:
-        """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
-
-        Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
-        with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
-        p ≥ 2, is no larger.
-        """
-        X, used = self.X, np.flatnonzero(q)
-        with np.errstate(over="ignore", invalid="ignore"):
-            signed = q * self.signs
-            centre = X.remembered("combination", signed, lambda: X.combination(signed))
-            sizes = X.norms[used]
-            if self.intercept.in_norm:
-                centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
-            total = bounds.near_sum(q[used] * sizes)
-            relative = 2 * bounds.U * (len(used) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
-            # what underflow does to a weight, and to a product
-            lost = len(used) * bounds.TINY * (float(np.max(sizes)) + X.d + 1.0)
-        return centre, relative * total + lost
-
     @ieee_floats()
     def proves_upper(self, upper: float, p: Array) -> bool:
         """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
         if upper < 0 or not self.allows(p):
             return False
         q = self._normalized(p)
-        centre, error = (np.full(1, math.nan), math.nan) if q is None else self._combination(q)
+        centre, error = (
+            (np.full(1, math.nan), math.nan) if q is None else combination_with_error(self.X, self.signs, q, self.intercept)
+        )
         if np.isfinite(centre).all() and math.isfinite(error):
             entries, e = exact.whole(centre)
             most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
@@ -334,6 +316,27 @@ class Margin:
         if math.isinf(self.norm) or sum(map(bool, entries)) <= 1:
             return bounds.enclosed(max(map(abs, entries), default=0) * unit)[1]
         return bounds.enclosed(sum(m * m for m in entries) * unit**2, root=True)[1]
+
+
+def combination_with_error(X: Matrix, signs: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
+    """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
+
+    Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
+    with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
+    p ≥ 2, is no larger.
+    """
+    used = np.flatnonzero(q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        signed = q * signs
+        centre = X.remembered("combination", signed, lambda: X.combination(signed))
+        sizes = X.norms[used]
+        if intercept.in_norm:
+            centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
+        total = bounds.near_sum(q[used] * sizes)
+        relative = 2 * bounds.U * (len(used) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
+        # what underflow does to a weight, and to a product
+        lost = len(used) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
+    return centre, relative * total + lost
 
 
 @ieee_floats()

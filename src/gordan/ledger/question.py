@@ -27,12 +27,13 @@ T = TypeVar("T")
 
 
 class Asks(Enum):
-    """What a question is about: is there a separator, how large is the margin, and which rows can a weak separator have strictly
-    on their side?"""
+    """What a question is about: is there a separator, how large is the margin, which rows can a weak separator have strictly on
+    their side, and how small can a loss be?"""
 
     SIGN = "sign"
     WIDTH = "width"
     CONE = "cone"
+    LOSS = "loss"
 
 
 class UnitRows(NamedTuple):

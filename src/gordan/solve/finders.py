@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, overload
 
 from gordan.ledger.evidence import Evidence
+from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
 from gordan.rows.storage import SecondMoments
-from gordan.solve import playing, separation, soft
+from gordan.solve import minimizing, playing, separation, soft
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.proximal import MOST_COLUMNS
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
 NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
 
-Find = Callable[[Question, Evidence, Callable[[], None]], Iterator[Proposal]]
+Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class Finder:
     name: str
     answers: frozenset[Asks]
     find: Find
-    applies: Callable[[Question, Evidence], bool]
+    applies: Callable[[Any, Any], bool]
 
 
-SIGN, WIDTH, CONE = (frozenset({asked}) for asked in (Asks.SIGN, Asks.WIDTH, Asks.CONE))
+SIGN, WIDTH, CONE, LOSS = (frozenset({asked}) for asked in (Asks.SIGN, Asks.WIDTH, Asks.CONE, Asks.LOSS))
 
 
 def _hard(question: Question, evidence: Evidence) -> bool:
@@ -81,6 +83,14 @@ def _outgrown(question: Question, evidence: Evidence) -> bool:
     return question.play.auto and playing.outgrown(question, evidence)
 
 
+def _smooth(question: Any, evidence: Any) -> bool:
+    return bool(question.objective.loss.smooth)
+
+
+def _not_smooth(question: Any, evidence: Any) -> bool:
+    return not question.objective.loss.smooth
+
+
 def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
     from gordan.solve.recession import by_cone  # here: it brings SciPy and python-flint
 
@@ -99,17 +109,23 @@ FINDERS = (
     Finder("Newton's method", WIDTH, playing.by_newton, _on_device),
     Finder("play", WIDTH, playing.by_playing, _always),
     Finder("accelerated game", WIDTH, playing.by_accelerated_game, _outgrown),
+    Finder("Newton's method for losses", LOSS, minimizing.by_smooth_newton, _smooth),
+    Finder("method of multipliers", LOSS, minimizing.by_multiplier_newton, _not_smooth),
 )
 
 
-def answer(question: Question, callback: Callable[[Evidence], object] | None = None) -> Evidence:
+@overload
+def answer(question: Question, callback: Callable[[Evidence], object] | None = None) -> Evidence: ...
+@overload
+def answer(question: LossQuestion) -> LossEvidence: ...
+def answer(question: Any, callback: Callable[[Any], object] | None = None) -> Any:
     """Ask the finders until the question is answered, the time is up, or nobody has anything more to say.
 
     Where a method was asked for by name, the finders of the sign decide only that (they are not `narrowing`): the width is what
     the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
-    evidence = Evidence(question)
+    evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
     asked: set[str] = set()
 
     def ask(wanted: Asks, narrowing: bool) -> None:
@@ -133,18 +149,18 @@ def answer(question: Question, callback: Callable[[Evidence], object] | None = N
                 ask(Asks.SIGN, narrowing=stuck or question.play.auto)
     except KeyboardInterrupt:
         evidence.effort.stopped = True
-    if evidence.p is None and not evidence.sign_decided and question.asks is Asks.SIGN:
+    if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
         evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
 
 
-def _offered(evidence: Evidence, proposal: Proposal) -> bool:
+def _offered(evidence: Any, proposal: Proposal) -> bool:
     """Whether the proposal decides the sign. One Ctrl-C is the wish to stop looking; a second one ends the proof, too."""
     try:
-        return evidence.offer(proposal)
+        return bool(evidence.offer(proposal))
     except KeyboardInterrupt:
         evidence.effort.stopped = True
-        return evidence.offer(proposal)
+        return bool(evidence.offer(proposal))
 
 
 def _stopped_by_rounding(evidence: Evidence) -> bool:

@@ -1,9 +1,21 @@
 """The functions people call."""
 
 from gordan.verdicts.diagnose import Diagnosis, diagnose
+from gordan.verdicts.loss import LossResult, minimize_loss
 from gordan.verdicts.margin import maximize_margin
 from gordan.verdicts.result import MarginResult
 from gordan.verdicts.separate import Verdict, separate
 from gordan.verdicts.telling import Witness, outward
 
-__all__ = ["Diagnosis", "MarginResult", "Verdict", "Witness", "diagnose", "maximize_margin", "outward", "separate"]
+__all__ = [
+    "Diagnosis",
+    "LossResult",
+    "MarginResult",
+    "Verdict",
+    "Witness",
+    "diagnose",
+    "maximize_margin",
+    "minimize_loss",
+    "outward",
+    "separate",
+]

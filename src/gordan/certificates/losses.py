@@ -1,0 +1,221 @@
+"""Which regularized loss is meant, and what a plane w, b and weights of the rows prove about its least value.
+
+P(w, b) = ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), where ‖(w, b)‖ counts for a penalized intercept, is at least its minimum P*. With a
+weight α_i for each row, between 0 and `most_weight`·C_i, D(α) = Σ C_i g(α_i/C_i) - ½‖Aᵀα‖² is at most P*; a free intercept
+needs Σ y_i α_i = 0 besides. All bounds hold for the stored values as real numbers, for any α that is allowed, so that whoever
+found w and α need not be believed. Rounding is bounded as in `margins`; u is 2⁻⁵³.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import bounds, elementary
+from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.margins import combination_with_error
+from gordan.certificates.matrix import Matrix, Products
+from gordan.floats import ieee_floats
+from gordan.intercepts import Intercept
+from gordan.losses import Loss
+
+# Weights below this count as 0, and bounds below it are: products with them may be subnormal.
+LEAST = 2.0**-900
+# Rows that are worked on at a time, so that they stay in the cache.
+BLOCK = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """lower ≤ P* ≤ upper, from w, b and weights whose combination is v, up to `error` in the 2-norm."""
+
+    lower: float
+    upper: float
+    w: Array
+    v: Array
+    error: float
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, rounded up."""
+        return up(self.upper - self.lower) if self.upper < math.inf else math.inf
+
+    @cached_property
+    def distance(self) -> tuple[float, float]:
+        """‖w - v‖ for the v of the exact weights, at least and at most."""
+        with np.errstate(over="ignore"):
+            most = bounds.norm_bound(np.abs(self.w - self.v) * (1 + 2 * U), 2.0, dual=False)
+        return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
+
+    @cached_property
+    def radius(self) -> float:
+        """What ‖w - w*‖ is at most.
+
+        ½‖w - w*‖² + ½‖v - w*‖² ≤ G: P less its minimum over b is 1-strongly convex in w, and -D in v. So w* is in the ball
+        about (w + v)/2 of radius √(G - ¼s²), s = ‖w - v‖, and within s/2 + that of w, which grows in s up to √(2G).
+        """
+        G = self.gap
+        if not math.inf > G:
+            return math.inf
+        s = min(self.distance[1], up(math.sqrt(2 * G)))
+        return up(s / 2 + up(math.sqrt(max(0.0, up(G - down(s * s / 4 * (1 - 4 * U)))))))
+
+    @cached_property
+    def ball(self) -> tuple[Array, float]:
+        """A centre m and a radius r with ‖m - w*‖ ≤ r: m is midway between w and v.
+
+        The v of the exact weights is off by `error` from the one here, so that the centre is off by half of that. The
+        rounding of m is a share u of each entry.
+        """
+        m = 0.5 * self.w + 0.5 * self.v
+        s, _ = self.distance
+        if not self.gap < math.inf:
+            return m, math.inf
+        rounded = 2 * U * bounds.norm_bound(np.abs(m), 2.0, dual=False) + len(m) * TINY
+        r = math.sqrt(max(0.0, up(self.gap - down(s * s / 4 * (1 - 4 * U)))))
+        return m, up(up(r * (1 + 4 * U)) + up(self.error / 2 + rounded))
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The P of this data: `c` holds C_i, for every row, of which some may be 0."""
+
+    X: Matrix
+    signs: Array
+    loss: Loss
+    c: Array
+    intercept: Intercept = Intercept.FREE
+
+    def trouble(self) -> str:
+        """Why there is no such minimum; empty if there is one."""
+        if not ((self.c >= 0) & np.isfinite(self.c)).all():
+            return "a weight is negative or not finite"
+        if self.intercept.grouped and not all((self.c[self.signs == side] > 0).any() for side in (1, -1)):
+            return "all rows of a class have weight zero, so that no b is the best"
+        return ""
+
+    @ieee_floats()
+    def enclose(self, w: Array, b: float, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
+        """The interval that w, b and the weights prove.
+
+        The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
+        their `weights` α are the exceptions. `slack` as in `margins`.
+        """
+        products = Products.of(self.X, w)
+        upper = self._value_above(products, b, slack)
+        alpha = self.alpha(products, b, rows, weights)
+        lower, v, error = self._dual_below(alpha, slack)
+        return Optimum(lower, upper, self.intercept.joined(w, b), v, error)
+
+    # ---- from w and b -----------------------------------------------------------------------------------------------
+
+    def _value_above(self, products: Products, b: float, slack: float) -> float:
+        """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
+        lo, _ = products.scores(b, self.signs, slack)
+        size = np.abs(self.intercept.joined(products.w, b))
+        length = bounds.norm_bound(size, 2.0, dual=False)
+        total = up(0.5 * length * length * (1 + 4 * U))
+        terms = np.empty(len(lo))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in _blocks(len(lo)):
+                terms[part] = np.where(
+                    self.c[part] > 0, self.c[part] * _loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0
+                )
+            whole = up(bounds.near_sum(terms) * (1 + 2 * bounds.GO * U))
+        value = up(total + whole)
+        return value if value < math.inf else math.inf  # NaN is no bound
+
+    # ---- from the weights -------------------------------------------------------------------------------------------
+
+    def alpha(self, products: Products, b: float, rows: Array, weights: Array) -> Array:
+        """The weights of the rows that w, b stand for: floats, allowed as they are, but for Σ y_i α_i = 0."""
+        alpha = np.zeros(self.X.n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in _blocks(len(alpha)):
+                z = (products.sums[part] + b) * self.signs[part]
+                alpha[part] = self.c[part] * self.loss.weight(z)
+        alpha[rows] = weights
+        if self.loss.most_weight < math.inf:
+            np.minimum(alpha, self.c * self.loss.most_weight, out=alpha)
+        alpha[~((alpha >= LEAST) & (self.c > 0))] = 0.0  # NaN too
+        return alpha
+
+    def _dual_below(self, alpha: Array, slack: float) -> tuple[float, Array, float]:
+        """What D is at least for these weights, their combination, and its error; nothing better than α = 0, if that is better.
+
+        Where b is free the weights of the heavier class are multiplied by t < 1, the ratio of the masses, so that these are
+        equal. t is rational and never formed: g is concave with g(0) = 0, so that Σ C g of that class falls by a share of 1 -
+        t at most, and the combination moves by (1 - t) Σ α_i‖x_i‖ at most.
+        """
+        nothing = 0.0, np.zeros(self.X.d + self.intercept.in_norm), 0.0
+        paid = np.empty(len(alpha))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in _blocks(len(alpha)):
+                paid[part] = _paid_below(self.loss, alpha[part], self.c[part])
+            v, error = combination_with_error(self.X, self.signs, alpha, self.intercept)
+            if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
+                return nothing
+            error, total = up(slack * error), sum_below(paid)
+            if self.intercept.grouped:
+                heavy, surplus = self._surplus(alpha)
+                if surplus >= 1:
+                    return nothing
+                surplus = up(slack * surplus)
+                lost = up(surplus * up(max(0.0, -sum_below(-paid[heavy]))))
+                moved = up(bounds.near_sum(alpha[heavy] * self.X.norms[heavy]) * (1 + 4 * bounds.GO * U))
+                total, error = down(total - lost), up(error + up(surplus * moved))
+        length = up(bounds.norm_bound(np.abs(v), 2.0, dual=False) + error)
+        lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
+        return (lower, v, error) if LEAST <= lower < math.inf else nothing
+
+    def _surplus(self, alpha: Array) -> tuple[Array, float]:
+        """The rows of the heavier class, and 1 - t at most, where t ≤ 1 is the mass of the other over its mass; exact before
+        rounding."""
+        sides = [np.flatnonzero(self.signs == side) for side in (1, -1)]
+        masses = [Fraction(m) * Fraction(2) ** e for m, e in (bounds.exact_sum(alpha[side]) for side in sides)]
+        heavy = int(masses[1] > masses[0])
+        if not masses[heavy]:
+            return sides[heavy], 1.0
+        return sides[heavy], bounds.enclosed(1 - masses[1 - heavy] / masses[heavy])[1]
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(lo, min(lo + BLOCK, n)) for lo in range(0, n, BLOCK)]
+
+
+def _loss_above(loss: Loss, z: Array) -> Array:
+    """What ℓ(z) is at most. 1 - z is rounded by a share u, its square by 3u."""
+    if loss is Loss.LOGISTIC:
+        return elementary.softplus_above(z)
+    short = np.maximum(1.0 - z, 0.0) * (1 + 2 * U)
+    return short if loss is Loss.HINGE else short * short * (1 + 2 * U) + TINY
+
+
+def _paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
+    """What C g(α/C) is at least, for 0 ≤ α ≤ `most_weight`·C; 0 where α is.
+
+    Squared hinge: α - α²/4C, of which the second part is rounded by 3u, and the difference by u. Logistic: C times the
+    entropy of a = α/C, rounded down where it is below ½ and up where it is above, by 4u: the entropy is the less, the farther
+    a is from ½.
+    """
+    if loss is Loss.HINGE:
+        return alpha.copy()
+    used = alpha > 0
+    share = np.divide(alpha, c, out=np.zeros_like(alpha), where=used)
+    if loss is Loss.SQUARED_HINGE:
+        quarter = 0.25 * share * alpha * (1 + 4 * U) + TINY
+        return np.where(used, (alpha - quarter) - (alpha + quarter) * (2 * U), 0.0)
+    q = np.where(share <= 0.5, share * (1 - 4 * U), 1.0 - np.minimum(share * (1 + 4 * U), 1.0))
+    return np.where(used, c * elementary.entropy_below(np.maximum(q, 0.0)) * (1 - 4 * U), 0.0)
+
+
+def sum_below(values: Array) -> float:
+    """What Σ values is at least; positive and negative ones are added up apart."""
+    share = 2 * bounds.GO * U
+    gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
+    return down(down(gains * (1 - share)) - up(losses * (1 + share)))

@@ -1,0 +1,183 @@
+"""Where the exact minimizer of a loss is, proved: a ball for w*, an interval for b*, and what both mean for scores of points.
+
+½‖w - w*‖² + ½‖v - w*‖² ≤ G puts w* into a ball (`Optimum.ball`). A penalized intercept is one more entry of w. A free one has
+no strong convexity to bound it, but the slope of P in b grows with b and with every x_i·w: so b* is at least every b at which
+the slope is negative for the largest x_i·w* that the ball allows, and at most every b at which it is positive for the least
+ones. The origin is moved to a point amid the data first, or the ball would matter as much as the data are far from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import bounds, elementary
+from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.losses import Objective, Optimum, sum_below
+from gordan.certificates.matrix import Matrix, Products
+from gordan.floats import ieee_floats
+from gordan.losses import Loss
+
+# How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
+DOUBLINGS, HALVINGS = 80, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """‖w* - m‖ ≤ r for the exact minimizer, (w*, b*) together where the intercept is penalized."""
+
+    objective: Objective
+    m: Array
+    r: float
+    near: float
+    """A b that is near b*, to look for the interval from."""
+
+    @staticmethod
+    def of(objective: Objective, optimum: Optimum, b: float) -> Region:
+        """The one that an interval for the least value proves."""
+        return Region(objective, *optimum.ball, b)
+
+    @property
+    def coef(self) -> Array:
+        """(d, 2): every w*_j lies in it."""
+        return self._entries[: self.objective.X.d]
+
+    @property
+    def _entries(self) -> Array:
+        return np.column_stack((np.nextafter(self.m - self.r, -np.inf), np.nextafter(self.m + self.r, np.inf)))
+
+    @cached_property
+    def intercept(self) -> tuple[float, float]:
+        """Every b* lies in it."""
+        kind = self.objective.intercept
+        if kind.in_norm:
+            low, high = self._entries[-1].tolist()
+            return low, high
+        if not kind.exists:
+            return 0.0, 0.0
+        shift, away = self._shift, up(self.r * bounds.norm_bound(np.abs(self._origin), 2.0, dual=False))
+        low, high = self._moved_intercept
+        return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
+
+    @ieee_floats()
+    def scores(self, X: Matrix) -> tuple[Array, Array]:
+        """x·w* + b* for the rows of X, at least and at most."""
+        kind = self.objective.intercept
+        if kind.grouped:
+            low, high = self._moved_intercept
+            lo, hi = self._moved(X)
+            return _down(lo + low), _up(hi + high)
+        m, b = (self.m[:-1], float(self.m[-1])) if kind.in_norm else (self.m, 0.0)
+        lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
+            reach = sizes * (self.r * (1 + 4 * U)) + TINY
+        return _down(lo - reach), _up(hi + reach)
+
+    @cached_property
+    def weights(self) -> tuple[Array, Array]:
+        """The rows that are proved to have a positive weight at every optimum, and those that are proved to have none."""
+        objective = self.objective
+        counted = objective.c > 0
+        if objective.loss is Loss.LOGISTIC:
+            return np.flatnonzero(counted), np.flatnonzero(~counted)
+        lo, hi = self.scores(objective.X)
+        lo, hi = np.where(objective.signs > 0, lo, -hi), np.where(objective.signs > 0, hi, -lo)
+        return np.flatnonzero(counted & (hi < 1)), np.flatnonzero(~counted | (lo > 1))
+
+    # ---- a free intercept -------------------------------------------------------------------------------------------
+
+    @cached_property
+    @ieee_floats()
+    def _origin(self) -> Array:
+        """The mean of the rows, as computed: any point will do."""
+        X = self.objective.X
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = X.combination(np.full(X.n, 1.0 / X.n))
+        return mean if np.isfinite(mean).all() else np.zeros(X.d)
+
+    @cached_property
+    def _shift(self) -> tuple[float, float]:
+        """origin·m, enclosed."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = self._origin * self.m
+            error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
+            total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else math.nan
+        return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
+
+    def _moved(self, X: Matrix) -> tuple[Array, Array]:
+        """(x - origin)·w* for the rows of X, at least and at most."""
+        ones, origin = np.ones(X.n), self._origin
+        towards, _ = Products.of(X, origin).scores(0.0, ones)
+        length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
+        lo, hi = Products.of(X, self.m).scores(0.0, ones)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that
+            whole = X.norms + length
+            squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
+            sizes = np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U)
+            reach = sizes * (self.r * (1 + 4 * U)) + TINY
+            return _down(_down(lo - self._shift[1]) - reach), _up(_up(hi - self._shift[0]) + reach)
+
+    @cached_property
+    @ieee_floats()
+    def _moved_intercept(self) -> tuple[float, float]:
+        """b* + origin·w*, at least and at most."""
+        objective = self.objective
+        lo, hi = self._moved(objective.X)
+        positive, c = objective.signs > 0, objective.c
+        near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
+
+        def slope_has_sign(b: float, scores: Array, gaining: Array) -> bool:
+            """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
+            z = (scores + b) * objective.signs
+            light, heavy = _weight_bounds(objective.loss, _down(z), _up(z))
+            with np.errstate(over="ignore", invalid="ignore"):
+                return sum_below(_down(np.where(gaining, c * light, -c * heavy))) > 0
+
+        least = _end(near, -1.0, lambda b: slope_has_sign(b, hi, positive))
+        return least, _end(near, 1.0, lambda b: slope_has_sign(b, lo, ~positive))
+
+
+def _end(near: float, side: float, proved: Callable[[float], bool]) -> float:
+    """An end of the interval on this side of `near` that is proved to be one; infinite if none is found."""
+    step, inner = max(abs(near), 1.0) * 2.0**-40, near
+    for _ in range(DOUBLINGS):
+        outer = near + side * step
+        if proved(outer):
+            break
+        inner, step = outer, 2 * step
+    else:
+        return side * math.inf
+    for _ in range(HALVINGS):
+        middle = 0.5 * inner + 0.5 * outer
+        if proved(middle):
+            outer = middle
+        else:
+            inner = middle
+    return outer
+
+
+def _weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
+    """What a(z) is at least and at most for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
+    if loss is Loss.HINGE:
+        return (hi < 1).astype(np.float64), (lo <= 1).astype(np.float64)
+    if loss is Loss.SQUARED_HINGE:
+        light = 2.0 * np.maximum(1.0 - hi, 0.0) * (1 - 2 * U)
+        return light, 2.0 * np.maximum(1.0 - lo, 0.0) * (1 + 2 * U)
+    return elementary.sigmoid(hi)[0], elementary.sigmoid(lo)[1]
+
+
+def _down(x: Array) -> Array:
+    """What is below a result that was rounded to x."""
+    return np.asarray(np.nextafter(x, -np.inf))
+
+
+def _up(x: Array) -> Array:
+    """What is above a result that was rounded to x."""
+    return np.asarray(np.nextafter(x, np.inf))

@@ -1,0 +1,117 @@
+"""The question how small a loss can be, and the evidence about it: the same roles as `Question` and `Evidence` have for
+margins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.problem import Problem
+from gordan.ledger.evidence import Effort
+from gordan.ledger.question import Asks, Budget, Play, Proposal
+from gordan.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class LossQuestion:
+    """How small is the `objective` of this problem? `tol` is the relative width of the interval to stop at.
+
+    `play.start` is a w (with b as its last entry where there is one) to start from.
+    """
+
+    problem: Problem
+    objective: Objective
+    budget: Budget
+    tol: float
+    play: Play = field(default_factory=Play)
+    asks: Asks = field(default=Asks.LOSS, init=False)
+
+    @cached_property
+    def kept(self) -> Array | slice:
+        """The rows that count."""
+        c = self.objective.c
+        return slice(None) if c.all() else np.flatnonzero(c)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The signed rows that count, with a column of ones where there is an intercept."""
+        problem = self.problem
+        if not isinstance(self.kept, slice):
+            problem.require_finite()  # by the row as it was given
+            problem = problem.part(self.kept)
+        return Rows(problem.storage, problem.signs, constant=self.objective.intercept.exists, threads=self.budget.threads)
+
+    @cached_property
+    def c(self) -> Array:
+        """C_i of the rows that count."""
+        return self.objective.c[self.kept]
+
+
+@dataclass(eq=False)
+class LossEvidence:
+    """What has been proved about the least value: `optimum`, by the plane w, b and, for the hinge, weights `alpha` of these
+    `rows`."""
+
+    question: LossQuestion
+    w: Array | None = None
+    b: float = 0.0
+    rows: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    alpha: Array = field(default_factory=lambda: np.empty(0))
+    optimum: Optimum | None = None
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def bracket_width(self) -> float:
+        """(upper - lower)/upper."""
+        return relative_width(self.optimum)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the interval is narrow enough."""
+        return self.bracket_width <= self.question.tol
+
+    def offer(self, proposal: Proposal) -> bool:
+        """Have the plane and the weights checked, and keep them if the interval is narrower; nothing here decides a sign."""
+        self.effort.add(proposal)
+        objective = self.question.objective
+        if proposal.w is None or not np.isfinite(proposal.w).all() or not math.isfinite(proposal.b or 0.0):
+            return False
+        w, b = proposal.w, float(proposal.b or 0.0)
+        rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, b, proposal.p)
+        found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
+        if self.optimum is None or found.gap < self.optimum.gap:
+            self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
+        return False
+
+    def _exceptions(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
+        """The rows whose weight is not what the side of z_i = 1 says that they are on, or that may be on either."""
+        objective, question = self.question.objective, self.question
+        if p is None:
+            return self.rows[:0], self.alpha[:0]
+        alpha = np.zeros(len(objective.c))
+        alpha[question.kept] = np.clip(p, 0.0, question.c)
+        lo, hi = Products.of(objective.X, w).scores(b, objective.signs, CLAIM)
+        expected = np.where(hi < 1, objective.c, np.where(lo > 1, 0.0, math.nan))  # NaN: either
+        rows = np.flatnonzero((alpha != expected) & (objective.c > 0))
+        return rows, alpha[rows]
+
+
+def relative_width(optimum: Optimum | None) -> float:
+    """(upper - lower)/upper, 0 if upper is 0, 1 if nothing is known."""
+    if optimum is None or not optimum.upper < math.inf:
+        return 1.0
+    return (optimum.upper - optimum.lower) / optimum.upper if optimum.upper > 0 else 0.0
+
+
+def without_plane(evidence: LossEvidence) -> Optimum:
+    """What w = 0, b = 0 proves: the interval that needs no search."""
+    objective = evidence.question.objective
+    evidence.offer(replace(Proposal(), w=np.zeros(objective.X.d), b=0.0, p=None))
+    assert evidence.optimum is not None
+    return evidence.optimum

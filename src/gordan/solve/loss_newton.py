@@ -1,0 +1,255 @@
+"""Newton's method for regularized losses: ½wᵀJw + Σ φ_i(A_i·w), with A_i = y_i(x_i, 1?) and J = 0 for a free intercept, else 1.
+
+A step solves (J + AᵀhA) s = -gradient with h = φ'' ≥ 0: by Cholesky's factorization where columns are few, by one of the size
+of the rows with h > 0 where these are few, else by conjugate gradients. A factorization is used again for later steps, as the
+preconditioner of conjugate gradients, for as long as that costs less than a new one: costs are measured while the method
+runs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.blas import scipy_linalg
+from gordan.memory import fits
+from gordan.rows import Rows
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the method is tuned by; `benchmarks/losses.py` shows what each costs."""
+
+    # Columns, or rows with h > 0, up to which a matrix of that size is factorized.
+    most_factorized: int = 3000
+    # Share of the slope at the start that a line search leaves. The first step tried is Newton's, which near the end is right.
+    slope_left: float = 0.1
+    # Largest relative residual of conjugate gradients.
+    forcing: float = 0.1
+    most_cg: int = 300
+    # Copies of a factorized matrix in memory.
+    copies: int = 3
+
+
+TUNING = Tuning()
+
+Weights = Callable[[Array], Array]
+Curvature = Callable[[Array, Array], Array]
+
+
+@dataclass(eq=False)
+class Newton:
+    """The state of the method: w, the scores z = A w, and the factorization in use."""
+
+    rows: Rows
+    J: Array
+    w: Array
+    z: Array
+    held: Array | None = None
+    moment: Array | None = None
+    factor: Any = None
+    stale: bool = True
+    factor_seconds: float = 0.0
+    pass_seconds: float = 0.0
+    steps: int = 0
+    largest_gradient: float = field(default=0.0)
+
+    @staticmethod
+    def start(rows: Rows, free: bool, w: Array | None = None) -> Newton:
+        """From w, or from 0."""
+        J = np.ones(rows.d)
+        if free:
+            J[-1] = 0.0
+        if w is None:
+            return Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n))
+        return Newton(rows, J, w.copy(), rows.scores(w))
+
+    def gradient(self, alpha: Array) -> Array:
+        """J w - Aᵀα."""
+        started = time.perf_counter()
+        gradient = self.J * self.w - self.rows.combine(alpha)
+        self.pass_seconds = time.perf_counter() - started
+        return gradient
+
+    def step(self, gradient: Array, weights: Weights, curvature: Curvature, alpha: Array) -> bool:
+        """One step; whether it went anywhere."""
+        s = self.direction(gradient, curvature(self.z, alpha))
+        slope = float(gradient @ s)
+        if not slope < 0:
+            return False
+        u = self.rows.scores(s)
+        t = line_search(self.z, u, float((self.J * self.w) @ s), float((self.J * s) @ s), slope, weights, curvature)
+        if not t > 0:
+            return False
+        self.steps += 1
+        before = self.w
+        self.w = self.w + t * s
+        # every few steps the scores are computed anew, before the roundings of the sums add up
+        self.z = self.z + t * u if self.steps % 8 else self.rows.scores(self.w)
+        return bool((self.w != before).any())
+
+    def direction(self, gradient: Array, h: Array) -> Array:
+        """s with (J + AᵀhA) s = -gradient, nearly."""
+        active = np.flatnonzero(h)
+        columns, k = self.rows.d, len(active)
+        if k == 0:
+            return np.where(self.J > 0, -gradient, 0.0)
+        if k < columns and k <= TUNING.most_factorized and fits(8 * k * (columns + TUNING.copies * k)):
+            return self._by_rows(gradient, h[active], active)
+        if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
+            return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
+        reused = self.factor is not None and not self.stale
+        most = min(int(self.factor_seconds / max(2 * self.pass_seconds, 1e-9)), TUNING.most_cg) if reused else 0
+        if most < 2:
+            self._factorize(h, active)
+            return -self._solve(gradient)
+        s, met = self._conjugate_gradients(gradient, h, self._solve, most)
+        self.stale = not met
+        return s
+
+    def _factorize(self, h: Array, active: Array) -> None:
+        scipy_linalg()  # not to be counted: importing it takes longer
+        started = time.perf_counter()
+        changed = None if self.held is None else np.flatnonzero(h != self.held)
+        if self.moment is None or changed is None or 2 * len(changed) > len(active):
+            self.moment = second_moment(self.rows, active, h[active])
+        elif len(changed):
+            self.moment += second_moment(self.rows, changed, (h - self.held)[changed])
+        self.held = h
+        H = self.moment.copy()
+        H[np.diag_indices(len(H))] += self.J
+        self.factor = _cholesky(H)
+        self.stale = False
+        self.factor_seconds = time.perf_counter() - started
+
+    def _solve(self, r: Array) -> Array:
+        factor, scale = self.factor
+        return np.asarray(scale * scipy_linalg().cho_solve((factor, True), scale * r, check_finite=False))
+
+    def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
+        """The same from the k rows with h > 0: with r = h A s it is (AAᵀ + 1/h) r = -A g, s = -g - Aᵀr for J = 1.
+
+        A free intercept is one more unknown, and Σ y r = -g_b one more equation.
+        """
+        rows = self.rows.take(active)
+        free = self.J[-1] == 0
+        g = np.where(self.J > 0, gradient, 0.0)
+        K = rows.gram(np.arange(rows.n))
+        signs = rows.signs.astype(np.float64) * rows.scale
+        if free:
+            K -= np.outer(signs, signs)
+        K[np.diag_indices(rows.n)] += 1 / h
+        factor, scale = _cholesky(K)
+
+        def solve(r: Array) -> Array:
+            return np.asarray(scale * scipy_linalg().cho_solve((factor, True), scale * r, check_finite=False))
+
+        r = -solve(rows.scores(g))
+        if not free:
+            return -(g + rows.combine(r))
+        e = solve(signs)
+        b = (-gradient[-1] - float(signs @ r)) / float(signs @ e)
+        s = -(g + rows.combine(r + b * e))
+        s[-1] = b
+        return np.asarray(s)
+
+    def _conjugate_gradients(
+        self, gradient: Array, h: Array, precondition: Callable[[Array], Array] | None, most: int
+    ) -> tuple[Array, bool]:
+        """s, and whether the residual is as small as it should be: a share of the gradient that falls with it."""
+        if precondition is None:
+            precondition = np.array  # no preconditioner
+
+        s, r = np.zeros(len(gradient)), -gradient
+        first = math.sqrt(float(r @ r))
+        self.largest_gradient = max(self.largest_gradient, first)
+        enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
+        q = precondition(r)
+        p, rq = q, float(r @ q)
+        for _ in range(most):
+            Hp = self.J * p + self.rows.combine(h * self.rows.scores(p))
+            bend = float(p @ Hp)
+            if not bend > 0:
+                return (s, True) if s.any() else (p, True)
+            t = rq / bend
+            s = s + t * p
+            r = r - t * Hp
+            if math.sqrt(float(r @ r)) <= enough:
+                return s, True
+            q = precondition(r)
+            new = float(r @ q)
+            p, rq = q + (new / rq) * p, new
+        return s, False
+
+
+def _cholesky(H: Array) -> tuple[Array, Array]:
+    """The factor of H scaled to a diagonal of 1, and the scale; what rounding makes indefinite is made definite again."""
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(H), 1e-300))
+    H *= scale
+    H *= scale[:, None]
+    potrf = scipy_linalg().lapack.dpotrf
+    ridge = 0.0
+    while True:
+        factor, info = potrf(H, lower=True, clean=False, overwrite_a=False)
+        if info == 0:
+            return factor, scale
+        added = max(4 * ridge, 1e-14 * len(H))
+        H[np.diag_indices(len(H))] += added - ridge
+        ridge = added
+
+
+def line_search(
+    z: Array,
+    u: Array,
+    along: float,
+    bend: float,
+    slope: float,
+    weights: Weights,
+    curvature: Curvature,
+    left: float = TUNING.slope_left,
+) -> float:
+    """t > 0 near the minimum of the objective along z + t u, where the slope is a share `left` of `slope` at most.
+
+    `along` is wᵀJs and `bend` sᵀJs. Newton's method on the slope, kept within the interval that the signs of slopes leave.
+    """
+    t, low, high = 1.0, 0.0, math.inf
+    for _ in range(40):
+        zt = z + t * u
+        alpha = weights(zt)
+        found = along + t * bend - float(alpha @ u)
+        if abs(found) <= left * abs(slope):
+            break
+        low, high = (low, t) if found > 0 else (t, high)
+        second = bend + float((curvature(zt, alpha) * u) @ u)
+        new = t - found / second if second > 0 else math.inf
+        if not low < new < high:
+            new = 0.5 * (low + high) if high < math.inf else 2 * t
+        if new in (low, high, t):
+            break
+        t = new
+    return t
+
+
+def second_moment(rows: Rows, i: Array, h: Array) -> Array:
+    """Σ h A_i A_iᵀ over the rows i."""
+    H = np.zeros((rows.d, rows.d))
+    step = max(256, (1 << 20) // rows.d)
+    whole = len(i) == rows.n
+    for lo in range(0, len(i), step):
+        part = slice(lo, lo + step) if whole else i[lo : lo + step]
+        B = rows.storage.arrays[0][part].astype(np.float64)
+        if rows.constant:
+            B = np.column_stack((B, np.ones(len(B))))
+        q = h[lo : lo + step]
+        if (q > 0).all():
+            B *= np.sqrt(q)[:, None]
+            H += B.T @ B
+        else:
+            H += (B * q[:, None]).T @ B
+    return H * rows.scale**2

@@ -1,0 +1,286 @@
+"""Finders of the least value of a loss: Newton's method where the loss is smooth, the method of multipliers for the hinge.
+
+What they yield is float arithmetic; the evidence has it proved.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.ledger.optimum import LossEvidence, LossQuestion
+from gordan.ledger.question import Proposal
+from gordan.losses import Loss
+from gordan.rows import Rows
+from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
+from gordan.trace import Moment, Trace
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the finders are tuned by; `benchmarks/losses.py` shows what each costs."""
+
+    # Of the tolerance, what the gap in floats is brought to: the proved one is a little wider.
+    share: float = 0.8
+    most_steps: int = 500
+    # Steps without a smaller gap after which rounding is taken to be what stops the method.
+    patience: int = 12
+    patience_multipliers: int = 80
+    # A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that
+    # part of them, but at least so many for each column, to that accuracy.
+    rows_per_column: int = 40
+    least_rows: int = 4000
+    part: float = 0.1
+    part_rows_per_column: int = 10
+    part_tol: float = 1e-2
+    # Multipliers: the first smoothing, in units of 1/(mean C), by what it shrinks, and when: at what ratio of the two parts
+    # of the gap.
+    smoothing: float = 30.0
+    smoothing_after_part: float = 0.1
+    shrink: float = 0.5
+    inner: float = 0.1
+
+
+TUNING = Tuning()
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A loss to be minimized: the signed rows, with a column of ones where there is an intercept, and C_i for each."""
+
+    rows: Rows
+    c: Array
+    loss: Loss
+    free: bool
+    tol: float
+    spent: Callable[[], bool] = lambda: False
+    seed: int = 1
+
+    def part(self, i: Array) -> Task:
+        """The same for these rows alone, which stand for all of them."""
+        rows = self.rows.take(i)
+        return replace(self, rows=rows, c=self.c[i] * (self.rows.n / len(i)), tol=max(TUNING.part_tol, self.tol))
+
+    def value(self, w: Array, z: Array) -> float:
+        """P."""
+        v = w[:-1] if self.free else w
+        return 0.5 * float(v @ v) + float(self.c @ self.loss.cost(z))
+
+    def dual(self, alpha: Array, v: Array) -> float:
+        """D, as if Σ y α were 0 where it must be."""
+        v = v[:-1] if self.free else v
+        with np.errstate(invalid="ignore", divide="ignore"):
+            paid = self.c @ self.loss.paid(np.where(self.c > 0, alpha / self.c, 0.0))
+        return float(paid) - 0.5 * float(v @ v)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A plane (w has b as its last entry where there is one), weights, and the interval that they leave in floats."""
+
+    w: Array
+    alpha: Array
+    lower: float
+    upper: float
+    steps: int
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower)/upper."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+
+def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+    """Newton's method, for losses that have a slope everywhere."""
+    yield from _proposals(question, evidence, by_newton)
+
+
+def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+    """The proximal method of multipliers, for the hinge."""
+    yield from _proposals(question, evidence, by_multipliers)
+
+
+def _proposals(
+    question: LossQuestion, evidence: LossEvidence, find: Callable[[Task, Array | None], Iterator[Found]]
+) -> Iterator[Proposal]:
+    """What a method finds, whenever that may be enough, and at the end."""
+    objective, budget = question.objective, question.budget
+    task = Task(
+        question.rows,
+        question.c,
+        objective.loss,
+        objective.intercept.grouped,
+        question.tol,
+        lambda: budget.spent,
+        budget.seed,
+    )
+    enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
+    found = None
+    try:
+        for found in find(task, question.play.start):
+            offered = False
+            moment = _moment(found, question)
+            moments.append(moment)
+            if question.play.watch is not None and question.play.watch(moment):
+                evidence.effort.stopped = True
+                break
+            if found.gap <= enough:
+                offered, enough = True, found.gap / 4
+                yield _proposal(found, moments, question)
+            if budget.max_iter is not None and found.steps >= budget.max_iter:
+                break
+    except KeyboardInterrupt:
+        evidence.effort.stopped = True
+    if found is not None and not offered:
+        yield _proposal(found, moments, question)
+
+
+def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Proposal:
+    w, b = question.objective.intercept.plane_of(found.w)
+    loss = question.objective.loss
+    status = "rounds" if found.steps == question.budget.max_iter else "finished"
+    trace = Trace.of(
+        moments,
+        method=loss.value,
+        form="newton",
+        norm=2.0,
+        n=question.rows.n,
+        d=question.rows.d,
+        scale=1.0,
+        status=status,
+        w=found.w,
+        p=None if loss.smooth else found.alpha,
+        w_bar=None,
+        p_bar=None,
+        w_best=found.w,
+        p_best=None if loss.smooth else found.alpha,
+    )
+    return Proposal(w, float(b), None if loss.smooth else found.alpha, trace=trace)
+
+
+def _moment(found: Found, question: LossQuestion) -> Moment:
+    """A step as callbacks and plots see it: the interval is one for the least value."""
+    nothing: dict[str, None] = dict.fromkeys(("m", "dual", "regret_w", "regret_p", "bound"))
+    seconds = time.perf_counter() - question.budget.started
+    return Moment(
+        t=found.steps,
+        margin=math.nan,
+        normalized_margin=math.nan,
+        lower=found.lower,
+        upper=found.upper,
+        weight=0.0,
+        passes=question.rows.passes,
+        seconds=seconds,
+        w_out=found.w,
+        **nothing,
+    )
+
+
+def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
+    """Newton's method for a smooth loss. One `Found` a step; ends when nothing gets better, or the time is up."""
+    loss, c = task.loss, task.c
+
+    def weights(z: Array) -> Array:
+        return c * loss.weight(z)
+
+    def curvature(z: Array, alpha: Array) -> Array:
+        return alpha * (1.0 - alpha / c) if loss is Loss.LOGISTIC else 2.0 * c * (z < 1)
+
+    newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
+    waited, best = 0, math.inf
+    for _ in range(TUNING.most_steps):
+        alpha = weights(newton.z)
+        gradient = newton.gradient(alpha)
+        upper = task.value(newton.w, newton.z)
+        g = gradient[:-1] if task.free else gradient
+        gap = 0.5 * float(g @ g)
+        if task.free and gap <= task.tol * upper and _shift(newton, weights, curvature):
+            alpha = weights(newton.z)
+            gradient = newton.gradient(alpha)
+            upper, gap = task.value(newton.w, newton.z), 0.5 * float(gradient[:-1] @ gradient[:-1])
+        yield Found(newton.w, alpha, upper - gap, upper, newton.steps)
+        waited, best = (0, gap) if gap < best else (waited + 1, best)
+        if waited >= TUNING.patience or task.spent():
+            return
+        if not newton.step(gradient, weights, curvature, alpha):
+            return
+
+
+def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
+    """The hinge by the proximal method of multipliers: α = clip(ᾱ + (1 - z)/ε, 0, C), Newton's method for each ᾱ and ε.
+
+    P - D = ½‖w - Aᵀα‖² + Σ C FY: when the first part is small beside the second, ᾱ becomes α and ε shrinks.
+    """
+    c, w = task.c, _first(task, by_multipliers) if w is None else w
+    epsilon = (TUNING.smoothing if w is None else TUNING.smoothing_after_part) / float(np.mean(c))
+    newton = Newton.start(task.rows, task.free, w)
+    base = np.zeros(len(c))
+
+    def weights(z: Array) -> Array:
+        return np.clip(base + (1.0 - z) / epsilon, 0.0, c)
+
+    def curvature(z: Array, alpha: Array) -> Array:
+        return ((alpha > 0) & (alpha < c)) / epsilon
+
+    waited = 0
+    plane, value, dual, best = newton.w, math.inf, -math.inf, base
+    for _ in range(TUNING.most_steps):
+        if task.free:
+            _shift(newton, weights, curvature)
+        alpha = weights(newton.z)
+        gradient = newton.gradient(alpha)
+        upper, lower = task.value(newton.w, newton.z), task.dual(alpha, newton.J * newton.w - gradient)
+        waited = 0 if upper < value or lower > dual else waited + 1
+        if upper < value:
+            plane, value = newton.w, upper
+        if lower > dual:
+            dual, best = lower, alpha
+        yield Found(plane, best, dual, value, newton.steps)
+        if waited >= TUNING.patience_multipliers or task.spent():
+            return
+        g = gradient[:-1] if task.free else gradient
+        own = 0.5 * float(g @ g)
+        rest = max(upper - lower - own, 0.0)
+        if own <= TUNING.inner * rest or own <= 0.02 * task.tol * upper:
+            base = alpha
+            epsilon *= TUNING.shrink if own <= TUNING.inner * rest else 1.0
+            alpha = weights(newton.z)
+            gradient = newton.gradient(alpha)
+        newton.step(gradient, weights, curvature, alpha)
+
+
+def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
+    """A plane for a part of the rows, where there are many for each column; None where there are not."""
+    rows = task.rows
+    if rows.n < max(TUNING.rows_per_column * rows.d, TUNING.least_rows):
+        return None
+    count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
+    i = np.sort(np.random.default_rng(task.seed).choice(rows.n, count, replace=False))
+    if task.free and len({*rows.signs[i].tolist()}) < 2:
+        return None
+    part = task.part(i)
+    for found in find(part):
+        if found.gap <= part.tol:
+            break
+    task.rows.passes += part.rows.passes * len(i) / rows.n
+    return found.w
+
+
+def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
+    """Move b, the last entry of w, so that the two classes have the same mass; whether it had to be moved."""
+    signs = newton.rows.signs.astype(np.float64)
+    alpha = weights(newton.z)
+    slope = -float(alpha @ signs)
+    if abs(slope) <= 1e-15 * float(np.sum(alpha)):
+        return False
+    u = signs if slope < 0 else -signs
+    t = line_search(newton.z, u, 0.0, 0.0, -abs(slope), weights, curvature, left=1e-13)
+    newton.z = newton.z + t * u
+    newton.w = newton.w.copy()
+    newton.w[-1] += t if slope < 0 else -t
+    return True

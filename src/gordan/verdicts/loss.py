@@ -1,0 +1,249 @@
+"""`minimize_loss`: the plane of least regularized loss, with a certified interval for that least value."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import (
+    Array,
+    check_callback,
+    is_number,
+    positive,
+    require_aligned,
+    seconds_at_most,
+    seed,
+    vector,
+    whole_number_or_none,
+)
+from gordan.blas import blas_threads
+from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.problem import Problem
+from gordan.certificates.regions import Region
+from gordan.errors import InputError
+from gordan.intercepts import Intercept
+from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width, without_plane
+from gordan.ledger.question import Budget, Play
+from gordan.losses import Loss
+from gordan.rows import stored
+from gordan.solve.finders import answer
+from gordan.statuses import Status
+from gordan.trace import Moment, Trace
+from gordan.verdicts.telling import outward
+from gordan.verdicts.weights import row_weights
+
+
+@dataclass(frozen=True, eq=False)
+class LossResult:
+    """What `minimize_loss` found and proved.
+
+    `objective` is a certified interval (lower, upper) for the least value of ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)); `upper` is that
+    of the plane `w`, `b`. `gap` is the relative width of the interval. w* is the exact minimizer: `radius` bounds its
+    distance from w (for a penalized intercept that of (w*, b*) from (w, b)), `coef_interval` each of its entries,
+    `intercept_interval` every b* that is the best. `status` is
+
+        solved             gap ≤ tol
+        iteration-limit, time-limit, interrupted   what was proved by then
+        no-progress        rounding leaves no narrower interval
+    """
+
+    status: Status
+    w: Array
+    b: float
+    objective: tuple[float, float]
+    loss: str
+    C: float
+    intercept: str
+    n_iter: int
+    passes: float
+    seconds: float
+    trace: Trace | None = field(repr=False)
+    _optimum: Optimum = field(repr=False)
+    _evidence: LossEvidence = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower)/upper; 0 if upper is 0."""
+        return relative_width(self._optimum)
+
+    @property
+    def radius(self) -> float:
+        """‖w - w*‖ is at most this (proved)."""
+        return self._optimum.radius
+
+    @property
+    def coef_interval(self) -> Array:
+        """(d, 2): every entry of w* lies in its interval (proved)."""
+        return self._region.coef
+
+    @property
+    def intercept_interval(self) -> tuple[float, float]:
+        """Every b* lies in it (proved)."""
+        return self._region.intercept
+
+    @property
+    def support(self) -> Array:
+        """The rows that are proved to have a positive weight at the optimum."""
+        return self._region.weights[0]
+
+    @property
+    def not_support(self) -> Array:
+        """The rows that are proved to have none: without them the minimizer is the same."""
+        return self._region.weights[1]
+
+    def same_prediction(self, Z: Any) -> Array:
+        """For each row of Z, whether the exact minimizer is proved to predict the same label as this plane."""
+        storage = stored(Z)
+        if storage.d != len(self.w):
+            raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
+        X = Matrix(storage.n, storage.d, storage.arrays)
+        low, high = self._region.scores(X)
+        own = Products.of(X, self.w).scores(self.b, np.ones(X.n))
+        same: Array = ((low > 0) & (own[0] > 0)) | ((high < 0) & (own[1] < 0))
+        return same
+
+    @cached_property
+    def _region(self) -> Region:
+        return Region.of(self._evidence.question.objective, self._optimum, self.b)
+
+    def __repr__(self) -> str:
+        lower, upper = outward(*self.objective)
+        passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
+        effort = f"{self.n_iter:,} step{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        words = "solved" if self.status is Status.SOLVED else f"stopped ({self.status.value})"
+        name = self.loss.replace("_", " ")
+        return f"{words}: the least value ({name}, C = {self.C:g}) is between {lower} and {upper} (proved; {effort})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>"
+
+
+def minimize_loss(
+    X: Any,
+    y: Any,
+    *,
+    loss: str = "squared_hinge",
+    C: float = 1.0,
+    intercept: str = "free",
+    tol: float = 1e-4,
+    sample_weight: Any = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    start: LossResult | Array | None = None,
+    random_state: Any = None,
+    threads: int | None = None,
+    device: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    callback: Callable[[Moment], object] | None = None,
+) -> LossResult:
+    """The w, b of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), and a proof of how small that can be.
+
+    Parameters
+    ----------
+    X, y
+        data; X dense or sparse with exact values, y two labels of any kind.
+    loss
+        "hinge" (1 - z)₊, "squared_hinge" (1 - z)₊² or "logistic" log(1 + e⁻ᶻ), z = y(x·w + b).
+    C
+        a positive number: the larger, the less the norm of w matters. C_i = C × sample weight × weight of the row's class.
+    intercept
+        "free" (b costs nothing), "penalized" (½b² is added, as LIBLINEAR does) or "none".
+    tol
+        relative width of the interval for the least value to stop at.
+    sample_weight, class_weight
+        weights of the rows, and of classes by label, or "balanced" (by sums of sample weights).
+    max_iter, time_limit
+        stop after so many steps of Newton's method, or after so many seconds, with what is proved by then.
+    start
+        an earlier result for data of as many columns (any C, any rows), or a w, to start from.
+    random_state
+        seed of the rows that a first plane is found for where there are many.
+    threads
+        threads of a pass over X; as many as there are cores if None.
+    device
+        where to look for the plane: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
+    checkpoint
+        not yet supported for losses.
+    callback
+        called with each step as a `Moment`, whose `lower` and `upper` are estimates; something true stops the search.
+
+    Examples
+    --------
+    >>> import gordan
+    >>> r = gordan.minimize_loss([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], C=1.0)
+    >>> r.status, r.gap <= 1e-4, len(r.coef_interval)
+    ('solved', True, 1)
+    """
+    kind, chosen, tol, limit = Intercept.of(intercept), Loss.of(loss), positive(tol, "tol"), seconds_at_most(time_limit)
+    max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
+    if not (is_number(C) and 0 < C < math.inf):
+        raise InputError(f"C is {C!r}; pass a positive finite number")
+    if start is not None and not isinstance(start, (LossResult, np.ndarray)):
+        raise InputError(f"start is {start!r:.60}; pass an earlier result of minimize_loss or a w, or None")
+    check_callback(callback, "moment")
+    started = time.perf_counter()
+    problem = Problem.of(X, y, device).nearby().watched(X)
+    require_aligned(X=X, y=y, sample_weight=sample_weight)
+    which = (problem.signs > 0).astype(np.intp)
+    weights = row_weights(sample_weight, class_weight, problem.classes, which)
+    with np.errstate(over="ignore"):
+        c = np.full(problem.X.n, float(C)) if weights is None else float(C) * weights
+    if not np.isfinite(c).all():
+        raise InputError(f"the weight of row {int(np.argmin(np.isfinite(c)))} overflows: C × its weight; divide one of them")
+    question = LossQuestion(
+        problem,
+        Objective(problem.X, problem.signs, chosen, c, kind),
+        Budget(started, started + limit, max_iter, threads, seed(random_state)),
+        tol,
+        Play(start=_start(start, kind, problem.X.d), watch=callback),
+    )
+    with blas_threads(problem.storage.entries):
+        evidence: LossEvidence = answer(question)
+        optimum = without_plane(evidence) if evidence.optimum is None else evidence.optimum
+    assert evidence.w is not None
+    effort = evidence.effort
+    return LossResult(
+        status=_status(evidence),
+        w=evidence.w,
+        b=evidence.b,
+        objective=(optimum.lower, optimum.upper),
+        loss=chosen.value,
+        C=float(C),
+        intercept=kind.value,
+        n_iter=0 if effort.trace is None else int(effort.trace.t[-1]),
+        passes=question.rows.passes,
+        seconds=time.perf_counter() - started,
+        trace=effort.trace,
+        _optimum=optimum,
+        _evidence=evidence,
+    )
+
+
+def _start(start: LossResult | Array | None, kind: Intercept, d: int) -> Array | None:
+    """w, with b as its last entry where there is one."""
+    if start is None:
+        return None
+    w, b = (start.w, start.b) if isinstance(start, LossResult) else (start, 0.0)
+    w = vector(w, "start", d, "columns")
+    return np.append(w, b) if kind.exists else w
+
+
+def _status(evidence: LossEvidence) -> Status:
+    budget, effort = evidence.question.budget, evidence.effort
+    if evidence.answered:
+        return Status.SOLVED
+    if effort.stopped:
+        return Status.INTERRUPTED
+    if budget.spent:
+        return Status.TIME_LIMIT
+    return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
