@@ -17,6 +17,7 @@ from gordan.memory import fits
 from gordan.rows.storage import SecondMoments
 from gordan.solve import minimizing, playing, separation, soft
 from gordan.solve.levelling import by_levelling, levelled
+from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.proximal import MOST_COLUMNS
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
@@ -91,6 +92,12 @@ def _not_smooth(question: Any, evidence: Any) -> bool:
     return not question.objective.loss.smooth
 
 
+def _sparse_hinge(question: Any, evidence: Any) -> bool:
+    rows = question.rows
+    wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
+    return wide and question.play.start is None and _not_smooth(question, evidence)
+
+
 def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
     from gordan.solve.recession import by_cone  # here: it brings SciPy and python-flint
 
@@ -110,6 +117,7 @@ FINDERS = (
     Finder("play", WIDTH, playing.by_playing, _always),
     Finder("accelerated game", WIDTH, playing.by_accelerated_game, _outgrown),
     Finder("Newton's method for losses", LOSS, minimizing.by_smooth_newton, _smooth),
+    Finder("coordinate ascent for the hinge", LOSS, minimizing.by_coordinate_ascent, _sparse_hinge),
     Finder("method of multipliers", LOSS, minimizing.by_multiplier_newton, _not_smooth),
 )
 

@@ -17,6 +17,7 @@ from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Rows
+from gordan.rows.visiting import Ascent, Offset
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
 from gordan.trace import Moment, Trace
 
@@ -44,6 +45,11 @@ class Tuning:
     smoothing_after_part: float = 0.1
     shrink: float = 0.5
     inner: float = 0.1
+    # Coordinate ascent: epochs before the first look at the gap, how these grow, and how many there are at most.
+    first_epochs: float = 3.0
+    more_epochs: float = 1.5
+    most_at_a_time: float = 100.0
+    most_epochs: int = 3000
 
 
 TUNING = Tuning()
@@ -103,6 +109,11 @@ def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: obje
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
     """The proximal method of multipliers, for the hinge."""
     yield from _proposals(question, evidence, by_multipliers)
+
+
+def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+    """Dual coordinate ascent, for the hinge on sparse rows in memory."""
+    yield from _proposals(question, evidence, by_ascent)
 
 
 def _proposals(
@@ -252,6 +263,38 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
             alpha = weights(newton.z)
             gradient = newton.gradient(alpha)
         newton.step(gradient, weights, curvature, alpha)
+
+
+def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
+    """The hinge by dual coordinate ascent, for rows of few entries: w = Aᵀα for α in the box, one row at a time.
+
+    A free intercept is the multiplier of Σ y α = 0: a further column keeps the sum small, and its weight moves b.
+    """
+    rows, c = task.rows, task.c
+    if task.free:
+        rows = replace(rows, constant=False)
+    squares = rows.squares()
+    alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
+    column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
+    b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), TUNING.first_epochs, 0
+    while done < TUNING.most_epochs:
+        offset = Offset(rows.signs, column, b) if task.free else None
+        ascent = Ascent(rows, squares, alpha, v, c, offset)
+        ascent.climb(int(epochs), seed=task.seed + done)
+        done += int(epochs)
+        epochs = min(epochs * TUNING.more_epochs, TUNING.most_at_a_time)
+        if task.free:
+            b += column * float(v[-1])
+        w = np.append(v[:-1], b) if task.free else v[: rows.d]
+        z = task.rows.scores(w)
+        upper, lower = task.value(w, z), task.dual(alpha, w)
+        if upper < value:
+            plane, value = w, upper
+        task.rows.passes += rows.passes if rows is not task.rows else 0.0
+        rows.passes = 0.0 if rows is not task.rows else rows.passes
+        yield Found(plane, alpha.copy(), lower, value, done)
+        if task.spent():
+            return
 
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
