@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from passes import Kept, passes_agree
 
 import gordan
 from gordan import rows
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
-
-
-class Kept:
-    """A block that counts how often it is read."""
-
-    def __init__(self, held):
-        self.held, self.n, self.entries, self.loads = held, held.n, held.entries, 0
-
-    def load(self):
-        """The rows."""
-        self.loads += 1
-        return self.held
 
 
 def cut(X, size):
@@ -64,6 +53,7 @@ def test_every_operation_agrees(problem, size, constant):
     np.testing.assert_allclose(ours.gram(some), theirs.gram(some), rtol=1e-13)
     np.testing.assert_allclose(ours.gram(some, np.array([1, 99])), theirs.gram(some, np.array([1, 99])), rtol=1e-13)
     assert ours.passes == theirs.passes
+    passes_agree(ours, theirs.dense(), rng.normal(size=(theirs.d, 3)), rng.normal(size=(103, 3)))
 
 
 def test_verdict_margin_and_proof_are_those_of_the_rows_in_memory(problem):

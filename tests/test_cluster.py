@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from passes import passes_agree
 from typer.testing import CliRunner
 
 import gordan
@@ -95,6 +96,11 @@ def test_every_operation_agrees(client, kind, constant):
     np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense())
     np.testing.assert_allclose(ours.gram(some, np.array([1, 99])), theirs.gram(some, np.array([1, 99])), **close)
     assert ours.passes == theirs.passes
+    passes_agree(ours, theirs.dense(), rng.normal(size=(theirs.d, 3)), rng.normal(size=(N, 3)))
+    assert not ours.combine(np.zeros((N, 2))).any()
+    W = rng.normal(size=(theirs.d, 3))
+    resident = ours.residing()
+    np.testing.assert_allclose(resident.combine(resident.scores(W)), theirs.combine(theirs.scores(W)), **close)
 
 
 @pytest.mark.parametrize("kind", ["array", "sparse blocks"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from modes import CAN_BE_SET, MODES, REASON, mode
+from passes import passes_agree
 from scipy.special import logsumexp, softmax
 
 import gordan
@@ -145,6 +146,8 @@ def test_other_operations(case, dtype):
     assert (taken.n, taken.d, taken.in_memory) == (4, made.d, True)
     assert np.abs(taken.scores(w) - A[some] @ w).max() <= 1e-13 * size.max()
     assert np.abs(made.gram(some) - A[some] @ A[some].T).max() <= 1e-13 * (A**2).sum(axis=1).max()
+    W, P = np.stack((w, -w, w**2), 1), np.stack((p, p**2), 1)
+    passes_agree(made, A, W, P, rtol=score, narrow=1e-13 if dtype == torch.float64 else 1e-5)
 
 
 @pytest.mark.parametrize("k", [1, 3, 4, 5, 9])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from passes import passes_agree
 
 import gordan
 from gordan import rows
@@ -120,6 +121,7 @@ def test_every_operation_agrees_on_every_storage(tmp_path, dtype):
         np.testing.assert_array_equal(ours.take(some).dense(), theirs.take(some).dense(), err_msg=name)
         np.testing.assert_array_equal(ours.take([5, 2]).dense(), theirs.take([5, 2]).dense(), err_msg=name)
         assert ours.lowest(w, 7)[0].tolist() == theirs.lowest(w, 7)[0].tolist(), name
+        passes_agree(ours, theirs.dense(), rng.normal(size=(D, 3)), rng.normal(size=(N, 3)))
 
 
 @pytest.mark.usefixtures("small_files_count_as_large")

@@ -6,7 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,11 +14,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from passes import Kept, passes_agree
 from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.compiling import compiled, compiled_exactly
-from gordan.rows import Ascent, Face, Offset, Until, level_out
+from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory
+from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.rows.storage import HostVectors, Storage, Sums
 
@@ -560,10 +562,13 @@ class Smallest(HostVectors):
         self.n, self.d, self.entries = *X.shape, X.size
 
     def scores(self, w, b, signs, threads):
-        return signs * (self.X @ w + b)
+        return (signs * (self.X @ w + b).T).T
 
     def combine(self, q, threads):
-        return q @ self.X
+        return self.X.T @ q
+
+    def _squares(self, q, threads):
+        return (self.X.T * q) @ self.X
 
     def softmin(self, v, b, signs, scale, log_p0, groups, threads):
         scores = np.stack([self.scores(one, constant, signs, threads) for one, constant in zip(v, b, strict=True)])
@@ -638,6 +643,63 @@ def problems(draw):
     constant = draw(st.booleans())
     scale = draw(st.sampled_from([1.0, 0.01, 3.0]))
     return draw(st.sampled_from(STORAGES)), X, signs, constant, scale
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), data=st.data(), k=st.integers(1, 4))
+def test_any_block_of_vectors(problem, data, k):
+    """Scores and combinations of k vectors at a time, and second moments, in memory, in a file and in blocks."""
+    storage, X, signs, constant, scale = problem
+    made, twin = pair_of(X, storage, signs, constant, scale)
+    W = data.draw(hnp.arrays(np.float64, (twin.A.shape[1], k), elements=entries(np.float64, 8)))
+    P = data.draw(hnp.arrays(np.float64, (len(X), k), elements=entries(np.float64, 8)))
+    whole = made.storage
+    cuts = data.draw(st.lists(st.integers(1, len(X)), max_size=2).map(lambda ends: sorted({0, *ends, len(X)})))
+    parts = [Kept(whole.take(np.arange(lo, hi))) for lo, hi in itertools.pairwise(cuts)]
+    for where in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X.astype(np.float64))):
+        passes_agree(replace(made, storage=where), twin.A, W, P)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.9])
+@pytest.mark.parametrize("storage", [*STORAGES, "map"])
+def test_second_moments_of_many_rows(storage, density, tmp_path, monkeypatch):
+    """Several ranges of rows and several pieces of each, loops and spread rows, whatever the number of threads."""
+    monkeypatch.setattr(memory, "PIECE", 1 << 12)
+    rng = np.random.default_rng(4)
+    X = (rng.standard_normal((40_000, 23)) * (rng.random((40_000, 23)) < density)).astype(np.float32)
+    h = rng.random(len(X)) * (rng.random(len(X)) < 0.5)
+    if storage == "map":
+        np.save(tmp_path / "X.npy", X)
+        monkeypatch.setattr(mapped, "LARGE", 1 << 10)
+        X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    expected = (X.T.astype(np.float64) * h) @ X
+    found = [rows.of(as_stored(X, storage), threads=threads).moments(h)[0] for threads in (1, 3)]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-12, atol=1e-10)
+    assert np.array_equal(*found)
+    assert np.array_equal(found[0], found[0].T)
+
+
+def test_wrong_blocks_of_vectors_are_named():
+    made = rows.of(BASE)
+    for W in (np.ones((made.d + 1, 2)), np.ones((made.d, 0))):
+        with pytest.raises(InputError, match=r"w must be vectors over the \d+ columns, one in each column; its shape is"):
+            made.scores(W)
+    with pytest.raises(InputError, match=r"p must be vectors over the \d+ rows"):
+        made.combine(np.ones((made.n + 1, 2)))
+    X = np.array([[1.0, np.nan], [1.0, 2.0]])
+    with pytest.raises(InputError, match=r"X\[0, 1\] is nan"):
+        rows.of(X).scores(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_direction_from_second_moments(storage):
+    made, twin = pair_of(matrix(60, 5, np.float64), storage, constant=True)
+    H, sums, total = made.moments(np.ones(60))
+    b = vector(6)
+    np.testing.assert_allclose(H @ made.solve(H, b), b, rtol=1e-9, atol=1e-9)
+    assert made.solve(-H, b) is None
+    np.testing.assert_allclose(sums, twin.A.sum(axis=0), rtol=1e-12)
+    assert total == 60.0
 
 
 @settings(max_examples=150, deadline=None)

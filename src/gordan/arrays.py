@@ -53,6 +53,16 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def columns_of(values: Any, name: str, length: int, each: str = "rows") -> Array:
+    """`values` as such a vector, or as a block of them: a float64 matrix that has one in each column."""
+    if np.ndim(values) != 2:
+        return vector(values, name, length, each)
+    array = _numbers(values, name)
+    if array.shape[0] != length or not array.shape[1]:
+        raise InputError(f"{name} must be vectors over the {length} {each}, one in each column; its shape is {array.shape}")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def vectors(values: Any, name: str, length: int, each: str = "rows") -> Array:
     """`values` as a stack of such vectors, one in each row."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (len(values), length) and len(values):

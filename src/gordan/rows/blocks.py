@@ -58,14 +58,14 @@ class Engine(Protocol):
 class ReadAhead:
     """One block after the other, each on all threads of its pass, while the next one is read. At most two are in memory."""
 
-    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> list[Any]:
-        return [work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True)]
+    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
+        return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
 
 
 def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
     """The blocks in memory, one after the other, each read while its predecessor is worked on."""
-    if len(blocks) == 1:
-        yield blocks[0].load()
+    if len(blocks) < 2:
+        yield from (block.load() for block in blocks)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="gordan-read") as reader:
         coming = reader.submit(blocks[0].load)
@@ -100,19 +100,27 @@ class Blocks(HostVectors):
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
         """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
         ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
-        own = [tuple(None if values is None else values[..., lo:hi] for values in over_rows) for lo, hi in ranges]
+        own = [tuple(None if values is None else values[lo:hi] for values in over_rows) for lo, hi in ranges]
         return list(self.engine.run(work, self.blocks, own, shared))
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
-    def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
+    def scores(self, w: Array, b: float | Array, signs: Array, threads: int) -> Array:
         return np.concatenate(self.each(tasks.scores, (signs,), (w, b, threads)))
 
     def combine(self, q: Array, threads: int) -> Array:
+        return self._added(tasks.combine, q, threads, np.zeros((self.d, *q.shape[1:])))
+
+    def _squares(self, q: Array, threads: int) -> Array:
+        return self._added(tasks.squares, q, threads, np.zeros((self.d, self.d)))
+
+    def _added(self, work: Work, q: Array, threads: int, total: Array) -> Array:
+        """What `work` gives for each block and its part of q, added up in their order; blocks of weight zero are not read."""
         weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
         own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
-        parts = list(self.engine.run(tasks.combine, [self.blocks[k] for k in weighty], own, (threads,)))  # others are not read
-        return np.asarray(np.sum(parts, axis=0)) if parts else np.zeros(self.d)
+        for part in self.engine.run(work, [self.blocks[k] for k in weighty], own, (threads,)):
+            total += part
+        return total
 
     def softmin(
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array, columns_of, zeros_and_ones
 from gordan.rows import tasks
 from gordan.rows.blocks import Blocks, Own, Work
 from gordan.rows.memory import Dense, Held
-from gordan.rows.storage import Reduces, Sums
+from gordan.rows.storage import HostMoments, Reduces, Sums
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -111,7 +111,7 @@ class Workers:
 class Spread:
     """A vector over rows, cut like the blocks and where they are; `host` where it came from here.
 
-    `path` leads to it where the tasks give more than that; a stack of vectors has a `height`.
+    `path` leads to it where the tasks give more than that; a stack of vectors has a `height`, a block of them a `width`.
     """
 
     storage: Cluster
@@ -119,6 +119,7 @@ class Spread:
     made: list[Any] | None = None
     path: tuple[int, ...] = ()
     height: int = 0
+    width: tuple[int, ...] = ()
     _futures: list[Any] | None = field(default=None, repr=False)
 
     @property
@@ -138,7 +139,7 @@ class Spread:
     @property
     def shape(self) -> tuple[int, ...]:
         """As of an array."""
-        return (self.storage.n,)
+        return (self.storage.n, *self.width) if self.host is None else self.host.shape
 
     def __iter__(self) -> Iterator[Spread]:
         return (Spread(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
@@ -148,17 +149,17 @@ class Spread:
         if self.host is not None and factor is not None:
             return Spread(self.storage, self.host * factor)
         factors = other.futures if isinstance(other, Spread) else [other] * len(self.futures)
-        return Spread(self.storage, made=self.storage.engine.map(tasks.product, self.futures, factors))
+        return Spread(self.storage, made=self.storage.engine.map(tasks.product, self.futures, factors), width=self.width)
 
-    def sum(self) -> float:
-        """The sum of all entries."""
+    def sum(self, axis: int = 0) -> Any:
+        """The sum over the rows."""
         if self.host is not None:
-            return float(self.host.sum())
+            return self.host.sum(axis)
         engine = self.storage.engine
-        return float(engine.merged(engine.map(tasks.total, self.futures), tasks.added))
+        return engine.merged(engine.map(tasks.total, self.futures), tasks.added)
 
 
-class Cluster(Reduces):
+class Cluster(HostMoments, Reduces):
     """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
@@ -183,7 +184,7 @@ class Cluster(Reduces):
 
     def cut(self, values: Array) -> Iterable[Array]:
         """A vector over rows in the parts of the blocks."""
-        return (np.ascontiguousarray(values[..., lo:hi]) for lo, hi in itertools.pairwise(self.ends))
+        return (np.ascontiguousarray(values[lo:hi]) for lo, hi in itertools.pairwise(self.ends))
 
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
         """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order, brought here.
@@ -209,7 +210,7 @@ class Cluster(Reduces):
         if isinstance(values, Spread):
             return values
         kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return self._placed(values if kept else vector(values, name, self.n), keep=name != "p")
+        return self._placed(values if kept else columns_of(values, name, self.n), keep=name != "p")
 
     def split(self, halves: Any, name: str) -> Spread:
         return halves if isinstance(halves, Spread) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
@@ -230,7 +231,7 @@ class Cluster(Reduces):
     def fetch(self, values: Spread) -> Array:
         if values.host is not None:
             return values.host
-        return np.concatenate(self.engine.gather(values.futures), axis=-1)
+        return np.concatenate(self.engine.gather(values.futures), axis=-1 if values.height else 0)
 
     def finite(self, values: Spread) -> bool:
         if values.host is not None:
@@ -249,13 +250,13 @@ class Cluster(Reduces):
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
-    def scores(self, w: Array, b: float, signs: Spread, threads: int) -> Spread:
-        return Spread(self, made=self._start(tasks.scores, (signs,), (w, b, self._threads)))
+    def scores(self, w: Array, b: float | Array, signs: Spread, threads: int) -> Spread:
+        return Spread(self, made=self._start(tasks.scores, (signs,), (w, b, self._threads)), width=w.shape[1:])
 
     def combine(self, q: Spread, threads: int) -> Array:
         """Of a q that lives on few rows these are taken, if not here already; if on some, the work goes to their blocks."""
         if q.host is not None:
-            rows = np.flatnonzero(q.host)
+            rows = np.flatnonzero(q.host if q.host.ndim == 1 else q.host.any(axis=1))
             if 0 < len(rows) * self.entries <= MOST_TAKEN * self.n:
                 return self.take(rows).combine(q.host[rows], 1)
             if len(rows) <= FEW * self.n:
@@ -266,11 +267,15 @@ class Cluster(Reduces):
     def _combine_some(self, rows: Array, q: Array) -> Array:
         asked = self._blocks.holding(rows)
         if not asked:
-            return np.zeros(self.d)
+            return np.zeros((self.d, *q.shape[1:]))
         own = [(part - self.ends[k], q[part]) for k, part in asked]
         found = self.engine.start(tasks.combine_some, [self.blocks[k] for k, _ in asked], own, (self._threads,))
         combination: Array = self.engine.merged(found, tasks.added)
         return combination
+
+    def _squares(self, q: Spread, threads: int) -> Array:
+        products: Array = self.engine.merged(self._start(tasks.squares, (q,), (self._threads,)), tasks.added)
+        return products
 
     def softmin(
         self, v: Array, b: Array, signs: Spread, scale: float, log_p0: Spread | None, groups: Spread | None, threads: int

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array, columns_of, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, SecondMoments, Sums
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums
 from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -59,11 +59,13 @@ class Split(NamedTuple):
     ends: Any
 
 
-class Device(SecondMoments):
+class Device:
     """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
 
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
     """
+
+    on_device = True
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
         torch = torch_for()
@@ -91,9 +93,9 @@ class Device(SecondMoments):
     def place(self, values: Any, name: str) -> Any:
         """One number for each row, on the device; int8 stays int8, everything else becomes the type of the scores."""
         if not is_tensor(values):
-            array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else vector(values, name, self.n)
+            array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, self.n)
             values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
-        if tuple(values.shape) != (self.n,):
+        if values.ndim not in (1, 2) or len(values) != self.n:
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
         return values.to(self.X.device, values.dtype if values.dtype == torch_for().int8 else self.wide)
 
@@ -133,9 +135,11 @@ class Device(SecondMoments):
     # ---- passes ------------------------------------------------------------------------------------------------------
 
     @_within_memory
-    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
+    def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
+        if w.ndim == 2:
+            return self._block_scores(w, np.asarray(b), signs)
         if self._kernels is not None:
-            return self._run(w, b, signs, None, None)[1]
+            return self._run(w, float(b), signs, None, None)[1]
         scores = self.X.new_empty(self.n, dtype=self.wide)
         v, unit = self._unit(w)
         v = torch_for().from_numpy(v).to(self.X.device, self.wide)
@@ -143,15 +147,24 @@ class Device(SecondMoments):
             scores[lo:hi] = signs[lo:hi] * ((self.X[lo:hi].to(self.wide) @ v) * unit + b)
         return scores
 
+    def _block_scores(self, W: Array, b: Array, signs: Any) -> Any:
+        """Those of a block of vectors, added up in float64."""
+        torch = torch_for()
+        scores = self.X.new_empty((self.n, W.shape[1]), dtype=self.wide)
+        matrix, constants = torch.from_numpy(W.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
+        for lo, hi in self._blocks():
+            scores[lo:hi] = signs[lo:hi, None] * (self.X[lo:hi].double() @ matrix + constants)
+        return scores
+
     @_within_memory
     def combine(self, q: Any, threads: int) -> Array:
-        if self._kernels is not None:
+        if self._kernels is not None and q.ndim == 1:
             kernels, programs, cut = self._kernels
             return self.fetch(kernels.run_combine(self.X, q, self.wide, programs, cut))
-        total = torch_for().zeros(self.d, dtype=torch_for().float64, device=self.X.device)
+        total = torch_for().zeros((*q.shape[1:], self.d), dtype=torch_for().float64, device=self.X.device)
         for lo, hi in self._blocks():
-            total += q[lo:hi].to(self.wide) @ self.X[lo:hi].to(self.wide)
-        return self.fetch(total)
+            total += q[lo:hi].to(self.wide).movedim(0, -1) @ self.X[lo:hi].to(self.wide)
+        return self.fetch(total.movedim(-1, 0))
 
     @_within_memory
     def softmin(
@@ -225,14 +238,14 @@ class Device(SecondMoments):
         return self.fetch(left @ right.T)
 
     @_within_memory
-    def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
+    def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products are narrow."""
         torch = torch_for()
         size = self.d + constant
         products = torch.zeros((size, size), dtype=torch.float64, device=self.X.device)
         sums = torch.zeros(size, dtype=torch.float64, device=self.X.device)
-        for lo, hi in self._blocks(len(i)):
-            which = i[lo:hi]
+        for lo, hi in self._blocks(len(q)):
+            which = slice(lo, hi) if i is None else i[lo:hi]
             x, weights = self.X[which].to(self.narrow), q[lo:hi].to(self.narrow)
             x = torch.cat((x, torch.ones_like(x[:, :1])), 1) if constant else x
             products += (x * weights[:, None]).T @ x

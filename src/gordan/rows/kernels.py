@@ -441,6 +441,21 @@ def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo
                         acc[h, g, indices[k]] += weight[i - start] * data[k]
 
 
+@compiled_in_order
+def sparse_squares(data, indices, indptr, root, lo, hi, total):
+    """total = Σ_i root_i² x_i x_iᵀ. Columns rise along a row: pairs make the lower half, and that the upper."""
+    for i in range(lo, hi):
+        q = root[i] * root[i]
+        if q != 0.0:
+            for k in range(indptr[i], indptr[i + 1]):
+                factor, row = q * data[k], total[indices[k]]
+                for m in range(indptr[i], k + 1):
+                    row[indices[m]] += factor * data[m]
+    for j in range(total.shape[0]):
+        for m in range(j):
+            total[m, j] = total[j, m]
+
+
 @compiled
 def sparse_norms(data, indices, indptr, p, lo, hi, norms):
     """As `dense_norms`."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import blas_has_room
+from gordan.blas import blas_has_room, blas_threads
 from gordan.rows.mapped import CHUNK, in_order, is_large_file
 from gordan.rows.storage import HostVectors, Sums
-from gordan.rows.threads import available, chunks, run
+from gordan.rows.threads import available, chunks, even_ranges, run
 
 # Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
 FEW = 0.05
@@ -24,6 +25,13 @@ MERGED = 1 << 26
 GRAM_BLOCK = 1 << 21
 # One entry in so many that is not zero is enough for products of matrices to be faster on rows that are spread out.
 DENSE_ENOUGH = 20
+# Entries of a piece of rows whose product with a block of vectors is made at a time.
+PIECE = 1 << 18
+# Rows of such a piece, at least, where d are no more: adding up d × d products costs less than they do.
+TALL = 1024
+# One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
+# of stored entries takes that many times squared as long for each of them as BLAS does.
+SPREAD = 3
 # What kernels take for a log p_0 that is uniform.
 UNIFORM = np.zeros(1)
 
@@ -46,6 +54,8 @@ class _Memory(HostVectors):
     arrays: tuple[Array, ...]
     kind: str
     names: list[str] | None = None  # of the columns, for messages
+    spread: Any  # rows lo..hi-1 as a plain array
+    _piece: Any  # and in float64, of SciPy's CSR if sparse
     _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
 
     def __sizeof__(self) -> int:
@@ -76,13 +86,34 @@ class _Memory(HostVectors):
         """`work` on all chunks, in the order of the file."""
         return in_order(work, self.arrays, self._ranges, threads)
 
-    def scores(self, w: Array, b: float, signs: Array, threads: int) -> Array:
-        scores = np.empty(self.n)
+    def _by_products(self, work: Any, ranges: list[tuple[int, int]], threads: int) -> list[Any]:
+        """`work`, which multiplies matrices, on these ranges in the file's order; on one thread of BLAS if there are several."""
+
+        def part(lo: int, hi: int) -> Any:
+            blas_has_room()
+            return work(lo, hi)
+
+        with blas_threads(0 if len(ranges) > 1 else self.entries):
+            return in_order(part, self.arrays, ranges, threads)
+
+    def scores(self, w: Array, b: float | Array, signs: Array, threads: int) -> Array:
+        scores = np.empty((self.n, *w.shape[1:]))
+        if w.ndim == 2:
+
+            def products(lo: int, hi: int) -> None:
+                for start, stop in self._pieces(lo, hi):
+                    scores[start:stop] = (self._piece(start, stop) @ w + b) * signs[start:stop, None]
+
+            self._by_products(products, self._ranges, threads)
+            return scores
         kernel = self._kernels.scores
         self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
     def combine(self, q: Array, threads: int) -> Array:
+        if q.ndim == 2:
+            most = min(len(self._ranges), MERGED // (8 * self.d * q.shape[1]))
+            return _added(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
         kernel = self._kernels.combine
 
         def part(lo: int, hi: int) -> Array:
@@ -91,8 +122,40 @@ class _Memory(HostVectors):
             return acc
 
         few = self.on_disk and np.count_nonzero(q) < FEW * self.n  # rows of weight zero are not read
-        parts = run(part, self._ranges, threads) if few else self._run(part, threads)
-        return parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
+        return _added(run(part, self._ranges, threads) if few else self._run(part, threads))
+
+    def _combined(self, q: Array, lo: int, hi: int) -> Array:
+        """Xᵀq of the rows lo..hi-1, for a block q."""
+        total = np.zeros((self.d, q.shape[1]))
+        for start, stop in self._pieces(lo, hi):
+            if q[start:stop].any():  # others are not read
+                total += self._piece(start, stop).T @ q[start:stop]
+        return total
+
+    def _squares(self, q: Array, threads: int) -> Array:
+        """In as many ranges as there is room for matrices that are then added up."""
+        room = max(MERGED, sum(array.nbytes for array in self.arrays) // 4) // (8 * self.d * self.d)
+        ranges = even_ranges(self.n, min(len(chunks(self.n, 0, self.entries)), room))
+        root = np.sqrt(q)
+        return _added(self._by_products(lambda lo, hi: self._square(root, lo, hi), ranges, threads))
+
+    def _square(self, root: Array, lo: int, hi: int) -> Array:
+        """Σ q x xᵀ of the rows lo..hi-1 for q = root², by products of matrices."""
+        total = np.zeros((self.d, self.d))
+        for start, stop in self._pieces(lo, hi, min(self.d, TALL)):
+            used = np.flatnonzero(root[start:stop])
+            if len(used):
+                block, weights = self.spread(start, stop), root[start:stop, None]
+                if len(used) < stop - start:
+                    block, weights = block[used], weights[used]
+                y = np.multiply(block, weights, dtype=np.float64)
+                total += y.T @ y  # one matrix with itself: half the work
+        return total
+
+    def _pieces(self, lo: int, hi: int, least: int = 1) -> Iterator[tuple[int, int]]:
+        """Ranges of the rows lo..hi-1, of so many of them at least, of which a copy in float64 stays in the cache."""
+        step = max(least, PIECE * self.n // self.entries)
+        return ((start, min(start + step, hi)) for start in range(lo, hi, step))
 
     def softmin(
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
@@ -177,6 +240,9 @@ class Dense(_Memory):
         rows: Array = self.arrays[0][lo:hi]
         return rows
 
+    def _piece(self, lo: int, hi: int) -> Array:
+        return self.spread(lo, hi).astype(np.float64, copy=False)
+
     def columns(self, j: Array) -> Array:
         """The columns j, in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
@@ -242,9 +308,22 @@ class Sparse(_Memory):
             products[:, lo : lo + step] = left @ (part if weights is None else part * weights).T
         return products
 
+    def _square(self, root: Array, lo: int, hi: int) -> Array:
+        if self.entries * SPREAD >= self.n * self.d:
+            return super()._square(root, lo, hi)
+        total = np.zeros((self.d, self.d))
+        from gordan.rows import kernels
+
+        kernel: Any = kernels.sparse_squares
+        kernel(*self.arrays, root, lo, hi, total)
+        return total
+
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:
         """Rows lo..hi-1 as a plain array, in float64."""
         return np.asarray(self.csr(lo, hi).toarray())
+
+    def _piece(self, lo: int, hi: int) -> Any:
+        return csr_rows(self.arrays, self.d, lo, hi)
 
     def columns(self, j: Array) -> Array:
         """The columns j, spread out, in float64."""
@@ -287,6 +366,11 @@ def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:
     columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
     columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
     return csr_array((data[begin:end], columns, ends), shape=(hi - lo, d))
+
+
+def _added(parts: list[Array]) -> Array:
+    """The sum of the parts, in their order."""
+    return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 
 def _indices(array: Array, kind: type[np.integer[Any]]) -> Array:

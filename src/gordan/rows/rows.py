@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, require_aligned, vector, vectors, whole_number
+from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.mapped import is_mapped
 from gordan.rows.memory import Held, Sparse
-from gordan.rows.storage import Reduces, SecondMoments, Storage, not_finite
+from gordan.rows.storage import Reduces, Storage, not_finite
 from gordan.rows.threads import available
 
 # Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
@@ -109,7 +109,7 @@ class Rows:
     # ---- the operations ---------------------------------------------------------------------------------------------
 
     def scores(self, w: Array) -> Array:
-        """A w."""
+        """A w, for a vector w or a block (d, k) of them, whose scores are the columns: one pass for all."""
         self.passes += 1
         v, b = self._split(w)
         s = self.storage.scores(v, b, self._placed_signs, self._threads)
@@ -122,13 +122,14 @@ class Rows:
         return fetched
 
     def combine(self, p: Array) -> Array:
-        """Aᵀp."""
+        """Aᵀp, for a vector p or a block (n, k) of them: one pass for all."""
         self.passes += 1
-        q = self.storage.place(p, "p") * self._placed_signs
+        p = self.storage.place(p, "p")
+        q = p * (self._placed_signs if len(p.shape) == 1 else self.storage.place(self.signs[:, None], "signs"))
         q *= self.scale  # before the rows: it undoes their size
         combination = self.storage.combine(q, self._threads)
         if self.constant:
-            combination = np.append(combination, float(q.sum()))
+            combination = np.concatenate((combination, np.reshape(host(q.sum(0)), (1, *p.shape[1:]))))
         self.check(combination)
         return combination
 
@@ -207,10 +208,12 @@ class Rows:
         """The rows factor · A over the same storage."""
         return replace(self, scale=self.scale * factor)
 
-    def _split(self, w: Array) -> tuple[Array, float]:
+    def _split(self, w: Array) -> tuple[Array, Any]:
         """w as X and the constant column see it."""
-        w = vector(w, "w", self.d, "columns") * self.scale
-        return (w[:-1], float(w[-1])) if self.constant else (w, 0.0)
+        w = columns_of(w, "w", self.d, "columns") * self.scale
+        if not self.constant:
+            return w, 0.0
+        return w[:-1], float(w[-1]) if w.ndim == 1 else w[-1]
 
     def check(self, result: Array | float) -> None:
         """Raise if a pass gave something that is not finite, naming the entry of X to blame."""
@@ -330,17 +333,19 @@ class Rows:
         """And back: float64 on the host."""
         return self.storage.fetch(values)
 
-    def moments(self, i: Any, q: Any) -> tuple[Any, Any, Any]:
-        """Σ q_k A_i A_iᵀ, Σ q_k A_i and Σ q_k over the rows i, good for a direction: for rows on a device, where i and q are and
-        where the answers stay; `solve` takes them. Costs the share of the rows."""
-        assert isinstance(self.storage, SecondMoments), "for rows on a device"
-        self.passes += len(i) / self.n
-        products, sums, total = self.storage.moments(i, q, self._placed_signs, self.constant)
+    def moments(self, q: Any, i: Any | None = None) -> tuple[Any, Any, Any]:
+        """Σ q A_i A_iᵀ, Σ q A_i and Σ q over all rows, or over the rows i with one q ≥ 0 for each. Costs their share of a pass.
+
+        In float64 on the host. Of rows on a device good for a direction; i and q are there, and the answers stay. `solve` takes
+        them.
+        """
+        self.passes += len(q) / self.n
+        q = self.storage.place(q, "q") if i is None else q
+        products, sums, total = self.storage.moments(q, i, self._placed_signs, self.constant, self._threads)
         return products * self.scale * self.scale, sums * self.scale, total
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""
-        assert isinstance(self.storage, SecondMoments), "for rows on a device"
         return self.storage.solve(H, b)
 
 

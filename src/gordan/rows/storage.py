@@ -1,9 +1,8 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
 A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
-few numbers: for rows on other machines) or has `SecondMoments` (of rows on a device); `Rows` and those who
-choose a method ask by `isinstance`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory,
-where they can.
+few numbers: for rows on other machines); `Rows` asks by `isinstance`. That rows can be visited one by one no backend has to
+provide: `take` gives rows in memory, where they can.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, vector, zeros_and_ones
+from gordan.arrays import Array, columns_of, zeros_and_ones
+from gordan.blas import scipy_linalg
 from gordan.errors import InputError
 
 # Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
@@ -69,6 +69,8 @@ class Storage(Protocol):
     """How `Rows` is told in a few words."""
     sums: str
     """The type that scores are added up in."""
+    on_device: bool
+    """Whether vectors over rows are on a device, where arithmetic with them is quicker than on the host."""
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -79,7 +81,8 @@ class Storage(Protocol):
     # ---- vectors over rows ------------------------------------------------------------------------------------------
 
     def place(self, values: Any, name: str) -> Any:
-        """One number per row, where the rows are; an InputError that names it otherwise. int8 stays int8."""
+        """One number per row, or a block (n, k) of such vectors, where the rows are; an InputError that names it otherwise. int8
+        stays int8."""
         ...
 
     def split(self, halves: Any, name: str) -> Any:
@@ -104,12 +107,23 @@ class Storage(Protocol):
 
     # ---- passes -----------------------------------------------------------------------------------------------------
 
-    def scores(self, w: Array, b: float, signs: Any, threads: int) -> Any:
-        """y_i (x_i·w + b)."""
+    def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
+        """y_i (x_i·w + b); for a block w (d, k) and k numbers b, one column for each of them from one pass."""
         ...
 
     def combine(self, q: Any, threads: int) -> Array:
-        """Xᵀq."""
+        """Xᵀq, for a vector over rows or a block (n, k) of them."""
+        ...
+
+    def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
+        """Σ q a aᵀ, Σ q a and Σ q over the rows i (all if None; each once), for a = y (x, 1?) and q ≥ 0, where the rows are.
+
+        On the host in float64; on a device good for a direction.
+        """
+        ...
+
+    def solve(self, H: Any, b: Array) -> Array | None:
+        """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
         ...
 
     def softmin(
@@ -164,19 +178,41 @@ class Reduces(ABC):
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
 
 
-class SecondMoments(ABC):
-    """Second moments of rows, made and solved with where they are: what Newton's method asks for (`solve.proximal`)."""
+class HostMoments(ABC):
+    """The part of a storage that makes second moments on the host, from combinations and Σ q x xᵀ."""
+
+    n: int
+    place: Any
+    combine: Any
+    on_device = False
 
     @abstractmethod
-    def moments(self, i: Any, q: Any, signs: Any, constant: bool) -> tuple[Any, Any, Any]:
-        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); good for a direction."""
+    def _squares(self, q: Any, threads: int) -> Array:
+        """Σ q x xᵀ."""
 
-    @abstractmethod
-    def solve(self, H: Any, b: Array) -> Array | None:
-        """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
+    def moments(self, q: Any, i: Array | None, signs: Any, constant: bool, threads: int) -> tuple[Array, Array, float]:
+        if i is not None:
+            weights = np.zeros(self.n)
+            weights[i] = q
+            q = self.place(weights, "q")
+        signed = q * signs
+        products, sums, total = self._squares(q, threads), self.combine(signed, threads), float(q.sum(0))
+        if constant:
+            column = self.combine(q, threads)[:, None]
+            products = np.block([[products, column], [column.T, np.full((1, 1), total)]])
+            sums = np.append(sums, float(signed.sum(0)))
+        return products, sums, total
+
+    def solve(self, H: Array, b: Array) -> Array | None:
+        linalg = scipy_linalg()
+        try:
+            x: Array = linalg.cho_solve(linalg.cho_factor(H), b)
+        except (linalg.LinAlgError, ValueError):
+            return None
+        return x if np.isfinite(x).all() else None
 
 
-class HostVectors:
+class HostVectors(HostMoments):
     """The part of a storage whose vectors over rows are float64 on the host."""
 
     n: int
@@ -184,7 +220,7 @@ class HostVectors:
 
     def place(self, values: Any, name: str) -> Array:
         kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return values if kept else vector(values, name, self.n)
+        return values if kept else columns_of(values, name, self.n)
 
     def split(self, halves: Any, name: str) -> Array:
         return zeros_and_ones(halves, name, self.n)

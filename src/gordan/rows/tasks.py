@@ -15,7 +15,7 @@ from gordan.rows.memory import Held
 from gordan.rows.storage import Sums
 
 
-def scores(held: Held, signs: Array, w: Array, b: float, threads: int) -> Array:
+def scores(held: Held, signs: Array, w: Array, b: float | Array, threads: int) -> Array:
     """y_i (x_i·w + b)."""
     return held.scores(w, b, signs, threads)
 
@@ -23,6 +23,11 @@ def scores(held: Held, signs: Array, w: Array, b: float, threads: int) -> Array:
 def combine(held: Held, q: Array, threads: int) -> Array:
     """Xᵀq."""
     return held.combine(q, threads)
+
+
+def squares(held: Held, q: Array, threads: int) -> Array:
+    """Σ q x xᵀ."""
+    return held._squares(q, threads)
 
 
 def softmin(
@@ -121,9 +126,9 @@ def product(part: Array, factor: Any) -> Array:
     return np.asarray(part * factor)
 
 
-def total(part: Array) -> float:
-    """The sum of the entries."""
-    return float(part.sum())
+def total(part: Array) -> Any:
+    """The sum over the rows."""
+    return part.sum(0)
 
 
 def finite(part: Array) -> bool:

@@ -34,8 +34,12 @@ def available() -> int:
 
 def chunks(n: int, d: int, entries: int, least: int = 1) -> list[tuple[int, int]]:
     """The ranges (lo, hi) of rows, a power of two of them; more than MOST_CHUNKS only where `least` says so."""
-    most = max(1, min(max(MOST_CHUNKS, least), n, entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
-    count = 1 << (most.bit_length() - 1)
+    return even_ranges(n, min(max(MOST_CHUNKS, least), entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
+
+
+def even_ranges(n: int, most: int) -> list[tuple[int, int]]:
+    """Ranges (lo, hi) of n rows: a power of two of them, at most so many, at least one."""
+    count = 1 << (max(1, min(most, n)).bit_length() - 1)
     return [(n * k // count, n * (k + 1) // count) for k in range(count)]
 
 

@@ -14,7 +14,6 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
-from gordan.rows.storage import SecondMoments
 from gordan.solve import minimizing, playing, separation, soft
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -65,7 +64,7 @@ def _not_tiny(question: Question, evidence: Evidence) -> bool:
 
 def _on_device(question: Question, evidence: Evidence) -> bool:
     storage, margin = question.counted.storage, question.margin
-    if not question.play.auto or question.play.checkpoint is not None or not isinstance(storage, SecondMoments):
+    if not question.play.auto or question.play.checkpoint is not None or not storage.on_device:
         return False  # what Newton's method keeps is on a device, and not in a file
     d = question.problem.X.d
     room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)

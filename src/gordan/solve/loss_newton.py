@@ -26,8 +26,12 @@ from gordan.rows import Rows
 class Tuning:
     """What the method is tuned by; `benchmarks/losses.py` shows what each costs."""
 
-    # Columns, or rows with h > 0, up to which a matrix of that size is factorized.
+    # Columns up to which a matrix of that size is factorized.
     most_factorized: int = 3000
+    # Rows with h > 0 up to which a matrix of their products is made where columns are more: beyond it, and for sparse rows nearly
+    # always, conjugate gradients cost less.
+    few_dense: int = 1000
+    few_sparse: int = 100
     # Share of the slope at the start that a line search leaves. The first step tried is Newton's, which near the end is right.
     slope_left: float = 0.1
     # Largest relative residual of conjugate gradients.
@@ -100,7 +104,8 @@ class Newton:
         columns, k = self.rows.d, len(active)
         if k == 0:
             return np.where(self.J > 0, -gradient, 0.0)
-        if k < columns and k <= TUNING.most_factorized and fits(8 * k * (columns + TUNING.copies * k)):
+        few = k <= (TUNING.few_sparse if self.rows.sparse else TUNING.few_dense)
+        if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
             return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
@@ -118,9 +123,9 @@ class Newton:
         started = time.perf_counter()
         changed = None if self.held is None else np.flatnonzero(h != self.held)
         if self.moment is None or changed is None or 2 * len(changed) > len(active):
-            self.moment = second_moment(self.rows, active, h[active])
+            self.moment = _second_moment(self.rows, active, h[active])
         elif len(changed):
-            self.moment += second_moment(self.rows, changed, (h - self.held)[changed])
+            self.moment += _second_moment(self.rows, changed, (h - self.held)[changed])
         self.held = h
         H = self.moment.copy()
         H[np.diag_indices(len(H))] += self.J
@@ -236,20 +241,16 @@ def line_search(
     return t
 
 
-def second_moment(rows: Rows, i: Array, h: Array) -> Array:
-    """Σ h A_i A_iᵀ over the rows i."""
-    H = np.zeros((rows.d, rows.d))
-    step = max(256, (1 << 20) // rows.d)
-    whole = len(i) == rows.n
-    for lo in range(0, len(i), step):
-        part = slice(lo, lo + step) if whole else i[lo : lo + step]
-        B = rows.storage.arrays[0][part].astype(np.float64)
-        if rows.constant:
-            B = np.column_stack((B, np.ones(len(B))))
-        q = h[lo : lo + step]
-        if (q > 0).all():
-            B *= np.sqrt(q)[:, None]
-            H += B.T @ B
+def _second_moment(rows: Rows, i: Array, h: Array) -> Array:
+    """Σ h A_i A_iᵀ over the rows i; h may have both signs."""
+    total: Array | None = None
+    for sign in (1.0, -1.0):
+        own = sign * h > 0
+        if own.all():
+            products = rows.moments(sign * h, None if len(i) == rows.n else i)[0]
+        elif own.any():
+            products = rows.moments(sign * h[own], i[own])[0]
         else:
-            H += (B * q[:, None]).T @ B
-    return H * rows.scale**2
+            continue
+        total = sign * products if total is None else total + sign * products
+    return np.zeros((rows.d, rows.d)) if total is None else total

@@ -169,7 +169,7 @@ class ProximalNewton:
                 chosen = free[::thin]
                 sizes = group.sizes[chosen] * (len(free) / len(chosen) / tau)
                 self.game.rows.passes += len(chosen) / self.game.rows.n
-                products, sums, total = self.rows.moments(group.rows[chosen], sizes)
+                products, sums, total = self.rows.moments(sizes, group.rows[chosen])
                 H += products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
 
