@@ -37,6 +37,8 @@ class Tuning:
     # Largest relative residual of conjugate gradients.
     forcing: float = 0.1
     most_cg: int = 300
+    # Share of rows with h > 0 below which conjugate gradients are run on a copy of these.
+    worth_taking: float = 0.7
     # Copies of a factorized matrix in memory.
     copies: int = 3
 
@@ -175,10 +177,13 @@ class Newton:
         first = math.sqrt(float(r @ r))
         self.largest_gradient = max(self.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
+        active = np.flatnonzero(h)
+        some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
+        rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         q = precondition(r)
         p, rq = q, float(r @ q)
         for _ in range(most):
-            Hp = self.J * p + self.rows.combine(h * self.rows.scores(p))
+            Hp = self.J * p + rows.combine(h * rows.scores(p))
             bend = float(p @ Hp)
             if not bend > 0:
                 return (s, True) if s.any() else (p, True)
