@@ -406,7 +406,9 @@ def change_word(r, c, X, y):
         "class_type": ("int", "float", "bool", "str", "complex", None),
         "shape": ([len(X) + 1, len(X[0])], [len(X), len(X[0]) + 1], [len(X[0]), len(X)], [0, 0], [2.0, 1], [-1, 1]),
         "data_hash": ("", "ab", None, 5, [], "0" * 64),
-        "format": ("gordan-certificate-2", None),
+        "format": ("gordan-certificate-1", "gordan-certificate-3", None),
+        "model": ("poisson", None),
+        "about": (None, {}, {"file": "f", "label": None, "columns": ["a"], "version": "0"}),
     }
     name = r.choice([*words])
     c[name] = r.choice(words[name])
@@ -414,8 +416,11 @@ def change_word(r, c, X, y):
         whole = c["kind"] in ("witness", "quasi-separation", "overlap")
         for field in ("w", "weights", "b"):
             c[field] = _converted(c.get(field), whole)
-        if whole:
-            c |= {"lower": None, "upper": None, "nu": None, "sample_weight": None}
+        for field, (_, _, kinds) in standalone.FIELDS.items() if c["kind"] in standalone.KINDS else ():
+            if c["kind"] in kinds:  # the fields of the other kind
+                c.setdefault(field, "0x1.0000000000000p+1" if field == "norm" else None)
+            else:
+                c.pop(field, None)
 
 
 def _converted(value, whole):

@@ -70,9 +70,10 @@ def mutations(c):
     yield replace(c, classes=c.classes[::-1])
     yield replace(c, classes=(0, 2))
     yield from (replace(c, intercept=other) for other in INTERCEPTS)
-    yield from (replace(c, norm=norm) for norm in (math.inf, 3.0, 2.5, 1.5, 0.0))
-    yield from (replace(c, nu=nu) for nu in (-1.0, 0.0, 1e-3, 0.5, 1.0, 1.5))
-    yield from (replace(c, sample_weight=(*[1.0] * (n - 1), last)) for last in (1.0, 0.0, -1.0))
+    if c.kind in ("separator", "bracket"):
+        yield from (replace(c, norm=norm) for norm in (math.inf, 3.0, 2.5, 1.5, 0.0))
+        yield from (replace(c, nu=nu) for nu in (-1.0, 0.0, 1e-3, 0.5, 1.0, 1.5))
+        yield from (replace(c, sample_weight=(*[1.0] * (n - 1), last)) for last in (1.0, 0.0, -1.0))
     yield from (replace(c, shape=shape) for shape in ((n + 1, d), (n, d + 1), (d, n)))
 
 
@@ -296,7 +297,7 @@ MALFORMED = {
     "classes of another type": {**VALID, "classes": ["0", "1"]},
     "an unknown kind": {**VALID, "kind": "guess"},
     "an unknown intercept": {**VALID, "intercept": "some"},
-    "another format": {**VALID, "format": "gordan-certificate-2"},
+    "another format": {**VALID, "format": "gordan-certificate-3"},
     "an extra field": {**VALID, "note": ""},
     "a list": [VALID],
     "a number": 3,
@@ -1032,7 +1033,7 @@ def test_standalone_reads_files(kind, tmp_path, capsys):
     """Every kind of file, with true and false certificates, and the exit codes."""
     arguments = [str(part) for part in write(tmp_path, kind, SEPARABLE, Y)]
     certificate = gordan.separate(SEPARABLE, Y).certificate
-    other = replace(certificate, kind="overlap", w=None, b=None, weights=(1, 1), rows=(0, 3))
+    other = replace(certificate, kind="overlap", w=None, b=None, lower=None, upper=None, weights=(1, 1), rows=(0, 3))
     for content, code in (
         (certificate, 0),
         (replace(certificate, classes=(1, 0)), 1),

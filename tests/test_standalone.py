@@ -19,7 +19,7 @@ import flint
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checkers import Distant, both
+from checkers import Distant
 
 import gordan
 from gordan.certificates import bounds, standalone
@@ -732,10 +732,14 @@ def test_witnesses_bring_their_rows_together():
 
 @pytest.mark.parametrize("more", [{"lower": 5.0}, {"upper": -3.0}, {"nu": 0.5}, {"sample_weight": (1.0, 1.0, 1.0, 1.0)}], ids=str)
 @pytest.mark.parametrize("name", ["witness", "overlap", "quasi"])
-def test_margins_that_a_kind_does_not_prove_are_rejected(name, more):
+def test_margins_that_a_kind_does_not_prove_are_refused(name, more):
     certificate, X, y, true = WHOLE[name]
     assert true
-    assert both(replace(certificate, **more), X, y) == (False, False)
+    with pytest.raises(gordan.InputError, match="certificate has no"):
+        replace(certificate, **more)
+    content = {**json.loads(certificate.to_json()), **dict.fromkeys(more)}
+    with pytest.raises(standalone.BadInput):
+        standalone.check(content, X, y)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"])

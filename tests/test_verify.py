@@ -7,21 +7,23 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from checkers import Distant
+from checkers import Distant, both
 
 import gordan
 from gordan import InputError
 from gordan.certificates import exact, margins, standalone
 from gordan.certificates import problem as problem_module
+from gordan.certificates.data import NUMBERS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
-from gordan.certificates.verify import Check, accepts, check
+from gordan.certificates.verify import CHECKS, Check, accepts, check
 from gordan.intercepts import Intercept
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
@@ -35,13 +37,16 @@ BRACKET = gordan.Certificate(
     "bracket", "free", (-0.5, 2.0), (3, 2), w=(0.5, -3), b=np.float64(0.25), rows=(0, 2), weights=(1.0, 1e-300), lower=0.125,
     upper=math.inf, norm=math.inf, nu=0.75, sample_weight=(1.0, 2, 0.0), data_hash="ab",
 )  # fmt: skip
-QUASI = gordan.Certificate("quasi-separation", "none", ("no", "yes"), (3, 2), w=(3**50, -2), b=0, rows=(1,), weights=(2**1100,))
+QUASI = gordan.Certificate(
+    "quasi-separation", "none", ("no", "yes"), (3, 2), w=(3**50, -2), b=0, rows=(1,), weights=(2**1100,),
+    about=About("d.csv", "y", ("a", "ü")),
+)  # fmt: skip
 
 
 def test_what_a_file_holds():
     """Word for word: floats and integers in hexadecimal, labels as they are, but for floats; and back again."""
     assert json.loads(BRACKET.to_json()) == {
-        "format": "gordan-certificate-1",
+        "format": "gordan-certificate-2",
         "kind": "bracket",
         "intercept": "free",
         "classes": ["-0x1.0000000000000p-1", "0x1.0000000000000p+1"],
@@ -57,9 +62,11 @@ def test_what_a_file_holds():
         "nu": "0x1.8000000000000p-1",
         "sample_weight": ["0x1.0000000000000p+0", "0x1.0000000000000p+1", "0x0.0p+0"],
         "data_hash": "ab",
+        "model": "logistic",
+        "about": None,
     }
     assert json.loads(QUASI.to_json()) == {
-        "format": "gordan-certificate-1",
+        "format": "gordan-certificate-2",
         "kind": "quasi-separation",
         "intercept": "none",
         "classes": ["no", "yes"],
@@ -69,12 +76,9 @@ def test_what_a_file_holds():
         "b": "0x0",
         "rows": [1],
         "weights": [hex(2**1100)],
-        "lower": None,
-        "upper": None,
-        "norm": "0x1.0000000000000p+1",
-        "nu": None,
-        "sample_weight": None,
         "data_hash": None,
+        "model": "logistic",
+        "about": {"file": "d.csv", "label": "y", "columns": ["a", "ü"], "version": None},
     }
     for certificate in (BRACKET, QUASI, replace(BRACKET, classes=(False, True), upper=None, data_hash=None)):
         text = certificate.to_json()
@@ -185,7 +189,13 @@ SPOILED = {
     "three labels": {"classes": [ONE, TWO, "0x1.0000000000000p+2"]},
     "an intercept": {"intercept": "some"},
     "a label that is no text": {"classes": [1.0, 2.0]},
-    "format 2": {"format": "gordan-certificate-2"},
+    "format 3": {"format": "gordan-certificate-3"},
+    "format 1 with a field of format 2": {"format": "gordan-certificate-1"},
+    "another model": {"model": "poisson"},
+    "a part about with a date": {"about": {"file": None, "label": None, "columns": None, "version": None, "date": ""}},
+    "a part about with a number": {"about": {"file": 5, "label": None, "columns": None, "version": None}},
+    "columns that are text": {"about": {"file": None, "label": None, "columns": "ab", "version": None}},
+    "a column without name": {"about": {"file": None, "label": None, "columns": ["a", None], "version": None}},
     "no more fields": {"also": 1},
     "a kind": {"kind": ["bracket"]},
 }
@@ -319,26 +329,33 @@ def test_certificates_are_in_utf_8(encoding, tmp_path, capsys):
     assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / "d.csv")]) == 2
 
 
-# as 0.1.0 wrote it: `gordan.separate([[0.0], [1.0]], [0, 1])` and `gordan.diagnose([[1.0], [1.0]], ["a", "b"])`
-OLD = (
-    """{"format": "gordan-certificate-1", "kind": "separator", "intercept": "free", "classes": [0, 1], "class_type": "int","""
-    """ "shape": [2, 1], "w": ["0x1.0000000000000p+0"], "b": "-0x1.0000000000000p-1", "rows": [0, 1], "weights":"""
-    """ ["0x1.0000000000007p+2", "0x1.0000000000006p+2"], "lower": "0x1.fffffffffff86p-2", "upper": "0x1.000000000026cp-1","""
-    """ "norm": "0x1.0000000000000p+1", "nu": null, "sample_weight": null, "data_hash":"""
-    """ "4f52eb93c2465778471a026d3b2dabbc68e57bf51368d2181e41a893530167ce"}""",
-    """{"format": "gordan-certificate-1", "kind": "overlap", "intercept": "free", "classes": ["a", "b"], "class_type": "str","""
-    """ "shape": [2, 1], "w": null, "b": null, "rows": [0, 1], "weights": ["0x1", "0x1"], "lower": null, "upper": null,"""
-    """ "norm": "0x1.0000000000000p+1", "nu": null, "sample_weight": null, "data_hash":"""
-    """ "b6467959b42deb4b1270fd3a65de81926314bbd7c8cb5a161c94d4520b6ea249"}""",
-)
+# as 0.1.0 wrote them: `separate`, `maximize_margin` with nu, weights and norms, and `diagnose`
+OLD = json.loads((Path(__file__).parent / "certificates_of_0_1.json").read_text())
 
 
-def test_certificates_of_the_first_version_are_read():
-    for text, X, y in zip(OLD, ([[0.0], [1.0]], [[1.0], [1.0]]), ([0, 1], ["a", "b"]), strict=True):
-        certificate = gordan.Certificate.from_json(text)
-        assert certificate.to_json() == text
-        assert gordan.verify(certificate, X, y)
-        assert standalone.check(standalone.read_certificate(text), X, y)[0]
+@pytest.mark.parametrize("old", OLD, ids=lambda old: old["certificate"]["kind"])
+def test_certificates_of_the_first_version_are_read(old):
+    """They are accepted by both checkers as they are, and as this version writes them; a foreign field is refused."""
+    text = json.dumps(old["certificate"])
+    certificate = gordan.Certificate.from_json(text)
+    assert json.loads(certificate.to_json())["format"] == "gordan-certificate-2"
+    assert both(certificate, old["X"], old["y"]) == (True, True)
+    assert gordan.verify(certificate, old["X"], old["y"])
+    assert standalone.check(standalone.read_certificate(text), old["X"], old["y"])[0]
+    if certificate.kind not in ("separator", "bracket"):
+        for change in ({"lower": ONE}, {"norm": ONE}, {"nu": ONE}, {"sample_weight": []}):
+            spoiled = {**old["certificate"], **change}
+            with pytest.raises(InputError):
+                gordan.Certificate.from_json(json.dumps(spoiled))
+            with pytest.raises(standalone.BadInput):
+                standalone.check(spoiled, old["X"], old["y"])
+
+
+def test_every_kind_has_a_check_in_both_checkers():
+    assert set(CHECKS) == set(NUMBERS) == set(standalone.KINDS)
+    for kind in NUMBERS:
+        names = {part.name for part in PARTS if kind in part.metadata["part"].kinds}
+        assert names == {name for name, (_, _, kinds) in standalone.FIELDS.items() if kind in kinds}
 
 
 # ---- labels and rows ------------------------------------------------------------------------------------------------

@@ -9,15 +9,19 @@
 Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
 and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits. A number has one
 spelling, the one that is written; any other is refused, so that no two readers can differ about it.
+
+A field is declared once, in `Certificate`: what it holds, how many of it, and which kinds have it. Checks, writing and reading
+follow from that. A new kind is a line of NUMBERS, its name in `Kind` and in the fields that it has, and a line of
+`verify.CHECKS`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,163 +30,23 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.container import read_hex, strict_json
 
-FORMAT = "gordan-certificate-1"
-KINDS = ("separator", "witness", "bracket", "quasi-separation", "overlap")
-INTERCEPTS = tuple(Intercept)
+FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
+Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap"]
 Label = str | int | float | bool
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
-# Fields that are tuples, and further types that each kind of number may have.
-SEVERAL = ("shape", "w", "rows", "weights", "sample_weight")
-OPTIONAL = ("w", "b", "lower", "upper", "nu", "sample_weight")
-ALSO: dict[type, tuple[type, ...]] = {int: (), float: (int, np.float64)}
-Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap"]
+MODELS = ("logistic",)
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A claim about data X, y and what is needed to check it.
-
-    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
-    (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
-    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
-    """
-
-    kind: Kind
-    intercept: Literal["free", "penalized", "none"]
-    classes: tuple[Label, Label]
-    shape: tuple[int, int]
-    w: tuple[float, ...] | tuple[int, ...] | None = None
-    b: float | int | None = None
-    rows: tuple[int, ...] = ()
-    weights: tuple[float, ...] | tuple[int, ...] = ()
-    lower: float | None = None
-    upper: float | None = None
-    norm: float = 2.0
-    nu: float | None = None
-    sample_weight: tuple[float, ...] | None = None
-    data_hash: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""
-        if self.kind not in KINDS or self.intercept not in INTERCEPTS:
-            raise InputError(f"a certificate of kind {self.kind!r} with intercept {self.intercept!r} is not known")
-        number = int if self.exact else float
-        given: tuple[tuple[str, Any, type], ...] = (
-            ("shape", self.shape, int),
-            ("w", self.w, number),
-            ("b", self.b, number),
-            ("rows", self.rows, int),
-            ("weights", self.weights, number),
-            ("lower", self.lower, float),
-            ("upper", self.upper, float),
-            ("norm", self.norm, float),
-            ("nu", self.nu, float),
-            ("sample_weight", self.sample_weight, float),
-        )
-        for name, values, kind in given:
-            if values is None and name in OPTIONAL:
-                continue
-            if isinstance(values, tuple) != (name in SEVERAL):
-                raise InputError(f"{name} of a certificate must be {'a tuple' if name in SEVERAL else 'one number'}")
-            every = values if name in SEVERAL else (values,)
-            types = {*map(type, every)}
-            strange = types - {kind, *ALSO[kind]}
-            if strange:
-                sort = "whole numbers" if kind is int else "real numbers"
-                raise InputError(f"{name} of a {self.kind} certificate must hold {sort}, not {strange.pop().__name__}")
-            if kind is float and int in types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in every if type(v) is int):
-                raise InputError(f"{name} of a certificate has a whole number that is no float")
-        if len(self.shape) != 2 or not isinstance(self.classes, tuple) or len({*map(type, self.classes)}) != 1:
-            raise InputError("a certificate needs a shape of two numbers, and two classes of one type")
-        if not isinstance(self.data_hash, (str, type(None))):
-            raise InputError("data_hash of a certificate is text, or None")
-        if len(self.classes) != 2 or not isinstance(self.classes[0], (str, int, float, bool)):
-            raise InputError("classes of a certificate are two texts, numbers or booleans")
-
-    @property
-    def exact(self) -> bool:
-        """Whether weights (and w) are integers."""
-        return self.kind not in ("separator", "bracket")
-
-    def to_json(self) -> str:
-        """The certificate as one JSON object."""
-        number = _hex_int if self.exact else _hex_float
-        content: dict[str, Any] = {"format": FORMAT}
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if value is None:
-                content[part.name] = None
-            elif part.name in ("w", "weights"):
-                content[part.name] = [number(item) for item in value]
-            elif part.name == "b":
-                content[part.name] = number(value)
-            elif part.name == "sample_weight":
-                content[part.name] = [_hex_float(item) for item in value]
-            elif part.name in ("lower", "upper", "norm", "nu"):
-                content[part.name] = _hex_float(value)
-            elif part.name == "classes":
-                content[part.name] = [label.hex() if isinstance(label, float) else label for label in value]
-                content["class_type"] = next(name for name, kind in LABELS.items() if isinstance(value[0], kind))
-            else:
-                content[part.name] = list(value) if isinstance(value, tuple) else value
-        return json.dumps(content, allow_nan=False)
-
-    @staticmethod
-    def from_json(text: str | bytes) -> Certificate:
-        """Read what `to_json` wrote; anything else is an InputError that says what is wrong with it."""
-        try:
-            content = strict_json(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"this is not a certificate: {error}") from None
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")
-        try:
-            return _from_plain(content)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"the certificate is malformed: {error}") from None
+# ---- what a field can hold ------------------------------------------------------------------------------------------
 
 
-def _hex_float(value: float) -> str:
-    return float(value).hex()
+class Form(NamedTuple):
+    """The types that a value may have, what they are in words, and how one is written and read."""
 
-
-def _hex_int(value: int | float) -> str:
-    return hex(int(value))
-
-
-def _from_plain(content: dict[str, Any]) -> Certificate:
-    names = {part.name for part in fields(Certificate)}
-    if set(content) != names | {"class_type"}:
-        raise ValueError(f"its fields are {sorted(content)}")
-    kind, intercept = content["kind"], content["intercept"]
-    if kind not in KINDS or intercept not in INTERCEPTS:
-        raise ValueError(f"kind {kind!r}, intercept {intercept!r}")
-    number: Callable[[Any], Any] = _read_float if kind in ("separator", "bracket") else _read_int
-    shape = tuple(_count(size) for size in _list(content["shape"], 2))
-    return Certificate(
-        kind=kind,
-        intercept=intercept,
-        classes=_labels(content["classes"], content["class_type"]),
-        shape=(shape[0], shape[1]),
-        w=None if content["w"] is None else tuple(number(item) for item in _list(content["w"], shape[1])),
-        b=None if content["b"] is None else number(content["b"]),
-        rows=tuple(_count(row) for row in _list(content["rows"])),
-        weights=tuple(number(item) for item in _list(content["weights"], len(content["rows"]))),
-        lower=None if content["lower"] is None else _read_float(content["lower"]),
-        upper=None if content["upper"] is None else _read_float(content["upper"], infinite=True),
-        norm=_read_float(content["norm"], infinite=True),
-        nu=None if content["nu"] is None else _read_float(content["nu"]),
-        sample_weight=None
-        if content["sample_weight"] is None
-        else tuple(_read_float(item) for item in _list(content["sample_weight"], shape[0])),
-        data_hash=None if content["data_hash"] is None else _text(content["data_hash"]),
-    )
-
-
-def _list(value: Any, length: int | None = None) -> list[Any]:
-    if type(value) is not list or length not in (None, len(value)):
-        raise ValueError(f"a list{'' if length is None else f' of {length}'} is expected in place of {str(value)[:40]!r}")
-    return value
+    types: tuple[type, ...]
+    words: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
 
 
 def _text(value: Any) -> str:
@@ -197,18 +61,233 @@ def _count(value: Any) -> int:
     return value
 
 
-def _read_float(value: Any, *, infinite: bool = False) -> float:
+def _finite(value: Any) -> float:
     number = read_hex(value)
-    if not (math.isfinite(number) or (infinite and number > 0)):
+    if not math.isfinite(number):
         raise ValueError(f"{value} is not finite")
     return number
 
 
-def _read_int(value: Any) -> int:
+def _finite_or_inf(value: Any) -> float:
+    return math.inf if value == "inf" else _finite(value)
+
+
+def _hex_float(value: float) -> str:
+    return float(value).hex()
+
+
+def _integer(value: Any) -> int:
     number = int(_text(value), 16)
     if hex(number) != value:
         raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
     return number
+
+
+def _list(value: Any, length: int | None = None) -> list[Any]:
+    if type(value) is not list or length not in (None, len(value)):
+        raise ValueError(f"a list{'' if length is None else f' of {length}'} is expected in place of {str(value)[:40]!r}")
+    return value
+
+
+def _label(value: Any) -> Any:
+    return value.hex() if isinstance(value, float) else value
+
+
+def _about(value: Any) -> About:
+    if type(value) is not dict or set(value) != {part.name for part in fields(About)}:
+        raise ValueError(f"a part `about` with other fields: {str(value)[:40]!r}")
+    columns = value["columns"]
+    named = {name: None if value[name] is None else _text(value[name]) for name in ("file", "label", "version")}
+    return About(columns=None if columns is None else tuple(_text(name) for name in _list(columns)), **named)
+
+
+@dataclass(frozen=True)
+class About:
+    """Where a certificate comes from, for people; no check depends on it."""
+
+    file: str | None = None
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what a file could not hold."""
+        names = (self.file, self.label, self.version)
+        columns = () if self.columns is None else self.columns
+        if not isinstance(columns, tuple) or not all(isinstance(name, (str, type(None))) for name in names + columns):
+            raise InputError("`about` of a certificate holds text")
+
+
+TEXT = Form((str,), "text", str, _text)
+COUNT = Form((int,), "whole numbers", int, _count)
+WHOLE = Form((int,), "whole numbers", hex, _integer)
+REAL = Form((float, int, np.float64), "real numbers", _hex_float, _finite)
+REAL_OR_INF = REAL._replace(read=_finite_or_inf)
+LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", _label, lambda value: value)
+ABOUT = Form(
+    (About,), "facts about the data", lambda about: vars(about) | {"columns": about.columns and [*about.columns]}, _about
+)
+# The numbers of each kind: w, b and weights are exact, or floats.
+NUMBERS: dict[Kind, Form] = {
+    "separator": REAL,
+    "bracket": REAL,
+    "witness": WHOLE,
+    "quasi-separation": WHOLE,
+    "overlap": WHOLE,
+}
+KINDS = tuple(NUMBERS)
+MARGINS: tuple[Kind, ...] = ("separator", "bracket")
+
+
+class Part(NamedTuple):
+    """What is declared of a field: its form (None: the numbers of the kind), how many values it has (None: one, "" any number,
+    else a number or the name of one: n, d, rows), which kinds have it, words that are allowed, and the first format with it."""
+
+    form: Form | None
+    many: str | int | None
+    kinds: tuple[Kind, ...]
+    words: tuple[str, ...]
+    since: int
+
+    def form_for(self, kind: Kind) -> Form:
+        """The form in a certificate of that kind."""
+        return NUMBERS[kind] if self.form is None else self.form
+
+
+def _is(
+    form: Form | None = None,
+    many: str | int | None = None,
+    *,
+    kinds: tuple[Kind, ...] = KINDS,
+    words: tuple[str, ...] = (),
+    since: int = 1,
+) -> Mapping[str, Part]:
+    return {"part": Part(form, many, kinds, words, since)}
+
+
+# ---- the certificate ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim about data X, y and what is needed to check it.
+
+    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
+    (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
+    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
+    `model` is the model whose estimates are asked about, `about` where the data came from.
+    """
+
+    kind: Kind = field(metadata=_is(TEXT, words=KINDS))
+    intercept: Literal["free", "penalized", "none"] = field(metadata=_is(TEXT, words=(*Intercept,)))
+    classes: tuple[Label, Label] = field(metadata=_is(LABEL, 2))
+    shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
+    w: tuple[float, ...] | tuple[int, ...] | None = field(
+        default=None, metadata=_is(many="d", kinds=(*MARGINS, "quasi-separation"))
+    )
+    b: float | int | None = field(default=None, metadata=_is(kinds=(*MARGINS, "quasi-separation")))
+    rows: tuple[int, ...] = field(default=(), metadata=_is(COUNT, ""))
+    weights: tuple[float, ...] | tuple[int, ...] = field(default=(), metadata=_is(many="rows"))
+    lower: float | None = field(default=None, metadata=_is(REAL, kinds=MARGINS))
+    upper: float | None = field(default=None, metadata=_is(REAL_OR_INF, kinds=MARGINS))
+    norm: float = field(default=2.0, metadata=_is(REAL_OR_INF, kinds=MARGINS))
+    nu: float | None = field(default=None, metadata=_is(REAL, kinds=MARGINS))
+    sample_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "n", kinds=MARGINS))
+    data_hash: str | None = field(default=None, metadata=_is(TEXT))
+    model: str = field(default="logistic", metadata=_is(TEXT, words=MODELS, since=2))
+    about: About | None = field(default=None, metadata=_is(ABOUT, since=2))
+
+    def __post_init__(self) -> None:
+        """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""
+        for part in PARTS:
+            _require(part, getattr(self, part.name), self.kind)
+        if len({*map(type, self.classes)}) != 1:
+            raise InputError("classes of a certificate are of one type")
+
+    @property
+    def exact(self) -> bool:
+        """Whether weights (and w) are integers."""
+        return NUMBERS[self.kind] is WHOLE
+
+    def to_json(self) -> str:
+        """The certificate as one JSON object, with the fields of its kind."""
+        content: dict[str, Any] = {"format": FORMAT}
+        for part in _parts_of(self.kind):
+            declared, value = part.metadata["part"], getattr(self, part.name)
+            write = declared.form_for(self.kind).write
+            plain = value if value is None else write(value) if declared.many is None else [write(item) for item in value]
+            content[part.name] = plain
+            if part.name == "classes":
+                content["class_type"] = next(name for name, kind in LABELS.items() if isinstance(value[0], kind))
+        return json.dumps(content, allow_nan=False)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Certificate:
+        """Read what `to_json` wrote, here or in 0.1; anything else is an InputError that says what is wrong with it."""
+        try:
+            content = strict_json(text)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"this is not a certificate: {error}") from None
+        if not isinstance(content, dict) or content.get("format") not in (FORMAT, FIRST_FORMAT):
+            raise InputError(f"this is not a certificate that this version can read (format {FORMAT!r} expected)")
+        try:
+            return _from_plain(content, first=content.pop("format") == FIRST_FORMAT)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the certificate is malformed: {error}") from None
+
+
+PARTS: tuple[Field[Any], ...] = fields(Certificate)
+
+
+def _parts_of(kind: str) -> list[Field[Any]]:
+    return [part for part in PARTS if kind in part.metadata["part"].kinds]
+
+
+def _require(part: Field[Any], value: Any, kind: Kind) -> None:
+    """Refuse a value that the declaration of its field does not allow."""
+    name, declared = part.name, part.metadata["part"]
+    if kind in KINDS and kind not in declared.kinds and value != part.default:
+        raise InputError(f"a {kind} certificate has no {name}")
+    if value is None and part.default is None:
+        return
+    if declared.words:
+        if value not in declared.words:
+            raise InputError(f"a certificate of {name} {value!r} is not known")
+        return
+    if isinstance(value, tuple) != (declared.many is not None):
+        raise InputError(f"{name} of a certificate must be {'one value' if declared.many is None else 'a tuple'}")
+    if isinstance(declared.many, int) and len(value) != declared.many:
+        raise InputError(f"{name} of a certificate must be {declared.many} values")
+    form, every = declared.form_for(kind), value if isinstance(value, tuple) else (value,)
+    types = {*map(type, every)}
+    strange = types - {*form.types} if form is not LABEL else {found for found in types if not issubclass(found, form.types)}
+    if strange:
+        raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
+    if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in every if type(v) is int):
+        raise InputError(f"{name} of a certificate has a whole number that is no float")
+
+
+def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
+    kind = content.get("kind")
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r}")
+    known = [part for part in PARTS if part.metadata["part"].since == 1] if first else _parts_of(kind)
+    if set(content) != {part.name for part in known} | {"class_type"}:
+        raise ValueError(f"its fields are {sorted(content)}")
+    n, d = (_count(size) for size in _list(content["shape"], 2))
+    sizes = {"n": n, "d": d, "rows": len(_list(content["rows"]))}
+    found: dict[str, Any] = {}
+    for part in known:
+        declared, value = part.metadata["part"], content[part.name]
+        read, many = declared.form_for(kind).read, declared.many
+        if value is None and part.default is None:
+            found[part.name] = None
+        elif many is None:
+            found[part.name] = read(value)
+        else:
+            found[part.name] = tuple(read(item) for item in _list(value, sizes.get(many, many or None)))
+    found["classes"] = _labels(content["classes"], content["class_type"])
+    return Certificate(**found)
 
 
 def _labels(values: Any, kind: Any) -> tuple[Label, Label]:

@@ -64,9 +64,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-FORMAT = "gordan-certificate-1"
-FIELDS = {"format", "kind", "intercept", "classes", "class_type", "shape", "w", "b", "rows", "weights", "lower", "upper"}
-FIELDS |= {"norm", "nu", "sample_weight", "data_hash"}
+FORMATS = ("gordan-certificate-1", "gordan-certificate-2")
 Row = Mapping[int, Fraction]  # column: value, for the entries that are not zero
 DOUBLINGS = 4  # of the digits with which a norm is held against a bound: 480 are the most
 LONGEST_POWER = 10**6  # bits of a power that is computed as a fraction
@@ -124,41 +122,52 @@ class Claim:
     """A certificate, read strictly; `holds_for` checks it."""
 
     def __init__(self, content: dict[str, Any]) -> None:
-        if not isinstance(content, dict) or content.get("format") != FORMAT or set(content) != FIELDS:
-            raise BadInput(f"this is not a certificate of format {FORMAT}")
+        if not isinstance(content, dict) or content.get("format") not in FORMATS:
+            raise BadInput(f"this is not a certificate of format {FORMATS[1]} or {FORMATS[0]}")
         try:
             self._read(content)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise BadInput(f"the certificate is malformed: {error}") from None
 
     def _read(self, content: dict[str, Any]) -> None:
-        self.kind, self.intercept = content["kind"], content["intercept"]
-        if self.kind not in ("separator", "witness", "bracket", "quasi-separation", "overlap"):
+        first = content["format"] == FORMATS[0]
+        self.kind, self.intercept = _text(content["kind"]), _text(content["intercept"])
+        if self.kind not in KINDS or (first and self.kind not in FIRST_KINDS):
             raise ValueError(f"kind {self.kind!r}")
         if self.intercept not in ("free", "penalized", "none"):
             raise ValueError(f"intercept {self.intercept!r}")
-        number = _float if self.kind in ("separator", "bracket") else _integer
+        known = {name for name, (_, _, kinds) in FIELDS.items() if self.kind in kinds}
+        if set(content) != {"format", "class_type"} | (FIRST_FIELDS if first else known):
+            raise ValueError(f"its fields are {sorted(content)}")
         n, d = (_count(size) for size in _list(content["shape"], 2))
-        self.shape = n, d
+        sizes = {"n": n, "d": d, "rows": len(_list(content["rows"])), "2": 2, "any": None}
+        number = KINDS[self.kind][0]
+        given: dict[str, Any] = dict.fromkeys(FIELDS)
+        for name in FIELDS.keys() & content.keys():
+            (read, many, _), value = FIELDS[name], content[name]
+            if name not in known:  # in the first format every field is written
+                if value not in (None, "0x1.0000000000000p+1" if name == "norm" else None):
+                    raise ValueError(f"it has {name}, which its kind does not have")
+            elif value is not None or name not in MAY_BE_NULL:
+                read = number if read is _number else read
+                given[name] = read(value) if many == "one" else [read(item) for item in _list(value, sizes[many])]
+        self.shape, self.w, self.b, self.rows, self.t = (
+            (n, d),
+            given["w"],
+            given["b"] or Fraction(0),
+            given["rows"],
+            given["weights"],
+        )
+        self.lower, self.upper, self.nu, self.c = (given[name] for name in ("lower", "upper", "nu", "sample_weight"))
+        self.states_bracket = self.lower is not None or self.upper is not None
+        self.upper = None if self.upper == math.inf else self.upper
+        self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
         self.class_type: str = content["class_type"]
         kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
-        pair = [_hex(v) if kind is float else v for v in _list(content["classes"], 2)]
+        pair = [_hex(v) if kind is float else v for v in given["classes"]]
         if any(type(label) is not kind for label in pair) or pair[0] == pair[1]:
             raise ValueError(f"classes {pair}")
         self.classes = pair
-        self.w = None if content["w"] is None else [number(v) for v in _list(content["w"], d)]
-        self.b = Fraction(0) if content["b"] is None else number(content["b"])
-        self.rows = [_count(row) for row in _list(content["rows"])]
-        self.t = [number(v) for v in _list(content["weights"], len(self.rows))]
-        self.lower = None if content["lower"] is None else _float(content["lower"])
-        self.states_bracket = content["lower"] is not None or content["upper"] is not None
-        self.upper = None if content["upper"] in (None, "inf") else _float(content["upper"])
-        self.norm = None if content["norm"] == "inf" else _float(content["norm"])  # None is infinity
-        self.nu = None if content["nu"] is None else _float(content["nu"])
-        weights = content["sample_weight"]
-        self.c = None if weights is None else [_float(v) for v in _list(weights, n)]
-        if content["data_hash"] is not None:
-            _text(content["data_hash"])
 
     def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """Return if the claim is proved; else raise Rejected."""
@@ -169,26 +178,15 @@ class Claim:
         distinct = len(set(self.rows)) == len(self.rows)
         _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
         _demand(all(t > 0 for t in self.t), "its weights are not positive")
-        if self.kind in ("witness", "quasi-separation", "overlap"):
-            _demand(
-                not self.states_bracket and self.nu is None and self.c is None,
-                "it states a margin, which its kind does not prove",
-            )
-            self._witness(X, y)
-        if self.kind == "quasi-separation":
-            self._quasi_separation(X, y)
-        if self.kind == "overlap":
-            _demand(self._spanned(X, range(n)), "its rows do not span all rows")
-        if self.kind == "separator":
-            self._separator(X, y)
-        if self.kind == "bracket" or (self.kind == "separator" and self.states_bracket):
-            self._bracket(X, y)
+        KINDS[self.kind][1](self, X, y)
 
     def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         for i, score in enumerate(self._scores(X, y, self.b)):
             _demand(score > 0, f"row {i} is not on the right side")
+        if self.states_bracket:
+            self._bracket(X, y)
 
     def _witness(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(len(self.rows) > 0, "it has no rows")
@@ -197,7 +195,12 @@ class Claim:
             _demand(value == 0, f"the weighted rows do not cancel in column {column}")
         _demand(self.intercept == "none" or sum(signed.values()) == 0, "the weights of the two classes differ")
 
+    def _overlap(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        self._witness(X, y)
+        _demand(self._spanned(X, range(len(X))), "its rows do not span all rows")
+
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        self._witness(X, y)
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         scores = self._scores(X, y, self.b)
@@ -405,6 +408,68 @@ def _integer(value: Any) -> Fraction:
     if hex(number) != value:
         raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
     return Fraction(number)
+
+
+def _float_or_inf(value: Any) -> Any:
+    return math.inf if value == "inf" else _float(value)
+
+
+def _number(value: Any) -> Fraction:
+    """A number as the kind of the certificate writes it; never called, but replaced by `_float` or `_integer`."""
+    raise NotImplementedError
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _model(value: Any) -> str:
+    if value != "logistic":
+        raise ValueError(f"model {value!r}")
+    return str(value)
+
+
+def _about(value: Any) -> None:
+    """Where the certificate comes from, for people: nothing depends on it."""
+    if type(value) is not dict or set(value) != {"file", "label", "columns", "version"}:
+        raise ValueError("a part `about` with other fields")
+    texts = [value[name] for name in ("file", "label", "version") if value[name] is not None]
+    for text in (*texts, *([] if value["columns"] is None else _list(value["columns"]))):
+        _text(text)
+
+
+# Kind: in which form its numbers are written, and what checks it.
+KINDS: dict[str, tuple[Any, Any]] = {
+    "separator": (_float, Claim._separator),
+    "bracket": (_float, Claim._bracket),
+    "witness": (_integer, Claim._witness),
+    "quasi-separation": (_integer, Claim._quasi_separation),
+    "overlap": (_integer, Claim._overlap),
+}
+_MARGINS = {"separator", "bracket"}
+# Field: how a value is read, how many of them there are, and which kinds have it.
+FIELDS: dict[str, tuple[Any, str, Any]] = {
+    "kind": (_text, "one", KINDS),
+    "intercept": (_text, "one", KINDS),
+    "classes": (_as_it_is, "2", KINDS),
+    "shape": (_count, "2", KINDS),
+    "w": (_number, "d", _MARGINS | {"quasi-separation"}),
+    "b": (_number, "one", _MARGINS | {"quasi-separation"}),
+    "rows": (_count, "any", KINDS),
+    "weights": (_number, "rows", KINDS),
+    "lower": (_float, "one", _MARGINS),
+    "upper": (_float_or_inf, "one", _MARGINS),
+    "norm": (_float_or_inf, "one", _MARGINS),
+    "nu": (_float, "one", _MARGINS),
+    "sample_weight": (_float, "n", _MARGINS),
+    "data_hash": (_text, "one", KINDS),
+    "model": (_model, "one", KINDS),
+    "about": (_about, "one", KINDS),
+}
+MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
+# The first format has every field in every certificate, and not these.
+FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
+FIRST_FIELDS = FIELDS.keys() - {"model", "about"}
 
 
 def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:

@@ -7,14 +7,15 @@ just if it proves its claim for the stored values as real numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import exact
-from gordan.certificates.data import Certificate
+from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
@@ -73,16 +74,7 @@ def check(certificate: Certificate, problem: Problem) -> Check:
 
 
 def _claim(c: Certificate) -> str:
-    if c.kind == "separator":
-        bracket = "" if c.lower is None or c.upper is None else f" with a largest margin between {c.lower!r} and {c.upper!r}"
-        return f"the data is separable{bracket}"
-    if c.kind == "witness":
-        return f"the data is not separable: {len(c.rows)} rows suffice to show it"
-    if c.kind == "bracket":
-        return f"the largest margin is at least {c.lower!r} and at most {c.upper!r}"
-    if c.kind == "quasi-separation":
-        return "the data is quasi-completely separated: w is strict on every row on which a weak separator can be"
-    return f"the data overlaps, no direction separates even weakly: {len(c.rows)} rows suffice to show it"
+    return CHECKS[c.kind].claim(c)
 
 
 def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:
@@ -109,15 +101,7 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return "its rows are not distinct rows of X"
     if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
-    if c.exact:
-        if any(given is not None for given in (c.lower, c.upper, c.nu, c.sample_weight)):
-            return f"it states a margin, which a certificate of kind {c.kind!r} does not prove"
-        claims = {"witness": _witness, "quasi-separation": _quasi_separation, "overlap": _overlap}
-        return _out_of_range(c, None) or claims[c.kind](c, problem, problem.signs_for(c.classes))
-    w = None if c.w is None else np.fromiter(c.w, np.float64, len(c.w))
-    p = np.zeros(problem.X.n)
-    p[list(c.rows)] = c.weights
-    return _out_of_range(c, w) or _in_floats(c, problem, w, p)
+    return CHECKS[c.kind].refusal(c, problem)
 
 
 def _other_data(c: Certificate, problem: Problem) -> str:
@@ -139,7 +123,7 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
         c.sample_weight is not None and len(c.sample_weight) != n
     ):
         return "its w or its sample weights are of the wrong length"
-    plain = (c.lower or 0.0, c.nu or 0.0) if c.exact else (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, *c.weights)
+    plain = (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, *c.weights)
     if not (all(map(math.isfinite, plain)) and c.norm > -math.inf and (c.upper or 0.0) > -math.inf):
         return "it has numbers that are not finite"
     if w is not None and not np.isfinite(w).all():
@@ -147,8 +131,16 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
     return ""
 
 
-def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
+def _margin(c: Certificate, problem: Problem) -> str:
     """Why a separator or bracket is not accepted."""
+    w = None if c.w is None else np.fromiter(c.w, np.float64, len(c.w))
+    p = np.zeros(problem.X.n)
+    p[list(c.rows)] = c.weights
+    return _out_of_range(c, w) or _in_floats(c, problem, w, p)
+
+
+def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> str:
+    """The same with this w and the weights p over all rows."""
     margin, b = Margin.of(problem, c), float(c.b or 0.0)
     if w is not None:
         w, b = _of_moderate_size(w, b)
@@ -194,9 +186,10 @@ def _bracket(c: Certificate, margin: Margin, w: Array | None, b: float, p: Array
     return ""
 
 
-def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
+def _witness(c: Certificate, problem: Problem) -> str:
     if not c.rows:
         return "it has no rows"
+    signs = problem.signs_for(c.classes)
     problem.X.have(c.rows)
     entries = [exact.integer_entries(problem.X, row) for row in c.rows]
     low = min(e for _, _, e in entries)
@@ -210,14 +203,14 @@ def _witness(c: Certificate, problem: Problem, signs: Array) -> str:
     return ""
 
 
-def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
+def _quasi_separation(c: Certificate, problem: Problem) -> str:
     """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
-    if c.w is None:
-        return "it has no w"
+    if c.w is None or len(c.w) != problem.X.d:
+        return "it has no w, or one of the wrong length"
     w, b = [*c.w], 0 if c.b is None else c.b
     if b != 0 and not Intercept(c.intercept).exists:
         return "it has b although there is no intercept"
-    found = exact.score_signs(problem.X, [int(x) for x in w], int(b), signs)
+    found = exact.score_signs(problem.X, [int(x) for x in w], int(b), problem.signs_for(c.classes))
     if (found < 0).any():
         return f"row {int(np.argmax(found < 0))} is on the wrong side"
     if not found.any():
@@ -225,15 +218,15 @@ def _quasi_separation(c: Certificate, problem: Problem, signs: Array) -> str:
     on_plane = np.flatnonzero(found == 0)
     if not len(on_plane):
         return "w leaves no row on its plane: the separation is complete"
-    reason = _witness(c, problem, signs)
+    reason = _witness(c, problem)
     if reason:
         return reason
     return _not_spanned(c, problem, on_plane, "the rows on the plane of w")
 
 
-def _overlap(c: Certificate, problem: Problem, signs: Array) -> str:
+def _overlap(c: Certificate, problem: Problem) -> str:
     """A_i w = 0 for every row i and each w with A w ≥ 0, since p says so of its support, which spans all rows."""
-    reason = _witness(c, problem, signs)
+    reason = _witness(c, problem)
     if reason:
         return reason
     return _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
@@ -244,3 +237,40 @@ def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> s
     if spanned is None:
         return f"to find out whether its rows span {what} takes more memory than there is; check it on a larger machine"
     return "" if spanned else f"its rows do not span {what}"
+
+
+class Checking(NamedTuple):
+    """How certificates of one kind are checked: what they claim in words, and why one is not accepted (empty if it is)."""
+
+    claim: Callable[[Certificate], str]
+    refusal: Callable[[Certificate, Problem], str]
+
+
+def _separable(c: Certificate) -> str:
+    bracket = "" if c.lower is None or c.upper is None else f" with a largest margin between {c.lower!r} and {c.upper!r}"
+    return f"the data is separable{bracket}"
+
+
+def _inseparable(c: Certificate) -> str:
+    return f"the data is not separable: {len(c.rows)} rows suffice to show it"
+
+
+def _between(c: Certificate) -> str:
+    return f"the largest margin is at least {c.lower!r} and at most {c.upper!r}"
+
+
+def _weakly_separable(c: Certificate) -> str:
+    return "the data is quasi-completely separated: w is strict on every row on which a weak separator can be"
+
+
+def _overlapping(c: Certificate) -> str:
+    return f"the data overlaps, no direction separates even weakly: {len(c.rows)} rows suffice to show it"
+
+
+CHECKS: dict[Kind, Checking] = {
+    "separator": Checking(_separable, _margin),
+    "bracket": Checking(_between, _margin),
+    "witness": Checking(_inseparable, _witness),
+    "quasi-separation": Checking(_weakly_separable, _quasi_separation),
+    "overlap": Checking(_overlapping, _overlap),
+}
