@@ -240,7 +240,8 @@ def mutations(c):
         yield replace(c, w=tuple(-x for x in c.w), b=-c.b)
         yield replace(c, w=(0,) * d, b=0)
         yield replace(c, w=None)
-    yield from (replace(c, kind=kind) for kind in ("overlap", "quasi-separation", "witness"))
+    yield replace(c, kind="quasi-separation")
+    yield from (replace(c, kind=kind, w=None, b=None) for kind in ("overlap", "witness"))
     yield from (replace(c, intercept=other) for other in INTERCEPTS)
     yield replace(c, classes=c.classes[::-1])
     yield replace(c, classes=(0, 2))
@@ -534,7 +535,7 @@ def test_ctrl_c_keeps_what_was_proved(stage, monkeypatch):
         raise KeyboardInterrupt
 
     room, name = {
-        "rank": (cone, "independent_columns"),
+        "rank": (recession, "independent_columns"),
         "kind": (recession, "find"),
         "columns": (coefficients, "coordinate_signs"),
     }[stage]

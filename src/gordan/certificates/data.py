@@ -5,6 +5,7 @@
     bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p
     quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
+    verified-witness, verified-overlap   the same two claims, with float weights near which exact ones exist (`verified`)
 
 Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
 and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits. A number has one
@@ -31,8 +32,9 @@ from gordan.intercepts import Intercept
 from gordan.io.container import read_hex, strict_json
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
-Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap"]
+Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap", "verified-witness", "verified-overlap"]
 Label = str | int | float | bool
+Relation = tuple[tuple[int, int], ...]
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
 MODELS = ("logistic",)
 
@@ -93,6 +95,15 @@ def _label(value: Any) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
+def _pair(value: Any) -> tuple[int, int]:
+    column, factor = _list(value, 2)
+    return _count(column), _integer(factor)
+
+
+def _relation(value: Any) -> Relation:
+    return tuple(_pair(pair) for pair in _list(value))
+
+
 def _about(value: Any) -> About:
     if type(value) is not dict or set(value) != {part.name for part in fields(About)}:
         raise ValueError(f"a part `about` with other fields: {str(value)[:40]!r}")
@@ -124,6 +135,7 @@ WHOLE = Form((int,), "whole numbers", hex, _integer)
 REAL = Form((float, int, np.float64), "real numbers", _hex_float, _finite)
 REAL_OR_INF = REAL._replace(read=_finite_or_inf)
 LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", _label, lambda value: value)
+RELATION = Form((tuple,), "pairs of a column and a factor", lambda pairs: [[j, hex(m)] for j, m in pairs], _relation)
 ABOUT = Form(
     (About,), "facts about the data", lambda about: vars(about) | {"columns": about.columns and [*about.columns]}, _about
 )
@@ -134,9 +146,12 @@ NUMBERS: dict[Kind, Form] = {
     "witness": WHOLE,
     "quasi-separation": WHOLE,
     "overlap": WHOLE,
+    "verified-witness": REAL,
+    "verified-overlap": REAL,
 }
 KINDS = tuple(NUMBERS)
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
+VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-overlap")
 
 
 class Part(NamedTuple):
@@ -175,7 +190,8 @@ class Certificate:
     `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
     (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
     `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
-    `model` is the model whose estimates are asked about, `about` where the data came from.
+    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column, factor),
+    that column first, whose sum is 0. `model` is the model whose estimates are asked about, `about` where the data came from.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
@@ -194,6 +210,7 @@ class Certificate:
     nu: float | None = field(default=None, metadata=_is(REAL, kinds=MARGINS))
     sample_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "n", kinds=MARGINS))
     data_hash: str | None = field(default=None, metadata=_is(TEXT))
+    dependent: tuple[Relation, ...] = field(default=(), metadata=_is(RELATION, "", kinds=VERIFIED, since=2))
     model: str = field(default="logistic", metadata=_is(TEXT, words=MODELS, since=2))
     about: About | None = field(default=None, metadata=_is(ABOUT, since=2))
 
@@ -265,6 +282,12 @@ def _require(part: Field[Any], value: Any, kind: Kind) -> None:
         raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
     if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in every if type(v) is int):
         raise InputError(f"{name} of a certificate has a whole number that is no float")
+    if form is RELATION and not all(map(_is_relation, every)):
+        raise InputError(f"{name} of a certificate must hold {form.words}")
+
+
+def _is_relation(pairs: Any) -> bool:
+    return all(type(pair) is tuple and [*map(type, pair)] == [int, int] for pair in pairs)
 
 
 def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
@@ -272,7 +295,7 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r}")
     known = [part for part in PARTS if part.metadata["part"].since == 1] if first else _parts_of(kind)
-    if set(content) != {part.name for part in known} | {"class_type"}:
+    if set(content) != {part.name for part in known} | {"class_type"} or (first and kind in VERIFIED):
         raise ValueError(f"its fields are {sorted(content)}")
     n, d = (_count(size) for size in _list(content["shape"], 2))
     sizes = {"n": n, "d": d, "rows": len(_list(content["rows"]))}

@@ -84,6 +84,14 @@ class Problem:
         """Refuse NaN and infinity, naming the entry."""
         require_finite(self.storage)
 
+    def require_unchanged(self, wanted: str) -> None:
+        """Refuse what is `wanted` if X is not what it was when it was `watched`."""
+        if self.checksum is not None and self.X.checksum() != self.checksum:
+            raise InputError(
+                f"X was changed after it was looked at, so there is no {wanted} of what it was; "
+                f"ask for .{wanted} before you change X, or pass a copy of it"
+            )
+
     @ieee_floats()
     def hash(self, intercept: str) -> str:
         """SHA-256 over the SHA-256 of each chunk of 4,096 rows, then shape, class order, intercept kind and labels.
@@ -92,11 +100,7 @@ class Problem:
         storage nor dtype matters. A class is text as JSON writes it, or a number: the digits of a whole one (also for True, 1.0
         and -0.0), else `float.hex`. Refused if X is not what it was when it was `watched`.
         """
-        if self.checksum is not None and self.X.checksum() != self.checksum:
-            raise InputError(
-                "X was changed after it was looked at, so there is no certificate of what it was; "
-                "ask for .certificate before you change X, or pass a copy of it"
-            )
+        self.require_unchanged("certificate")
         whole = hashlib.sha256()
         if self.X.elsewhere:
             whole.update(b"".join(_digests_there(self.X)))

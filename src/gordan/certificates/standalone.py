@@ -23,6 +23,13 @@ quasi-separation   integers w, b and integers t_i > 0 on some rows prove that so
             t_i a_i.u is 0, so a_i.u = 0 where there is a t_i, and then for every row with a_i.v = 0.
 overlap     integers t_i > 0 on some rows prove that no plane separates even weakly:  sum_i t_i a_i = 0, and every row is a
             linear combination of those that have a t_i.  So a_i.u >= 0 for every i only if a_i.u = 0 for every i.
+verified-witness, verified-overlap   the claims of witness and overlap, from floats t_i > 0 with which the rows cancel up to
+            rounding: exact positive weights exist near them.  Let M have the a_i of the certificate's rows as columns, less the
+            columns that `dependent` expresses by the others (in integers, which are checked: on the certificate's rows for a
+            witness, on all rows for overlap).  If for some Q every row of |I - MQ| adds up to at most D < 1, every entry of |Mt|
+            is at most R, and  sum_j |Q_ij| R / (1 - D) < t_i  for every i, then  x = t - Q (MQ)^-1 Mt  is positive and Mx = 0;
+            and M has full rank, so that its columns span.  Q is found in floats, which need not be believed; D and R are
+            computed in integers.  The time for this grows with the cube of the number of columns.
 bracket     lower <= g <= upper for the largest margin g (a separator may state one, too), where with 1/norm + 1/q = 1
 
                 g = max over w != 0 of  min over p in P of  sum_i p_i a_i.w / |w|_q     (or 0, if that is negative)
@@ -78,12 +85,13 @@ class Rejected(Exception):
     """The certificate does not prove its claim."""
 
 
-def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any]) -> tuple[bool, str]:
+def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any], progress: Any = None) -> tuple[bool, str]:
     """Whether the certificate (the JSON object) proves its claim for rows X (sequences, or {column: value}) and labels y.
 
-    Raises BadInput for what is malformed.
+    Raises BadInput for what is malformed. `progress`, if given, is called with words now and then where it takes long.
     """
     claim = Claim(certificate)
+    claim.progress = progress or claim.progress
     d = claim.shape[1]
     rows, width = _rows(X, d)
     labels = _labels(y, len(rows))
@@ -120,6 +128,8 @@ def _whole(text: str) -> int:
 
 class Claim:
     """A certificate, read strictly; `holds_for` checks it."""
+
+    progress: Any = staticmethod(lambda words: None)
 
     def __init__(self, content: dict[str, Any]) -> None:
         if not isinstance(content, dict) or content.get("format") not in FORMATS:
@@ -158,6 +168,7 @@ class Claim:
             given["rows"],
             given["weights"],
         )
+        self.dependent = given["dependent"]
         self.lower, self.upper, self.nu, self.c = (given[name] for name in ("lower", "upper", "nu", "sample_weight"))
         self.states_bracket = self.lower is not None or self.upper is not None
         self.upper = None if self.upper == math.inf else self.upper
@@ -198,6 +209,32 @@ class Claim:
     def _overlap(self, X: Sequence[Row], y: Sequence[int]) -> None:
         self._witness(X, y)
         _demand(self._spanned(X, range(len(X))), "its rows do not span all rows")
+
+    def _verified_witness(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        self._cancels(X, y, self.rows)
+
+    def _verified_overlap(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        self._cancels(X, y, range(len(X)))
+
+    def _cancels(self, X: Sequence[Row], y: Sequence[int], among: Iterable[int]) -> None:
+        """Positive weights near t cancel the rows, and these span all rows on which the dependent columns are such."""
+        constant = {} if self.intercept == "none" else {self.shape[1]: Fraction(1)}
+        columns = self.shape[1] + len(constant)
+        out = {relation[0][0] for relation in self.dependent if relation}
+        _demand(len(out) == len(self.dependent), "its dependent columns are not distinct")
+        for relation in self.dependent:
+            used = [column for column, _ in relation]
+            plain = relation[0][1] != 0 and len(set(used)) == len(used) and max(used) < columns and not out & set(used[1:])
+            _demand(plain, "it does not express its dependent columns by the others")
+            for i in among:
+                row = {**X[i], **constant}
+                _demand(
+                    sum(row.get(j, 0) * m for j, m in relation) == 0, f"column {used[0]} is not such a combination in row {i}"
+                )
+        kept = [j for j in range(columns) if j not in out]
+        _demand(len(self.rows) > len(kept), "it has too few rows")
+        rows = [{j: y[i] * value for j, value in {**X[i], **constant}.items()} for i in self.rows]
+        _demand(_positive_solution([[row.get(j, Fraction(0)) for j in kept] for row in rows], self.t, self.progress), UNPROVED)
 
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
         self._witness(X, y)
@@ -293,6 +330,113 @@ def _reduced(row: Row, echelon: Mapping[int, Row]) -> dict[int, Fraction]:
                 rest[column] = new
             else:
                 rest.pop(column, None)
+
+
+UNPROVED = "its weights do not prove that its rows cancel with positive weights"
+# Binary digits after the point with which M and Q are held as integers.
+M_DIGITS, Q_DIGITS = 70, 60
+
+
+def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
+    """Whether the theorem of `verified-witness` proves that some x > 0 near t has sum_i x_i rows_i = 0."""
+    k, r = len(rows), len(rows[0])
+    if not r:
+        return True
+    # rows of integers a_i, with weights s_i that are integers over one denominator
+    common = [math.lcm(*(value.denominator for value in row)) for row in rows]
+    a = [[v.numerator * (own // v.denominator) for v in row] for row, own in zip(rows, common, strict=True)]
+    s = [weight / own for weight, own in zip(t, common, strict=True)]
+    denominator = math.lcm(*(weight.denominator for weight in s))
+    s_whole = [weight.numerator * (denominator // weight.denominator) for weight in s]
+    # M_ji = a_ij 2^(-e_i - f_j), p_i = s_i 2^e_i: rows of about 1, then columns in which the largest M_ji p_i is about 1
+    e = [max(map(abs, row)).bit_length() for row in a]
+    most = max(own + weight.bit_length() for own, weight in zip(e, s_whole, strict=True)) - denominator.bit_length()
+    e = [own - most for own in e]
+    p = [weight * _power(own) for weight, own in zip(s, e, strict=True)]
+    p_near = [*map(float, p)]
+    try:
+        sizes = [
+            [math.ldexp(abs(_shifted(v, 60 - own)) * near, -60) for v in row] for row, own, near in zip(a, e, p_near, strict=True)
+        ]
+        f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
+        M = [[_shifted(a[i][j], M_DIGITS - e[i] - f[j]) for i in range(k)] for j in range(r)]  # in units of 2^-M_DIGITS, rounded
+        N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
+    except OverflowError:
+        return False
+    found = _inverse(N, progress)
+    if found is None:
+        return False
+    basis, inverse = found  # the columns of N in `basis` times `inverse` are the identity, about
+    Q = [[int(math.ldexp(value * p_near[i], Q_DIGITS)) for value in row] for i, row in zip(basis, inverse, strict=True)]
+    sums = [sum(map(abs, row)) for row in Q]
+    M = [[row[i] for i in basis] for row in M]
+    # each row of Q is one large integer, with a slot for each entry: then MQ is a product of small integers with large ones
+    one = 1 << (M_DIGITS + Q_DIGITS)
+    largest = max(sum(map(abs, row)) for row in M) * max(max(map(abs, row)) for row in Q) + one
+    size = largest.bit_length() // 8 + 1  # bytes of a slot: it holds twice the largest number
+    packed, half = [_packed(row, 8 * size) for row in Q], 1 << (8 * size - 1)
+    offset = _packed([half] * r, 8 * size)
+    delta = 0
+    for j, row in enumerate(M):
+        if j % 50 == 0:
+            progress(f"checking an inverse: {j} of {r} columns")
+        product = (sum(map(operator.mul, row, packed)) + offset).to_bytes(size * r, "little")
+        entries = [int.from_bytes(product[at : at + size], "little") - half for at in range(0, size * r, size)]
+        entries[j] -= one
+        delta = max(delta, sum(map(abs, entries)))
+    D = Fraction(delta + sum(sums), one)  # rounding an M_ji moves it by less than a unit, and so a sum by less than that of |Q|
+    if D >= 1:
+        return False
+    R = max(abs(sum(a[i][j] * s_whole[i] for i in range(k))) * _power(-own) for j, own in enumerate(f)) / denominator
+    factor = R / (1 - D) / (1 << Q_DIGITS)
+    return all(own * factor < p[i] for own, i in zip(sums, basis, strict=True))
+
+
+def _shifted(value: int, digits: int) -> int:
+    """value times a power of two, rounded down."""
+    return value << digits if digits >= 0 else value >> -digits
+
+
+def _inverse(N: list[list[float]], progress: Any) -> tuple[list[int], list[list[float]]] | None:
+    """As many columns of N as it has rows, and the inverse of the matrix that they make, one row for each of these columns.
+
+    By Gauss and Jordan in place: row c is solved for the column of its largest entry. None where floats do not get there.
+    """
+    N, basis = [*N], []
+    taken = [False] * len(N[0])
+    for c in range(len(N)):
+        if c % 50 == 0:
+            progress(f"inverting a matrix: {c} of {len(N)} rows")
+        free = [0.0 if used else abs(value) for used, value in zip(taken, N[c], strict=True)]
+        i = max(range(len(free)), key=free.__getitem__)
+        pivot = N[c][i]
+        if not 0.0 < abs(pivot) < math.inf:
+            return None
+        basis.append(i)
+        taken[i] = True
+        top = N[c]
+        top[i] = 1.0
+        N[c] = top = [value / pivot for value in top]
+        for other in range(len(N)):
+            factor = N[other][i]
+            if other != c and factor != 0.0:
+                N[other][i] = 0.0
+                N[other] = [a - factor * b for a, b in zip(N[other], top, strict=True)]
+    # now N[c][basis[l]] is the entry of the inverse for the column basis[c] and the row l
+    inverse = [[row[i] for i in basis] for row in N]
+    return (basis, inverse) if all(map(math.isfinite, (value for row in inverse for value in row))) else None
+
+
+def _packed(values: list[int], bits: int) -> int:
+    """The sum of values[l] 2^(bits l), two by two."""
+    while len(values) > 1:
+        pairs = zip(values[::2], [*values[1::2], 0], strict=False)
+        values, bits = [low + (high << bits) for low, high in pairs], 2 * bits
+    return values[0]
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> Fraction:
@@ -423,6 +567,11 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _relation(value: Any) -> list[tuple[int, int]]:
+    pairs = [_list(pair, 2) for pair in _list(value)]
+    return [(_count(column), int(_integer(factor))) for column, factor in pairs]
+
+
 def _model(value: Any) -> str:
     if value != "logistic":
         raise ValueError(f"model {value!r}")
@@ -445,6 +594,8 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "witness": (_integer, Claim._witness),
     "quasi-separation": (_integer, Claim._quasi_separation),
     "overlap": (_integer, Claim._overlap),
+    "verified-witness": (_float, Claim._verified_witness),
+    "verified-overlap": (_float, Claim._verified_overlap),
 }
 _MARGINS = {"separator", "bracket"}
 # Field: how a value is read, how many of them there are, and which kinds have it.
@@ -463,13 +614,14 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "nu": (_float, "one", _MARGINS),
     "sample_weight": (_float, "n", _MARGINS),
     "data_hash": (_text, "one", KINDS),
+    "dependent": (_relation, "any", {"verified-witness", "verified-overlap"}),
     "model": (_model, "one", KINDS),
     "about": (_about, "one", KINDS),
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 # The first format has every field in every certificate, and not these.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-FIRST_FIELDS = FIELDS.keys() - {"model", "about"}
+FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about"}
 
 
 def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:
@@ -765,7 +917,13 @@ def _answer(options: argparse.Namespace) -> tuple[bool, str]:
         if kind != "bool":
             raise BadInput("the certificate names its two classes; leave out --positive")
         y = one_against_the_rest(y, options.positive)
-    return check(certificate, X, [as_label(label, kind) for label in y])
+    return check(certificate, X, [as_label(label, kind) for label in y], _progress)
+
+
+def _progress(words: str) -> None:
+    """Say what is being done, on a terminal, in one line that is written over."""
+    if sys.stderr.isatty():
+        print(f"\r{words:<60}", end="", file=sys.stderr, flush=True)
 
 
 def _say(text: str, file: Any) -> None:

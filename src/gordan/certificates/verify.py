@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import exact
+from gordan.certificates import exact, verified
 from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.margins import Margin, first_not_positive
-from gordan.certificates.matrix import Products
+from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
@@ -92,8 +92,25 @@ def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | Non
         return False
 
 
+def deviation(certificate: Certificate, problem: Problem) -> float:
+    """How far the exact weights of a verified witness or overlap are from those it has, of total 1; infinite if not accepted.
+
+    For claims, with room to spare, as `accepts` is for others.
+    """
+    try:
+        with ieee_floats():
+            return math.inf if _misplaced(certificate, problem) else _deviation(certificate, problem, CLAIM)
+    except NotIEEE:
+        return math.inf
+
+
 def _refusal(c: Certificate, problem: Problem) -> str:
     """Why the certificate is not accepted; empty if it is."""
+    return _misplaced(c, problem) or CHECKS[c.kind].refusal(c, problem)
+
+
+def _misplaced(c: Certificate, problem: Problem) -> str:
+    """Why it cannot be about this data, whatever its kind."""
     reason = _other_data(c, problem)
     if reason:
         return reason
@@ -101,7 +118,7 @@ def _refusal(c: Certificate, problem: Problem) -> str:
         return "its rows are not distinct rows of X"
     if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
-    return CHECKS[c.kind].refusal(c, problem)
+    return ""
 
 
 def _other_data(c: Certificate, problem: Problem) -> str:
@@ -232,6 +249,21 @@ def _overlap(c: Certificate, problem: Problem) -> str:
     return _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
 
 
+def _verified(c: Certificate, problem: Problem) -> str:
+    """Why float weights do not prove that exact ones exist near them; see `verified`."""
+    if _deviation(c, problem) < math.inf:
+        return ""
+    return "its weights do not prove, within rounding, that its rows cancel with positive weights" + (
+        " and span all rows" if c.kind == "verified-overlap" else ""
+    )
+
+
+def _deviation(c: Certificate, problem: Problem, slack: float = 1.0) -> float:
+    p, signs, spanning = np.array(c.weights, dtype=np.float64), problem.signs_for(c.classes), c.kind == "verified-overlap"
+    about = c.dependent, Intercept(c.intercept), signs
+    return verified.deviation(problem, c.rows, p, *about, spanning=spanning, slack=slack)
+
+
 def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:
     spanned = exact.spans(problem, c.rows, among, Intercept(c.intercept))
     if spanned is None:
@@ -273,4 +305,6 @@ CHECKS: dict[Kind, Checking] = {
     "witness": Checking(_inseparable, _witness),
     "quasi-separation": Checking(_weakly_separable, _quasi_separation),
     "overlap": Checking(_overlapping, _overlap),
+    "verified-witness": Checking(_inseparable, _verified),
+    "verified-overlap": Checking(_overlapping, _verified),
 }

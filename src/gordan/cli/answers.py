@@ -86,8 +86,11 @@ def say_json(content: dict[str, Any], notices: Sequence[str] | None = None) -> N
 
 
 def witness_plain(witness: Witness | None) -> dict[str, Any] | None:
-    """A witness for JSON; weights as hexadecimal text, since they may have thousands of digits."""
-    return None if witness is None else {"rows": witness.rows, "weights": [hex(weight) for weight in witness.weights]}
+    """A witness for JSON; exact weights as hexadecimal text, since they may have thousands of digits."""
+    if witness is None:
+        return None
+    weights = [hex(int(weight)) for weight in witness.weights] if witness.exact else [*witness.weights]
+    return {"rows": witness.rows, "weights": weights, "exact": witness.exact}
 
 
 def say_witness(witness: Witness, data: Data) -> None:
@@ -106,6 +109,8 @@ def say_witness(witness: Witness, data: Data) -> None:
 
 def weights_told(witness: Witness) -> list[str]:
     """The weights of a witness: as they are if they are short, else about which share of the total each is."""
+    if not witness.exact:
+        return [f"{weight:.3g}" for weight in witness.weights]
     if max(witness.weights) < 10**9:
         return [str(weight) for weight in witness.weights]
     total = sum(witness.weights)

@@ -88,7 +88,7 @@ def _plain(shown: Shown) -> dict[str, Any]:
     v, no, diagnosis = shown.separable, shown.inseparable, shown.diagnosis
     return {
         "setosa": {"status": v.status, "margin": v.margin, "w": v.w, "b": v.b},
-        "virginica": {"status": no.status, "witness": witness_plain(no.witness), "accepted": shown.accepted},
+        "virginica": {"status": no.status, "witness": witness_plain(no.stated_witness), "accepted": shown.accepted},
         "rash": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
         "methods": [{"method": t.method, "bracket": t.bracket, "passes": float(t.passes[-1])} for t in shown.traces],
     }
@@ -114,9 +114,11 @@ def _title(text: str) -> None:
 
 def _tell_witness(verdict: Verdict) -> None:
     """What anybody can add up."""
-    assert verdict.witness is not None
-    weights = weights_told(verdict.witness)
-    for line in aligned([[f"row {row}", f"weight {weight}"] for row, weight in zip(verdict.witness.rows, weights, strict=True)]):
+    assert verdict.stated_witness is not None
+    weights = weights_told(verdict.stated_witness)
+    for line in aligned(
+        [[f"row {row}", f"weight {weight}"] for row, weight in zip(verdict.stated_witness.rows, weights, strict=True)]
+    ):
         say("  " + line)
     say("  Add up weight · label · (flower, 1) over these rows, label +1 or -1: the sum is exactly zero, column by column.")
     say("  A plane with every flower on its side would make the same sum positive, so there is none.")

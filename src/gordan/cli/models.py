@@ -133,7 +133,7 @@ def fit(
             say(f"model written to {written.path}: {len(model.classes)} classes, {model.coef.shape[1]} features")
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else _why_none(planes, nu)}")
-    separable = all(plane.result.witness is None for plane in planes)
+    separable = all(plane.result.stated_witness is None for plane in planes)
     return written.ended(interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO))
 
 
@@ -164,7 +164,7 @@ class Fitted:
             "passes": result.passes,
             "seconds": result.seconds,
             "resumed": self.resumed,
-            "witness": witness_plain(result.witness),
+            "witness": witness_plain(result.stated_witness),
         }
 
     def tell(self, data: Data) -> None:
@@ -174,12 +174,12 @@ class Fitted:
         headline(repr(self.result), self.result.status.separable)
         if self.resumed:
             say(f"  resumed from {self.checkpoint}")
-        if self.result.witness is not None:
-            say_witness(self.result.witness, data)
+        if self.result.stated_witness is not None:
+            say_witness(self.result.stated_witness, data)
 
 
 def _why_none(planes: list[Fitted], nu: float | None) -> str:
-    if any(plane.result.witness is not None for plane in planes):
+    if any(plane.result.stated_witness is not None for plane in planes):
         return "without a separator there is no hard margin; pass --nu 0.5, say, for a soft one"
     return "no plane with a positive margin was found" + ("; try a larger --nu" if nu is not None else "")
 

@@ -79,8 +79,8 @@ def separate(
         say_json({**content, **written.fields}, data.notices)
     else:
         headline(repr(v), v.separable)
-        if v.witness is not None:
-            say_witness(v.witness, data)
+        if v.stated_witness is not None:
+            say_witness(v.stated_witness, data)
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
@@ -95,7 +95,7 @@ def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
         "margin": v.margin,
         "w": v.w,
         "b": v.b,
-        "witness": witness_plain(v.witness),
+        "witness": witness_plain(v.stated_witness),
         "classes": data.classes,
         "n": data.n,
         "d": data.d,

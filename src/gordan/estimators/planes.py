@@ -74,7 +74,7 @@ class Fitting:
             start = start[binary.rows]
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
         first, result = self._solve(binary, X, self.nu, start)
-        witness, separable = result.witness, None
+        witness, separable = result.stated_witness, None
         if self.nu is None:
             separable = True if result.margin[0] > 0 else False if witness is not None else None
         trace, rounds = first.trace, first.n_iter
@@ -125,7 +125,7 @@ class Fitting:
                 result = run(self.method, min(self.tol, FINISH), start)
                 return result, result
             first = run(self.method, self.tol, start)
-            if first.witness is not None or self._stopped(first) or first.gap <= FINISH:
+            if first.stated_witness is not None or self._stopped(first) or first.gap <= FINISH:
                 return first, first
             finished = run("auto", min(self.tol, FINISH), first)
             return first, finished if finished.gap < first.gap else first

@@ -12,13 +12,13 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate, exact
-from gordan.certificates.data import Kind
+from gordan.certificates.data import MARGINS, Kind
 from gordan.certificates.margins import first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
-from gordan.certificates.verify import accepts, check
+from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import level
-from gordan.ledger.question import Asks, Cone, Proposal, Question
+from gordan.ledger.question import Asks, Cancelling, Cone, Proposal, Question
 from gordan.trace import Trace
 
 # Rows whose exact scores are asked for, at most, to put a plane midway between the classes.
@@ -72,7 +72,8 @@ class Effort:
 class Evidence:
     """What has been proved about one question, and what that has cost.
 
-    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself. `strict`: the plane is known
+    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself, with exact
+    weights `within` so far of those it has. `strict`: the plane is known
     to have every row strictly on its side. `cone_proof` proves the kind of the `cone`. `suspects` are rows that may cancel; that
     is not proved.
     """
@@ -85,6 +86,7 @@ class Evidence:
     p: Array | None = None
     upper: float = math.inf
     witness: Certificate | None = None
+    within: float = 0.0
     suspects: Array | None = None
     cone: Cone | None = None
     cone_proof: Certificate | None = None
@@ -123,6 +125,8 @@ class Evidence:
             self.suspects = proposal.suspects
         if proposal.witness is not None and self._proves_witness(proposal.witness):
             return True
+        if proposal.cancelling is not None and self._proves_cancelling(proposal.cancelling):
+            return True
         if proposal.cone is not None:
             self._proves_cone(proposal.cone)
         decided = proposal.w is not None and self._proves_plane(self._planes(proposal.w, proposal.b))
@@ -130,12 +134,28 @@ class Evidence:
             self._bound_by(proposal.p)
         return decided
 
+    def _rows(self, rows: Array) -> tuple[int, ...]:
+        """The numbers in X of these rows that count."""
+        kept = self.question.kept
+        return tuple((rows if isinstance(kept, slice) else kept[rows]).tolist())
+
+    def _proves_cancelling(self, found: Cancelling) -> bool:
+        """Whether the rows are proved to cancel; where the cone is asked about, whether they also span all rows."""
+        rows, weights = self._rows(found.rows), tuple(found.weights.tolist())
+        kinds: tuple[Kind, ...] = ("verified-overlap", "verified-witness")
+        for kind in kinds if self.question.asks is Asks.CONE else kinds[1:]:
+            claim = replace(self._head(kind), rows=rows, weights=weights, dependent=found.dependent)
+            within = deviation(claim, self.question.problem)
+            if within < math.inf:
+                self.witness, self.within = claim, within
+                self.cone_proof = claim if kind == "verified-overlap" else None
+                return True
+        return False
+
     def _proves_witness(self, witness: dict[int, int]) -> bool:
         rows = np.array(sorted(witness))
         weights = tuple(witness[i] for i in rows.tolist())
-        if not isinstance(self.question.kept, slice):
-            rows = self.question.kept[rows]
-        found = replace(self._head("witness"), rows=tuple(rows.tolist()), weights=weights)
+        found = replace(self._head("witness"), rows=self._rows(rows), weights=weights)
         if check(found, self.question.problem):
             self.witness = found
         return self.witness is not None
@@ -280,7 +300,7 @@ class Evidence:
         """A certificate without proof."""
         problem, margin = self.question.problem, self.question.margin
         about = Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d))
-        if about.exact:
+        if kind not in MARGINS:
             return about
         weights = None if margin.weights is None else tuple(margin.weights.tolist())
         return replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)

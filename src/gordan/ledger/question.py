@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
@@ -84,7 +85,7 @@ class Question:
     """A question about the rows of one problem.
 
     `margin` says which margin is meant: intercept, norm, nu and weights. `tol` is the relative width of the interval to stop at.
-    `columns` are those of A that are independent, where that is known. `origin` is the question that this one is asked for, where
+    `origin` is the question that this one is asked for, where
     its rows have been scaled or moved.
     """
 
@@ -94,7 +95,6 @@ class Question:
     budget: Budget
     tol: float = 0.0
     play: Play = Play()
-    columns: tuple[int, ...] | None = None
     origin: Question | None = None
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -103,6 +103,11 @@ class Question:
         if make not in self._shared:
             self._shared[make] = make(self)
         found: T = self._shared[make]
+        return found
+
+    def known(self, make: Callable[[Question], T]) -> T | None:
+        """The same if it has been made, else None."""
+        found: T | None = self._shared.get(make)
         return found
 
     @cached_property
@@ -164,6 +169,14 @@ class Question:
         return whole
 
 
+class Cancelling(NamedTuple):
+    """Rows that may cancel with positive weights near these, and what the certificate says of columns that depend on others."""
+
+    rows: Array
+    weights: Array
+    dependent: tuple[Relation, ...] = ()
+
+
 class Cone(Protocol):
     """What may be the cone of weak separators, {w : A w ≥ 0}: of which kind, with which w inside, and why no other rows are
     strict."""
@@ -194,6 +207,7 @@ class Proposal:
     """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel; a cone.
 
     Vectors over rows are over the rows that count. A free b may be left out (None): it is then put midway between the classes.
+    `cancelling` are rows whose float weights may prove that exact ones exist.
     `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
     to find, where that is counted.
     """
@@ -202,6 +216,7 @@ class Proposal:
     b: float | None = None
     p: Array | None = None
     witness: dict[int, int] | None = None
+    cancelling: Cancelling | None = None
     suspects: Array | None = None
     cone: Cone | None = None
     trace: Trace | None = None

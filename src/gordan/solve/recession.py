@@ -26,7 +26,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.alternative import Separator, alternative
-from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, quotient, rational
+from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, independent_columns, quotient, rational
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
@@ -73,15 +73,18 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
     """The recession cone, in independent coordinates. Of many rows it is asked first whether any w separates them."""
     problem, intercept = question.problem, question.margin.intercept
     everything = tuple(range(intercept.columns(problem.X.d)))
-    inside = Cone(problem, intercept, everything if question.columns is None else question.columns, question.budget.deadline)
-    many = not is_small(inside)
+    many = problem.X.n * len(everything) ** 2 > SMALL
     if many:
         doubt()
-        if evidence.w is not None and question.columns == everything:
-            b = [] if evidence.b is None or not intercept.exists else [evidence.b]
-            shortened = from_separator(inside, [*evidence.w.tolist(), *b])
-            if shortened is not None:
-                yield Proposal(cone=shortened)
+        if evidence.answered:
+            return
+    columns = question.shared(independent)
+    inside = Cone(problem, intercept, everything if columns is None else columns, question.budget.deadline)
+    if many and evidence.w is not None and columns == everything:
+        b = [] if evidence.b is None or not intercept.exists else [evidence.b]
+        shortened = from_separator(inside, [*evidence.w.tolist(), *b])
+        if shortened is not None:
+            yield Proposal(cone=shortened)
         if evidence.answered:
             return
     found = find(inside)
@@ -90,6 +93,11 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
     if not many and not evidence.answered:
         doubt()
         yield Proposal(cone=found)  # if that there is a separator was what could not be proved
+
+
+def independent(question: Question) -> tuple[int, ...] | None:
+    """The columns of A that are independent and on which the others depend; None where that was not examined."""
+    return independent_columns(question.problem, question.margin.intercept)
 
 
 def is_small(cone: Cone) -> bool:

@@ -29,12 +29,11 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question, UnitRows
 from gordan.memory import largest
 from gordan.rows import Ascent, Offset, Rows
+from gordan.solve.cancelling import MOST_PIVOTED, by_row, cancelling, has_room
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
 from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
 
-# Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
-MOST_PIVOTED = 60
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
@@ -84,8 +83,10 @@ def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Ite
     X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
     for w, b, p in answers(X, problem.signs, constant, intercept.grouped):
-        witness = _cancelling(question, np.flatnonzero(p)) if w is None else None
-        yield Proposal(w, b * unit.R, p, witness)
+        if w is None:
+            support = np.flatnonzero(p)
+            yield from cancelling(question, support, p[support])
+        yield Proposal(w, b * unit.R, p)
 
 
 def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
@@ -163,10 +164,11 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             if not _independent(answer.p, game):
                 answer = game.descend(answer.p, 1e-9)
                 weights[inside] = over_rows(answer.p)
-            witness = _cancelling(question, inside[answer.p > 0])
-            yield Proposal(p=weights, witness=witness, suspects=inside[answer.p > 0])
+            support = inside[answer.p > 0]
+            yield from cancelling(question, support, weights[support])
+            yield Proposal(p=weights, suspects=support)
             failures += 1
-            if witness is not None or failures == MOST_FAILURES:
+            if failures == MOST_FAILURES:
                 return
         v = back(taken.combine(answer.p))
         scores = A.scores(v) / norms
@@ -265,38 +267,6 @@ def _times(v: Array, scales: list[Array]) -> Array:
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------
 
 
-def _cancelling(question: Question, support: Array) -> dict[int, int] | None:
-    """Weights with which these rows cancel, as they were before they were scaled or moved."""
-    asked = question if question.origin is None else question.origin
-    return balance(asked.counted, support, asked.margin.intercept)
-
-
-def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
-    """Positive integer weights with which these rows, or some of them, cancel."""
-    from flint import fmpq
-
-    from gordan.solve.alternative import Balance, alternative, balance_of_support
-
-    k = problem.X.d + (intercept != "none")
-    if not exact.numbers_fit(len(support) * k):
-        return None
-    M, exponents = exact.integer_rows(problem, support, intercept)
-    answer: Any = balance_of_support(M)
-    if answer is None and len(support) <= MOST_PIVOTED and _exactly(len(support), k):
-        answer = alternative([[fmpq(x) for x in row] for row in M])
-    return _witness(answer.weights, support, exponents) if isinstance(answer, Balance) else None
-
-
-def _exactly(m: int, k: int) -> bool:
-    """Whether there is room for m rows of k fractions, and for the basis that the simplex method keeps of few of them."""
-    return exact.numbers_fit(2 * m * k + (k * k if 0 < m <= MOST_PIVOTED else 0))
-
-
-def _witness(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int, int]:
-    """Weights by row, for the rows as they are, from weights by position, for the rows divided by 2^e."""
-    return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
-
-
 def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Gordan's alternative decided exactly on a growing set of rows: the last resort.
 
@@ -313,7 +283,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
-    while len(chosen) <= MOST_EXACT and _exactly(len(chosen), k) and not question.budget.spent:
+    while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
         if chosen:
             found, exponents = exact.integer_rows(problem, chosen, intercept)
@@ -323,7 +293,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
             if answer is None:
                 return
             if isinstance(answer, Balance):
-                yield Proposal(witness=_witness(answer.weights, chosen, exponents))
+                yield Proposal(witness=by_row(answer.weights, chosen, exponents))
                 return
             for w in float_separators(M, question.budget.deadline):
                 yield _plane(w, intercept)

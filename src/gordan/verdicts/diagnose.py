@@ -25,7 +25,12 @@ from gordan.solve.finders import answer
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 INTERCEPT = "(intercept)"
-KINDS: dict[str | None, Kind] = {"separator": "complete", "quasi-separation": "quasi-complete", "overlap": "overlap"}
+KINDS: dict[str | None, Kind] = {
+    "separator": "complete",
+    "quasi-separation": "quasi-complete",
+    "overlap": "overlap",
+    "verified-overlap": "overlap",
+}
 # Names shown of a longer list.
 MOST_SHOWN = 6
 
@@ -77,8 +82,8 @@ class Diagnosis:
         """The certificate of the kind, bound to the data by its hash (computed on first access; an InputError if X was changed
         before).
 
-        A separator if complete; "quasi-separation"; "overlap". Where the kind is undecided it is what was proved on the way: a
-        witness that the separation is not complete, or None.
+        A separator if complete; "quasi-separation"; "overlap" or "verified-overlap". Where the kind is undecided it is what was
+        proved on the way: a witness that the separation is not complete, or None.
         """
         if self._certificate is None:
             return None
@@ -119,8 +124,8 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     >>> bool(gordan.verify(found.certificate, [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [1.5, 1.0], [2.5, 1.0]], [0, 1, 0, 1, 1]))
     True
     """
-    from gordan.solve import coefficients, cone  # here: they bring SciPy and python-flint
-    from gordan.solve.recession import Recession
+    from gordan.solve import coefficients  # here: it brings SciPy and python-flint
+    from gordan.solve.recession import Recession, independent
 
     kind = Intercept.of(intercept)
     started = time.perf_counter()
@@ -133,14 +138,17 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     columns: tuple[int, ...] | None = None
     signs: dict[str, int | None] = {}
     with contextlib.suppress(KeyboardInterrupt):
-        columns = cone.independent_columns(problem, kind)
-        question = replace(question, columns=columns)
         with blas_threads(problem.storage.entries):
             evidence = answer(question)
-        found = evidence.cone
+        found, proof = evidence.cone, evidence.cone_proof
+        if proof is not None and proof.kind == "verified-overlap":  # which says which columns depend on the others
+            columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))
+            signs = {names[j]: 0 for j in columns}
+        else:
+            columns = question.known(independent) if evidence.effort.stopped else question.shared(independent)
         if isinstance(found, Recession) and not evidence.effort.stopped:
             full_rank = found.kind != "complete" and not found.null.ncols()
-            columns = found.cone.columns if full_rank else question.columns
+            columns = found.cone.columns if full_rank else columns
             for j, sign in coefficients.coordinate_signs(found) if columns else ():
                 signs[names[found.cone.columns[j]]] = sign
     return _diagnosis(evidence, names, columns, signs)

@@ -157,7 +157,7 @@ def _result(evidence: Evidence) -> MarginResult:
     if evidence.witness is not None:
         proof: Proof | None = Proof(evidence.witness)
         w = b = p = None
-        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness, problem.signs)
+        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness, problem.signs, evidence.within)
     else:
         open_end = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
         if open_end and evidence.upper - evidence.lower <= LOST * question.radius:
@@ -172,7 +172,7 @@ def _result(evidence: Evidence) -> MarginResult:
         b=b,
         p=None if p is None else p / p.sum(),
         margin=bracket,
-        witness=witness,
+        stated_witness=witness,
         norm=margin.norm,
         nu=margin.nu,
         intercept=margin.intercept.value,

@@ -13,11 +13,11 @@ from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Proof
 from gordan.statuses import Status
 from gordan.trace import Trace
-from gordan.verdicts.telling import Witness, outward
+from gordan.verdicts.telling import Inseparable, Witness, outward
 
 
 @dataclass(frozen=True, eq=False)
-class MarginResult:
+class MarginResult(Inseparable):
     """What `maximize_margin` found and proved.
 
     `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
@@ -26,7 +26,7 @@ class MarginResult:
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
 
         solved             gap ≤ tol
-        not-separable      no plane separates: `witness` proves it, margin is (0, 0)
+        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0)
         margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
         iteration-limit, time-limit, interrupted   what was proved by then
         no-progress        rounding leaves no narrower bracket, or the method plays for another norm than the one asked for
@@ -37,7 +37,7 @@ class MarginResult:
     b: float | None
     p: Array | None
     margin: tuple[float, float]
-    witness: Witness | None
+    stated_witness: Witness | None
     norm: float
     nu: float | None
     intercept: str
@@ -71,7 +71,7 @@ class MarginResult:
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
         effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
-        return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.witness)
+        return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"

@@ -23,22 +23,23 @@ from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve.finders import answer
 from gordan.statuses import Status
-from gordan.verdicts.telling import Witness, outward
+from gordan.verdicts.telling import Inseparable, Witness, outward
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Inseparable):
     """Whether the data is separable, and the proof. `certificate` is what `gordan.verify` accepts.
 
     `margin` is a certified interval (in the units of X, 2-norm) for the largest margin; (0, 0) when there is none. `w` has
-    length 1 up to rounding, so that scores x·w + b are signed distances.
+    length 1 up to rounding, so that scores x·w + b are signed distances. `witness` has exact weights, `stated_witness` those of
+    the proof, which are floats where exact ones would have taken long.
     """
 
     status: Status
     w: Array | None
     b: float | None
     margin: tuple[float, float]
-    witness: Witness | None
+    stated_witness: Witness | None
     seconds: float
     _proof: Proof | None = field(repr=False)
     _problem: Problem = field(repr=False)
@@ -68,7 +69,7 @@ class Verdict:
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)
-        told = self.status.told(lower=lower, upper=upper, witness=self.witness)
+        told = self.status.told(lower=lower, upper=upper, witness=self.stated_witness)
         return f"{told}; whether any margin is positive is undecided" if self.status is Status.MARGIN_BELOW_TOL else told
 
     def _repr_html_(self) -> str:
@@ -134,7 +135,7 @@ def _verdict(evidence: Evidence, tol: float) -> Verdict:
     """The verdict that follows from what was proved."""
     problem, seconds = evidence.question.problem, time.perf_counter() - evidence.question.budget.started
     if evidence.witness is not None:
-        witness = Witness.of(evidence.witness, problem.signs)
+        witness = Witness.of(evidence.witness, problem.signs, evidence.within)
         return Verdict(Status.NOT_SEPARABLE, None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
     if evidence.strict and evidence.lower == 0:  # lost to rounding, as the upper end then is
         evidence.sharpen()

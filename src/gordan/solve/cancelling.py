@@ -1,0 +1,170 @@
+"""Rows that may cancel, and weights for that: floats that a proof in floats accepts, or exact ones. Nothing here is believed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import exact
+from gordan.certificates.data import Relation
+from gordan.certificates.problem import Problem
+from gordan.certificates.verified import signed_rows
+from gordan.intercepts import Intercept
+from gordan.ledger.question import Cancelling, Proposal, Question
+from gordan.memory import fits
+
+# Rows times columns squared up to which exact weights are found at once: about 20 ms.
+EXACT_AT_ONCE = 250_000
+# Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
+MOST_PIVOTED = 60
+# Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.
+DEPENDENT, LARGEST_DENOMINATOR, NO_FACTOR = 1e-10, 10**6, 1e-9
+# Exact weights of so many rows are found first to see how long those of all take: time grows with about this power of the number.
+FORETELLING, GROWTH = 96, 3.3
+# Copies of the rows that are in use at a time.
+COPIES = 6
+
+
+def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposal]:
+    """These rows with weights near p, for a proof in floats; and, if that fails or little is to be computed, exact ones."""
+    asked = question if question.origin is None else question.origin
+    problem, intercept = asked.counted, asked.margin.intercept
+    k = intercept.columns(problem.X.d)
+    small = len(support) * k * k <= EXACT_AT_ONCE
+    if not small and question.origin is None:  # rows that had to be levelled are beyond floats
+        found = in_floats(problem, support, p, intercept)
+        if found is not None:
+            yield Proposal(cancelling=found)
+    weights = balance(problem, support, intercept)
+    if weights is not None:
+        yield Proposal(witness=weights)
+
+
+def in_floats(problem: Problem, support: Array, p: Array, intercept: Intercept) -> Cancelling | None:
+    """Positive weights near p with which these rows cancel up to rounding, and the columns that depend on others."""
+    if not fits(8.0 * COPIES * len(support) * intercept.columns(problem.X.d)):
+        return None
+    A = signed_rows(problem, support.tolist(), intercept, problem.signs)
+    order = [*range(A.shape[1])]
+    order = order[-1:] + order[:-1] if intercept.exists else order  # the constant comes before all others
+    with np.errstate(all="ignore"):
+        try:
+            weights = near(A, p) if len(A) > A.shape[1] else None
+            if weights is not None:
+                return Cancelling(support, weights)
+            kept, relations = dependence(A, order)
+            weights = near(A[:, kept], p) if relations and len(A) > len(kept) else None
+        except np.linalg.LinAlgError:
+            return None
+    return None if weights is None else Cancelling(support, weights, relations)
+
+
+def near(S: Array, p: Array) -> Array | None:
+    """Positive weights near p with Σ weight_i S_i = 0, as good as floats are; with one row more than columns the only ones."""
+    k, r = S.shape
+    if not r:
+        return np.asarray(p / np.sum(p))
+    N = (S * p[:, None]).T
+    top = np.max(np.abs(N), axis=1, initial=0.0)
+    if not (np.isfinite(top).all() and (top > 0).all()):
+        return None
+    N /= top[:, None]
+    if k == r + 1:
+        square = np.vstack((N, np.ones(k)))
+        z = np.linalg.solve(square, np.append(np.zeros(r), float(k)))
+    else:
+        H, L = np.linalg.qr(N.T)
+        size = np.abs(np.diag(L))
+        if not size.min(initial=math.inf) > DEPENDENT * size.max(initial=0.0):
+            return None
+        z = np.ones(k)
+        for _ in range(2):
+            z = z - H @ np.linalg.solve(L.T, N @ z)
+    weights = p * z
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        return None
+    # what the equations are off by, beside their terms: more than rounding where the columns depend on each other
+    off = np.max(np.abs(N @ z) / (np.abs(N) @ np.abs(z)))
+    return np.asarray(weights / np.sum(weights)) if off <= DEPENDENT else None
+
+
+def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relation, ...]]:
+    """The columns that are independent, the first possible in this order, and what the others are in terms of those before them.
+
+    Guessed in floats: what is left of a column off the span of those before it, and factors that are short fractions.
+    """
+    exponents = np.where(A.any(axis=0), np.frexp(np.max(np.abs(A), axis=0, initial=0.0))[1], 0)
+    Z = np.ldexp(A, -exponents)
+    kept, out = [j for j in order if A[:, j].any()], [j for j in order if not A[:, j].any()]
+    while True:
+        first = kept[: len(A)]
+        H, R = np.linalg.qr(Z[:, first])
+        gone = {first[i] for i in np.flatnonzero(np.abs(np.diag(R)) <= DEPENDENT * np.linalg.norm(Z[:, first], axis=0))}
+        if not gone:
+            break
+        kept, out = [j for j in kept if j not in gone], [*out, *gone]
+    if len(kept) > len(first):
+        return kept, ()
+    T = np.linalg.solve(R, H.T @ Z[:, out]) if kept else np.zeros((0, len(out)))
+    relations = []
+    for c, factors in zip(out, T.T, strict=True):
+        terms = {c: Fraction(-1)}
+        for j, factor in zip(kept, factors.tolist(), strict=True):
+            if abs(factor) > NO_FACTOR:
+                # of the columns as they are: those of Z were divided by powers of two
+                terms[j] = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR) * Fraction(2) ** int(
+                    exponents[c] - exponents[j]
+                )
+        whole = exact.integers([*terms.values()])[0]
+        relations.append(tuple((j, m) for j, m in zip(terms, whole, strict=True) if m))
+    return sorted(kept), tuple(relations)
+
+
+# ---- in exact arithmetic --------------------------------------------------------------------------------------------
+
+
+def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
+    """Positive integer weights with which these rows, or some of them, cancel."""
+    from flint import fmpq  # here: separators need none of it, and it takes 50 ms to import
+
+    from gordan.solve.alternative import Balance, alternative, balance_of_support
+
+    k = intercept.columns(problem.X.d)
+    if not exact.numbers_fit(len(support) * k):
+        return None
+    M, exponents = exact.integer_rows(problem, support, intercept)
+    answer: Any = balance_of_support(M)
+    if answer is None and len(support) <= MOST_PIVOTED and has_room(len(support), k):
+        answer = alternative([[fmpq(x) for x in row] for row in M])
+    return by_row(answer.weights, support, exponents) if isinstance(answer, Balance) else None
+
+
+def has_room(m: int, k: int) -> bool:
+    """Whether there is room for m rows of k fractions, and for the basis that the simplex method keeps of few of them."""
+    return exact.numbers_fit(2 * m * k + (k * k if 0 < m <= MOST_PIVOTED else 0))
+
+
+def by_row(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int, int]:
+    """Weights by row, for the rows as they are, from weights by position, for the rows divided by 2^e."""
+    return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
+
+
+def exact_weights(
+    problem: Problem, rows: Sequence[int], intercept: Intercept, seconds: float = math.inf
+) -> dict[int, int] | None:
+    """The same for rows that are known to cancel; None if that takes longer, as a part of the rows foretells."""
+    from gordan.solve.alternative import balance_of_support
+
+    if seconds < math.inf and len(rows) > 2 * FORETELLING:
+        started = time.perf_counter()
+        M, _ = exact.integer_rows(problem, rows[: FORETELLING + 1], intercept)
+        balance_of_support([row[:FORETELLING] for row in M])
+        if (time.perf_counter() - started) * (len(rows) / FORETELLING) ** GROWTH > seconds:
+            return None
+    return balance(problem, np.array(rows), intercept)

@@ -1,0 +1,466 @@
+"""Witnesses that are proved in floats: held against exact arithmetic, by both checkers; and what verdicts make of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import modes
+import numpy as np
+import oracle
+import pytest
+import scipy.sparse as sp
+from checkers import both
+from scipy.optimize import linprog
+
+import gordan
+from gordan.certificates import standalone, verified
+from gordan.certificates.matrix import CLAIM
+from gordan.certificates.problem import Problem
+from gordan.certificates.verify import deviation
+from gordan.cli.answers import witness_plain
+from gordan.intercepts import Intercept
+from gordan.solve import cancelling
+from gordan.solve.cone import independent_columns
+
+INTERCEPTS = ("free", "none", "penalized")
+
+
+# ---- small problems with columns that depend on each other, or nearly ------------------------------------------------
+
+
+def gaussian(r, n, d):
+    return r.standard_normal((n, d))
+
+
+def integers(r, n, d):
+    return r.integers(-2, 3, (n, d)).astype(float)
+
+
+def duplicates(r, n, d):
+    X = r.standard_normal((n, d))
+    X[:, -1] = X[:, 0] * r.choice((1.0, -1.0, 3.0, 2.0**-30, 2.0**40))
+    return X
+
+
+def dummies(r, n, d):
+    """Columns that add up to the constant, and some of the levels missing."""
+    X = np.eye(d)[r.integers(0, d, n)]
+    X[:, 0] += r.choice((0.0, 2.0))
+    return X
+
+
+def constants(r, n, d):
+    X = r.integers(-3, 4, (n, d)).astype(float)
+    X[:, r.integers(0, d)] = r.choice((0.0, 1.0, 0.1, 3.0))
+    return X
+
+
+def sums(r, n, d):
+    X = r.integers(-4, 5, (n, d)) / r.choice((1.0, 8.0, 3.0))
+    X[:, -1] = X[:, :-1].sum(axis=1) + r.choice((0.0, 1.0))
+    return X
+
+
+def powers(r, n, d):
+    return np.ldexp(r.standard_normal((n, d)), r.integers(-40, 41, (n, 1)) + r.integers(-40, 41, (1, d)))
+
+
+def last_bits(r, n, d):
+    """A duplicate, or an opposite row, but for a last bit somewhere."""
+    X = r.integers(-2, 3, (n, d)) / 3
+    X[:, -1] = X[:, 0]
+    i = r.integers(0, n)
+    X[i, -1] = np.nextafter(X[i, -1], r.choice((-9.0, 9.0)))
+    if n > 1:
+        X[0] = X[1] if r.random() < 0.5 else -X[1]
+    return X
+
+
+FAMILIES = (gaussian, integers, duplicates, dummies, constants, sums, powers, last_bits)
+
+
+def problem_of(r, family):
+    n, d = int(r.integers(2, 10)), int(r.integers(1, 5))
+    X, y = family(r, n, d), r.integers(0, 2, n)
+    y[0], y[1] = 0, 1
+    return X, y
+
+
+def signed(X, y, intercept):
+    A = np.where(np.asarray(y) > 0, 1.0, -1.0)[:, None] * (X if intercept == "none" else np.column_stack([X, np.ones(len(X))]))
+    return [[Fraction(float(x)) for x in row] for row in A]
+
+
+def truths(X, y, intercept):
+    """Whether the data is inseparable, and whether it overlaps, in exact arithmetic."""
+    rows = signed(X, y, intercept)
+    weak = oracle.weakly(rows, [sum(column) for column in zip(*rows, strict=True)])
+    return {"verified-witness": not oracle.separable(rows), "verified-overlap": weak == 0}
+
+
+def proposals(r, X, y, intercept):
+    """Rows and weights that may cancel: a vertex, a point inside, and something else."""
+    A = np.array(signed(X, y, intercept), dtype=float)
+    A = A / np.maximum(np.abs(A).max(axis=1), 1e-300)[:, None]
+    for cost in (r.random(len(A)), np.zeros(len(A))):
+        method = "highs-ds" if cost.any() else "highs-ipm"
+        equations = np.vstack([(A / np.maximum(np.abs(A).max(axis=0), 1e-300)).T, np.ones(len(A))])
+        found = linprog(cost, A_eq=equations, b_eq=np.append(np.zeros(A.shape[1]), 1.0), method=method)
+        if found.status == 0:
+            yield (
+                np.flatnonzero(found.x > 1e-9),
+                found.x / np.maximum(np.abs(np.array(signed(X, y, intercept), float)).max(axis=1), 1e-300),
+            )
+    yield np.sort(r.choice(len(A), r.integers(1, len(A) + 1), replace=False)), r.random(len(A)) + 1e-3
+
+
+def claims(r, X, y, intercept):
+    """Certificates of both kinds from what the proposals suggest, and some from weights as they come."""
+    problem = Problem.of(X, y)
+    for support, p in proposals(r, X, y, intercept):
+        if not len(support):
+            continue
+        found = cancelling.in_floats(problem, support, p[support], Intercept(intercept))
+        weights = p[support] if found is None else found.weights
+        dependent = () if found is None else found.dependent
+        for kind in ("verified-witness", "verified-overlap"):
+            yield gordan.Certificate(
+                kind,
+                intercept,
+                (0, 1),
+                X.shape,
+                rows=tuple(support.tolist()),
+                weights=tuple(weights.tolist()),
+                dependent=dependent,
+            )
+
+
+def search(seed, count, family):
+    """Count claims that are true and accepted, by each checker; every one that is accepted must be true."""
+    r = np.random.default_rng((seed, FAMILIES.index(family)))
+    counts = Counter()
+    for _ in range(count):
+        X, y = problem_of(r, family)
+        intercept = INTERCEPTS[r.integers(0, 3)]
+        true = truths(X, y, intercept)
+        proved = Counter()
+        for certificate in claims(r, X, y, intercept):
+            accepted = both(certificate, X.tolist(), y.tolist())
+            assert true[certificate.kind] or accepted == (False, False), (certificate, X, y)
+            proved[certificate.kind] = max(proved[certificate.kind], sum(accepted))
+        counts += Counter({(kind, truth and f"proved by {proved[kind]}"): 1 for kind, truth in true.items()})
+    return counts
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_proved_is_true(family):
+    counts = search(0, 120, family)
+    print(family.__name__, dict(counts))
+    assert counts["verified-witness", "proved by 2"] > 10
+    assert counts["verified-overlap", "proved by 2"] >= (0 if family in (last_bits, integers, powers) else 5)
+    assert counts["verified-witness", False] > 5
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_proved_is_true_soak(family, seed):
+    print(family.__name__, seed, dict(search(seed, 210, family)))
+
+
+# ---- near the border -------------------------------------------------------------------------------------------------
+
+
+def null_vector(S):
+    """The x with Σ x_i S_i = 0 and x_k = 1, for r + 1 rows of r columns; None if there is not just one."""
+    k, r = len(S), len(S[0])
+    table = [[Fraction(float(S[i][j])) for i in range(k)] for j in range(r)]
+    for c in range(r):
+        pivot = next((i for i in range(c, r) if table[i][c]), None)
+        if pivot is None:
+            return None
+        table[c], table[pivot] = table[pivot], table[c]
+        table[c] = [x / table[c][c] for x in table[c]]
+        for i in range(r):
+            if i != c:
+                table[i] = [a - table[i][c] * b for a, b in zip(table[i], table[c], strict=True)]
+    return [*(-table[i][-1] for i in range(r)), Fraction(1)]
+
+
+def near_the_border(r):
+    """Rows whose exact weights have one near 0, on either side, and the weights as floats."""
+    d = int(r.integers(1, 7))
+    S = r.standard_normal((d + 1, d)) * 10.0 ** r.integers(-3, 4, (d + 1, 1))
+    p = r.random(d + 1) + 0.1
+    small = r.integers(0, d)
+    p[small] = r.choice((1.0, -1.0)) * 10.0 ** -r.uniform(3, 20)
+    S[-1] = -(p[:-1] @ S[:-1]) / p[-1]
+    return S, np.abs(p) * (1 + r.choice((0.0, 1e-15, 1e-12)) * r.standard_normal(d + 1))
+
+
+def border(seed, count):
+    """How often each checker proves that weights are positive: never where one is not."""
+    r, counts = np.random.default_rng(seed), Counter()
+    for _ in range(count):
+        S, p = near_the_border(r)
+        x = null_vector(S)
+        if x is None:
+            continue
+        true = all(weight > 0 for weight in x)
+        proved, claimed = (verified.cancelling(S, p, slack) < math.inf for slack in (1.0, CLAIM))
+        exactly = standalone._positive_solution(
+            [[Fraction(float(v)) for v in row] for row in S], [Fraction(float(v)) for v in p], lambda words: None
+        )
+        assert true or not (proved or exactly), (S, p)
+        assert (proved and exactly) or not claimed, (S, p)  # what is claimed, both checkers accept
+        counts[true, proved, exactly] += 1
+    return counts
+
+
+def test_weights_near_zero():
+    counts = border(0, 1500)
+    print(dict(counts))
+    assert counts[True, True, True] > 300
+    assert counts[False, False, False] > 300
+    assert counts[True, False, False] > 0  # too near to tell
+
+
+@pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)
+@pytest.mark.parametrize("name", modes.MODES)
+def test_bounds_hold_in_every_mode(name):
+    """The bounds do not depend on the mode, which the threads of a BLAS have each their own of."""
+    r, proved = np.random.default_rng(7), 0
+    for _ in range(400):
+        S, p = near_the_border(r)
+        x = null_vector(S)
+        with modes.mode(modes.MODES[name]):
+            found = verified.cancelling(S, p)
+        if x is not None and found < math.inf:
+            assert all(weight > 0 for weight in x)
+            proved += 1
+    assert proved > 80
+
+
+def test_the_distance_holds():
+    """Some exact weights are as near to the floats, of total 1, as is said."""
+    r, seen = np.random.default_rng(5), 0
+    for _ in range(300):
+        S, p = near_the_border(r)
+        within, x = verified.cancelling(S, p), null_vector(S)
+        if within < math.inf and x is not None:
+            # the weights found are the null vector times some number; the best such number is near Σp·x/x·x
+            q = [Fraction(float(v)) / sum(map(Fraction, p.tolist())) for v in p]
+            t = sum(map(Fraction.__mul__, q, x)) / sum(v * v for v in x)
+            assert max(abs(a - t * b) for a, b in zip(q, x, strict=True)) <= Fraction(within) * len(q)
+            seen += 1
+    assert seen > 80
+
+
+# ---- changed certificates --------------------------------------------------------------------------------------------
+
+
+def changed(r, c, X, y):
+    """The certificate, or its data, with something changed."""
+    n, d = c.shape
+    k, kind = r.randrange(len(c.rows)), r.randrange(12)
+    weights = [*c.weights]
+    if kind < 4:
+        factor = r.choice((0.5, 2.0, 1e-3, 1e-9, 1e-14, 1e-300, 1 + 1e-9, 1 + 1e-13, -1.0, 0.0, 1e300, 3.0))
+        weights[k] = weights[k] * factor if abs(weights[k] * factor) < 1e308 else 1e308
+        return replace(c, weights=tuple(weights)), X, y
+    if kind == 4:
+        return replace(c, weights=tuple(math.nextafter(w, r.choice((0.0, 9.0))) for w in weights)), X, y
+    if kind == 5:
+        return replace(c, rows=(*c.rows[:k], r.randrange(n), *c.rows[k + 1 :])), X, y
+    if kind == 6:
+        return replace(c, rows=c.rows[:k] + c.rows[k + 1 :], weights=c.weights[:k] + c.weights[k + 1 :]), X, y
+    if kind == 7:
+        return replace(c, kind=r.choice(("verified-witness", "verified-overlap")), intercept=r.choice(INTERCEPTS)), X, y
+    if kind == 8:
+        relation = tuple((r.randrange(d + 2), r.choice((-2, -1, 0, 1, 2**80))) for _ in range(r.randrange(4)))
+        return replace(c, dependent=r.choice(((*c.dependent, relation), (relation,), c.dependent[1:], c.dependent * 2))), X, y
+    if kind == 9:
+        return replace(c, classes=(1, 0)), X, y
+    X = X.copy()
+    i, j = r.randrange(n), r.randrange(d)
+    X[i, j] = r.choice((math.nextafter(X[i, j], 9.0), -X[i, j], X[i, j] + 1, 0.0, X[i, j] * (1 + 1e-9), X[i, j] * 1e-9))
+    return c, X, y
+
+
+def mutate(seed, bases, each):
+    r, rng, counts = random.Random(seed), np.random.default_rng(seed), Counter()
+    while counts["bases"] < bases:
+        family = r.choice(FAMILIES)
+        X, y = problem_of(rng, family)
+        intercept = r.choice(INTERCEPTS)
+        for certificate in claims(rng, X, y, intercept):
+            if both(certificate, X.tolist(), y.tolist()) != (True, True):
+                continue
+            counts["bases"] += 1
+            for _ in range(each):
+                c, Z, z = changed(r, certificate, X, y)
+                first, second = both(c, Z.tolist(), z.tolist())
+                counts[first, second] += 1
+                if first or second:
+                    assert truths(Z, [int(label == c.classes[1]) for label in z], c.intercept)[c.kind], (c, Z, z)
+    return counts
+
+
+def test_changed_certificates():
+    counts = mutate(0, 60, 15)
+    print(dict(counts))
+    assert counts[False, False] > 200
+    assert counts[True, True] > 200
+    assert counts[True, False] + counts[False, True] < 60  # floats and integers differ only where it is close
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_changed_certificates_soak(seed):
+    print(dict(mutate(seed, 100, 15)))
+
+
+MALFORMED = {
+    "fractions": {"dependent": [[[0, "0x1.8p+0"]]]},
+    "no list": {"dependent": {}},
+    "a pair of three": {"dependent": [[[0, "0x1", "0x1"]]]},
+    "a column below zero": {"dependent": [[[-1, "0x1"]]]},
+    "whole weights": {"weights": ["0x1", "0x1"]},
+    "a plane": {"w": None},
+    "the first format": {"format": "gordan-certificate-1"},
+    "null": {"dependent": None},
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(name):
+    good = gordan.Certificate("verified-witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1.0, 1.0))
+    content = {**json.loads(good.to_json()), **MALFORMED[name]}
+    with pytest.raises(gordan.InputError):
+        gordan.Certificate.from_json(json.dumps(content))
+    with pytest.raises(standalone.BadInput):
+        standalone.check(content, [[1.0], [1.0]], [0, 1])
+
+
+WRONG = {
+    "another factor": (((1, 1), (0, -3)),),
+    "no factor": (((1, 0), (0, -2)),),
+    "a column twice": (((1, 1), (0, -1), (0, -1)),),
+    "a column beyond": (((1, 1), (7, -1)),),
+    "by each other": (((1, 1), (0, -2)), ((0, 2), (1, -1))),
+    "nothing": ((),),
+    "the same again": (((1, 1), (0, -2)), ((1, 1), (0, -2))),
+    "left out": (),
+}
+
+
+def test_dependent_columns_are_checked():
+    """Column 1 is twice column 0, but for the last row, which the witness does not need and overlap does."""
+    X, y = [[1.0, 2.0], [1.0, 2.0], [3.0, 6.0], [2.0, 4.0], [1.0, 5.0]], [0, 1, 0, 1, 1]
+    good = gordan.Certificate(
+        "verified-witness", "none", (0, 1), (5, 2), rows=(0, 1), weights=(1.0, 1.0), dependent=(((1, 1), (0, -2)),)
+    )
+    assert both(good, X, y) == (True, True)
+    assert both(replace(good, kind="verified-overlap"), X, y) == (False, False)
+    assert both(replace(good, kind="verified-overlap", shape=(4, 2)), X[:4], y[:4]) == (True, True)
+    for name, dependent in WRONG.items():
+        assert both(replace(good, dependent=dependent), X, y) == (False, False), name
+
+
+# ---- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def noisy(n, d, seed=0):
+    r = np.random.default_rng(seed)
+    X = r.standard_normal((n, d))
+    return X, (X[:, 0] + r.standard_normal(n) > 0).astype(int)
+
+
+def test_a_verdict_with_float_weights(monkeypatch):
+    """Nothing but `witness` and `find_witness` computes exact weights."""
+    X, y = noisy(320, 70)
+    with monkeypatch.context() as patch:
+        patch.setattr(cancelling, "balance", None)  # calling it would fail
+        v = gordan.separate(X, y)
+        assert (v.separable, v.margin, v.certificate.kind) == (False, (0.0, 0.0), "verified-witness")
+        assert " cancel with positive weights within 1e-" in repr(v)
+        stated = v.stated_witness
+        assert not stated.exact
+        plain = witness_plain(stated)
+        assert plain == {"rows": stated.rows, "weights": [*stated.weights], "exact": False}
+        assert abs(sum(stated.weights) - 1) < 1e-12
+        result = gordan.maximize_margin(X, y)
+        assert (result.status, result.stated_witness.exact) == ("not-separable", False)
+        d = gordan.diagnose(X, y)
+        assert (d.kind, d.certificate.kind, d.dependent, set(d.columns.values())) == ("overlap", "verified-overlap", (), {0})
+    for certificate in (v.certificate, result.certificate, d.certificate):
+        assert both(certificate, X.tolist(), y.tolist()) == (True, True)
+        assert gordan.verify(certificate, sp.csr_array(X), y)
+    assert v.find_witness(time_limit=1e-6) is None or len(v.stated_witness.rows) < 192
+    exact = v.witness
+    assert exact.exact
+    assert v.find_witness() is exact is v.witness
+    shares = np.array([weight / sum(exact.weights) for weight in exact.weights])
+    assert exact.rows == stated.rows
+    assert np.abs(shares - stated.weights).max() <= 2 * stated.within
+    witness = gordan.Certificate("witness", "free", (0, 1), X.shape, rows=exact.rows, weights=exact.weights)
+    assert both(witness, X.tolist(), y.tolist()) == (True, True)
+
+
+def test_exact_weights_are_not_begun_where_they_take_long():
+    X, y = noisy(1000, 220)
+    v = gordan.separate(X, y)
+    assert not v.stated_witness.exact
+    assert v.find_witness(time_limit=1e-3) is None
+    assert "witness" not in vars(v)
+
+
+def test_small_data_has_exact_weights():
+    X, y = noisy(60, 8)
+    v = gordan.separate(X, y)
+    assert v.certificate.kind == "witness"
+    assert v.witness is v.stated_witness
+
+
+def test_exact_weights_of_data_that_was_changed():
+    X, y = noisy(3000, 70)
+    v = gordan.separate(X, y)
+    assert not v.stated_witness.exact
+    X[0, 0] += 1
+    with pytest.raises(gordan.InputError, match="no witness of what it was"):
+        _ = v.witness
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_dependent_columns_of_a_design(intercept):
+    """Dummies that add up to 1, a duplicate, a difference, a column of zeros: named as exact arithmetic does, and proved."""
+    r = np.random.default_rng(3)
+    n = 500
+    levels = np.eye(4)[r.integers(0, 4, n)]
+    X = np.column_stack([r.standard_normal((n, 60)), levels, np.zeros(n), r.integers(0, 9, (n, 2))])
+    X = np.column_stack([X, X[:, -1] - X[:, -2], 0.25 * X[:, 3]])
+    y = (X[:, 0] + 2 * r.standard_normal(n) > 0).astype(int)
+    d = gordan.diagnose(X, y, intercept=intercept)
+    assert (d.kind, d.certificate.kind) == ("overlap", "verified-overlap")
+    exact = independent_columns(Problem.of(X, y), Intercept(intercept))
+    names = [*(f"x{j}" for j in range(X.shape[1])), "(intercept)"]
+    assert {*d.dependent} == {names[j] for j in range(Intercept(intercept).columns(X.shape[1]))} - {names[j] for j in exact}
+    assert both(d.certificate, X.tolist(), y.tolist()) == (True, True)
+    v = gordan.separate(X, y, intercept=intercept)
+    assert v.certificate.kind == "verified-witness"
+    assert both(v.certificate, X.tolist(), y.tolist()) == (True, True)
+
+
+def test_rows_of_weight_zero_are_left_out():
+    X, y = noisy(400, 70)
+    weights = np.ones(400)
+    weights[::5] = 0.0
+    result = gordan.maximize_margin(X, y, sample_weight=weights)
+    assert result.status == "not-separable"
+    assert not set(result.certificate.rows) & set(range(0, 400, 5))
+    assert deviation(result.certificate, Problem.of(X, y)) < 1e-6
