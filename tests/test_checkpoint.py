@@ -30,9 +30,9 @@ from typer.testing import CliRunner
 import gordan
 from gordan import checkpoint, dynamics
 from gordan.checkpoint import Checkpoint
-from gordan.cli import models
 from gordan.cli.app import app
 from gordan.errors import InputError
+from gordan.estimators.fitting import Fitting
 from gordan.geometry import Simplex
 from gordan.io import Model, container
 from gordan.rows.blocks import Blocks
@@ -641,7 +641,7 @@ def test_sigterm_on_the_command_line(tmp_path, monkeypatch):
     np.savez(tmp_path / "set.npz", X=X, y=y)
     file, model, run = tmp_path / "set.npz", tmp_path / "m.gordan", tmp_path / "run"
     options = (file, "-o", model, "--method", "smooth_perceptron", "--tol", 0.01)
-    whole = gordan.maximize_margin(X, y, method="smooth_perceptron", tol=0.01)
+    whole = gordan.MaxMarginClassifier(method="smooth_perceptron", tol=0.01).fit(X, y)
     real = dynamics.Sums.after
 
     def terminated(self, game, played):
@@ -654,13 +654,13 @@ def test_sigterm_on_the_command_line(tmp_path, monkeypatch):
     lower, upper = map(
         float, re.search(r"interrupted\): the largest margin is between (\S+) and (\S+) \(proved", told.output).groups()
     )
-    assert lower <= whole.margin[1]
-    assert whole.margin[0] <= upper
+    assert lower <= whole.margin_[1]
+    assert whole.margin_[0] <= upper
     assert Checkpoint(run).restored("run", dynamics.Snapshot).t == 20
     monkeypatch.setattr(dynamics.Sums, "after", real)
     told = fit(*options, "--checkpoint", run)
     assert f"resumed from {run}" in told.output
-    same_bits(Model.load(model).coef[0], whole.w)
+    same_bits(Model.load(model).coef, whole.coef_)
     assert not run.exists()  # the model is complete
     tight = (file, "-o", model, "--method", "smooth_perceptron", "--tol", 1e-9, "--json", "--time-limit", 0.05)
     told = json.loads(fit(*tight, "--checkpoint", run).output.splitlines()[0])
@@ -673,15 +673,15 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
     options = (iris, "-o", tmp_path / "m.gordan", "--nu", 0.6)
     whole = fit(*options)
     expected = Model.load(tmp_path / "m.gordan")
-    real, solved = models.numbered, []
+    real, solved = Fitting.outcome, []
 
-    def second(path, k):
+    def second(self, k, binary, start=None):
         if k == 1 and not solved:
             solved.append(k)
             signal.raise_signal(signal.SIGTERM)
-        return real(path, k)
+        return real(self, k, binary, start)
 
-    monkeypatch.setattr(models, "numbered", second)
+    monkeypatch.setattr(Fitting, "outcome", second)
     told = fit(*options, "--checkpoint", tmp_path / "run", code=75)
     assert "terminated" in told.output
     assert (tmp_path / "run.0").exists()

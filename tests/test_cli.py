@@ -13,12 +13,14 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 from terminal import signalled
 from typer.testing import CliRunner
@@ -234,48 +236,171 @@ def test_predict_finds_columns_by_name(tmp_path, table):
     assert run("predict", model, tmp_path / "plain.npy").stdout == labels.stdout
 
 
-def test_fit_three_classes(tmp_path):
+@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
+def test_fit_three_classes(scheme, tmp_path):
+    """A plane for each pair, or for each class; `verify` takes each certificate with the rows that it is about."""
     rng = np.random.default_rng(1)
     centres = np.array([[6.0, 0.0], [-3.0, 5.0], [-3.0, -5.0]])
     X, y = np.vstack([centre + rng.uniform(-1, 1, (20, 2)) for centre in centres]), np.repeat([1, 2, 5], 20)
     path, model = write_csv(tmp_path / "three.csv", X, y), tmp_path / "three.gordan"
-    found = answer("fit", path, "-o", model)
-    assert [plane["positive"] for plane in found["planes"]] == [1, 2, 5]
+    found = answer("fit", path, "-o", model, "--multi-class", scheme)
+    sides = {"ovo": [(2, 1), (5, 1), (5, 2)], "ovr": [(1, None), (2, None), (5, None)]}[scheme]
+    assert [(plane["positive"], plane["against"]) for plane in found["planes"]] == sides
     loaded = Model.load(model)
-    own = np.argmax(X @ loaded.coef.T + loaded.intercept, axis=1)
-    assert run("predict", model, path).stdout.split() == [str(loaded.classes[k]) for k in own]
+    for k, (positive, against) in enumerate(sides):
+        own = np.full(60, True) if against is None else (y == positive) | (y == against)
+        distances = np.where(y == positive, 1, -1) * (X @ loaded.coef[k] + loaded.intercept[k])
+        assert distances[own].min() == pytest.approx(found["planes"][k]["margin"][0], rel=1e-9)
+    assert run("predict", model, path).stdout.split() == [str(label) for label in y]
     assert answer("predict", model, path)["accuracy"] == 1
     verified = answer("verify", model, path)
-    assert [check["positive"] for check in verified["checks"]] == [1, 2, 5]
+    assert [(check["positive"], check["against"]) for check in verified["checks"]] == sides
     assert verified["accepted"]
+    assert not any(check["other_data"] for check in verified["checks"])
+    # a point of class 5 among those of class 1: what is claimed of 2 and 1 holds still, what is about 5 does not
+    moved = X.copy()
+    moved[-1] = centres[0]
+    checks = answer("verify", model, write_csv(tmp_path / "moved.csv", moved, y), code=1)["checks"]
+    assert [check["accepted"] for check in checks] == {"ovo": [True, False, False], "ovr": [False, True, False]}[scheme]
+    assert [check["other_data"] for check in checks] == [5 in pair or None in pair for pair in sides]
+    assert run("verify", model, write_csv(tmp_path / "two.csv", X[:20], np.where(X[:20, 0] > 6, "a", "b"))).exit_code == 2
 
 
-def test_fit_without_a_separator_writes_nothing(table, tmp_path):
+def test_fit_without_a_separator_is_soft_and_says_so(table, tmp_path):
     model = tmp_path / "m.gordan"
     result = run("fit", table, "-o", model)
-    assert result.exit_code == 1
-    assert "--nu" in result.stderr
-    assert not model.exists()
+    assert result.exit_code == 0
+    assert "warning: up against down is not separable: rows 3 and 8 have the same features" in result.stderr
+    assert "Pass --nu to choose how soft the margin is, or --on-inseparable ignore" in result.stderr
+    loaded = Model.load(model)
+    assert loaded.planes[0].separable is False
+    assert loaded.nu == loaded.planes[0].nu > 0
+    assert run("verify", model, table).exit_code == 0
+    assert run("fit", table, "-o", model, "--on-inseparable", "ignore").stderr == ""
     found = answer("fit", table, "-o", model, "--nu", 0.5)
     assert found["planes"][0]["margin"][0] > 0
+    assert (found["planes"][0]["nu"], found["planes"][0]["separable"]) == (0.5, None)
     assert Model.load(model).nu == 0.5
 
 
-def test_the_model_is_that_of_the_classifier(tmp_path):
-    """One class against the rest, by two writers. nu is asked for one float above its limit: the file has the one used."""
-    asked, limit = 0.6666666666666667, Fraction(2, 3)
-    assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", "--nu", asked, "--tol", 1e-9).exit_code == 0
+def test_fit_that_is_not_to_be_soft_writes_nothing(table, tmp_path):
+    """Code 1 with the witness; 3 where nothing is proved, or where there is no plane however soft."""
+    model = tmp_path / "m.gordan"
+    result = run("fit", table, "-o", model, "--on-inseparable", "raise")
+    assert result.exit_code == 1
+    assert "row 3 " in result.stdout
+    assert "no model was written: up against down is not separable" in result.stderr
+    assert "--on-inseparable warn to fit softly" in result.stderr
+    assert answer("fit", table, "-o", model, "--on-inseparable", "raise", code=1)["planes"][0]["witness"]["rows"] == [3, 8]
+    square = write_csv(tmp_path / "square.csv", np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]]), [*"aabb"])
+    for options in ([], ["--nu", 1.0], ["--nu", 0.5, "--on-inseparable", "raise"]):
+        result = run("fit", square, "-o", model, *options)
+        assert result.exit_code == 3, options
+        assert "no model was written" in result.stderr
+    # the rows of a pair are numbered as in the file
+    three = run("fit", IRIS, "-o", model, "--on-inseparable", "raise")
+    rows = {*map(int, re.findall(r"row (\d+) ", three.stdout))}
+    assert three.exit_code == 1
+    assert min(rows) >= 50
+    assert f"not separable: the weighted rows {min(rows)}, " in three.stdout
+    assert not model.exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"multi_class": "ovr"}, {"nu": 0.6666666666666667, "multi_class": "ovr"}, {"class_weight": "balanced", "nu": 0.2}],
+    ids=str,
+)
+def test_the_model_is_that_of_the_classifier(options, tmp_path):
+    """The same file, but for the hash of the data, which the program adds; of a nu above its limit by one float the one used."""
+    flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
+    assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", *flags).exit_code == 0
     table = read(IRIS)
-    found = gordan.MaxMarginClassifier(nu=asked, multi_class="ovr", tol=1e-9).fit(table.X, table.y)
-    found.save(tmp_path / "theirs.gordan")
-    ours, theirs = Model.load(tmp_path / "ours.gordan"), Model.load(tmp_path / "theirs.gordan")
-    assert Fraction(asked) > limit
-    assert ours.nu == asked - 2**-53
-    assert Fraction(ours.nu) <= limit
-    for name in ("classes", "kind", "norm", "nu", "intercept_kind", "version"):
-        assert getattr(ours, name) == getattr(theirs, name)
-    np.testing.assert_allclose(ours.coef, theirs.coef, atol=1e-6)
-    np.testing.assert_allclose(ours.margins, theirs.margins, rtol=1e-8)
+    frame = pandas.DataFrame(table.X, columns=table.names)
+    found = gordan.MaxMarginClassifier(on_inseparable="ignore", **options).fit(frame, table.y)
+    ours, theirs = Model.load(tmp_path / "ours.gordan"), found._model()
+    for text in ours.certificates:
+        assert gordan.Certificate.from_json(text).data_hash is not None
+    bare = [replace(gordan.Certificate.from_json(text), data_hash=None).to_json() for text in ours.certificates]
+    assert replace(ours, certificates=tuple(bare)).to_bytes() == theirs.to_bytes()
+    if "multi_class" in options and "nu" in options:
+        assert Fraction(options["nu"]) > Fraction(2, 3) >= Fraction(ours.nu)
+    again = gordan.load(tmp_path / "ours.gordan")
+    assert (again.separable_, again.nu_) == (found.separable_, found.nu_)
+    assert again.predict(frame).tolist() == run("predict", tmp_path / "ours.gordan", IRIS).stdout.split()
+
+
+def test_weights_of_rows_and_classes(tmp_path):
+    """A column of weights is no feature: whole ones are repeated rows, and zero takes a row out."""
+    rng = np.random.default_rng(2)
+    y, c = np.arange(40) % 2, rng.integers(0, 4, 40)
+    X = rng.normal(size=(40, 3)) + 1.5 * y[:, None]
+    both = write_csv(tmp_path / "weighted.csv", np.column_stack((X[:, :2], c, X[:, 2])), y, names="abwc")
+    many = write_csv(tmp_path / "repeated.csv", X.repeat(c, axis=0), y.repeat(c))
+    for options in ([], ["--nu", 0.4], ["--nu", 0.4, "--class-weight", "0=3", "--class-weight", "1=2.0"]):
+        assert run("fit", both, "-o", tmp_path / "one", "--weight", "w", *options).exit_code == 0
+        assert run("fit", many, "-o", tmp_path / "two", *options).exit_code == 0
+        one, two = Model.load(tmp_path / "one"), Model.load(tmp_path / "two")
+        assert one.names == ("a", "b", "c")
+        np.testing.assert_allclose(one.coef, two.coef, atol=1e-8)
+        np.testing.assert_allclose(one.margins, two.margins, rtol=1e-7)
+        assert run("verify", tmp_path / "one", both, "--drop", "w").exit_code == 0
+    by_place = run("fit", both, "-o", tmp_path / "two", "--weight", 2, *options)
+    assert by_place.exit_code == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    (tmp_path / "text.csv").write_text("a,w,side\n1,some,x\n2,more,y\n")
+    (tmp_path / "less.csv").write_text("a,w,side\n1,2,x\n2,,y\n3,-1,y\n")
+    (tmp_path / "negative.csv").write_text("a,w,side\n1,2,x\n3,-1,y\n")
+    for wrong, column, message in (
+        ("weighted.csv", "z", "has no column named 'z'"),
+        ("weighted.csv", "side", "which cannot be dropped"),
+        ("text.csv", "w", "--weight w: this column of"),
+        ("less.csv", "w", "less.csv, line 3"),
+        ("negative.csv", "w", "sample_weight[1] is -1.0"),
+    ):
+        result = run("fit", tmp_path / wrong, "-o", tmp_path / "no", "--weight", column)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    for wrong, message in (
+        ("0", "pass balanced, or CLASS=WEIGHT"),
+        ("7=1", "has no class '7'"),
+        ("0=-1", "class_weight[0] is -1.0"),
+    ):
+        result = run("fit", both, "-o", tmp_path / "no", "--class-weight", wrong)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+def test_pairs_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("gordan.cli.models.fits", lambda size: size < 3000)  # of 4,800 bytes two thirds
+    result = run("fit", IRIS, "-o", tmp_path / "m")
+    assert result.exit_code == 2
+    assert "pass --multi-class ovr, which copies none" in result.stderr
+    assert run("fit", IRIS, "-o", tmp_path / "m", "--multi-class", "ovr").exit_code == 0
+
+
+def test_fit_does_without_scikit_learn(tmp_path):
+    """It takes longer to import than most fits do."""
+    program = "import sys, gordan.cli as cli; sys.argv = ['gordan', *sys.argv[1:]]\n"
+    program += "try: cli.main()\nexcept SystemExit as end: print(end.code, 'sklearn' in sys.modules)"
+    for arguments in (["fit", IRIS, "-o", tmp_path / "m"], ["predict", tmp_path / "m", IRIS], ["verify", tmp_path / "m", IRIS]):
+        done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "0 False"
+
+
+@pytest.mark.parametrize("name", ["binary", "rest", "pairs"])
+def test_model_files_of_0_1(name):
+    """Written by 0.1.0 for iris: `fit --positive setosa`, `fit --nu 0.6`, and `MaxMarginClassifier().fit` with its names."""
+    path = Path(__file__).parent / "models_0_1" / f"{name}.gordan"
+    table, found = read(IRIS), gordan.load(path)
+    options = ["--positive", "setosa"] if name == "binary" else []
+    assert answer("verify", path, IRIS, *options)["accepted"]
+    y = table.y == "setosa" if name == "binary" else table.y
+    predicted = found.predict(pandas.DataFrame(table.X, columns=table.names))
+    right = {"binary": 150, "rest": 138, "pairs": 145}[name]
+    assert (predicted == y).sum() == right == answer("predict", path, IRIS, *options)["right"]
+    assert found.feature_names_in_.tolist() == list(table.names)
+    assert np.reshape(found.margin_, (-1, 2))[0, 0] <= {"rest": 1.53404}.get(name, SETOSA)
+    expected = {"binary": (None, True), "rest": ([0.6] * 3, [None] * 3), "pairs": ([None, None, 0.5], [True, True, None])}
+    assert (found.nu_, found.separable_) == expected[name]
 
 
 def test_one_vs_one_votes():
@@ -727,7 +852,7 @@ LOST = {
     ),
     "diagnose": (["diagnose", RASH, "--certificate"], "Quasi-complete separation (proved)", "kind"),
     "fit": (["fit", IRIS, "--positive", "setosa", "-o"], "solved: the largest margin is", "planes"),
-    "fit three": (["fit", IRIS, "--nu", 0.6, "-o"], "virginica against the rest:", "planes"),
+    "fit three": (["fit", IRIS, "--nu", 0.6, "-o"], "virginica against versicolor:", "planes"),
     "play": (["play", IRIS, "--positive", "setosa", "--rounds", 2, "--save"], "ended after round 2", "columns"),
     "race": (["race", IRIS, "--positive", "setosa", "--rounds", 2, "-m", "nesterov", "--html"], "nesterov", "methods"),
     "demo": (["demo", "--rounds", 2, "--picture"], "Quasi-complete separation (proved)", "rash"),
@@ -1026,7 +1151,7 @@ def test_ctrl_c_in_separate_keeps_the_verdict_so_far(monkeypatch):
 # What each command calls, and how to get there; each of them is made to raise.
 INNER = {
     "separate": ("gordan.separate", ["separate", "two.csv"]),
-    "fit": ("gordan.maximize_margin", ["fit", "two.csv", "-o", "new.gordan"]),
+    "fit": ("gordan.estimators.fitting.maximize_margin", ["fit", "two.csv", "-o", "new.gordan"]),
     "predict": ("gordan.cli.models.Model.scores", ["predict", "model.gordan", "two.csv"]),
     "verify": ("gordan.verify", ["verify", "model.gordan", "two.csv"]),
     "diagnose": ("gordan.diagnose", ["diagnose", "two.csv"]),

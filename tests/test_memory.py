@@ -309,32 +309,16 @@ def test_a_fit_without_memory(short):
 def test_weights_of_many_planes_are_kept_for_their_support_alone():
     """50 planes over 100,000 rows, each with weight on three of these: 40 MB, were they kept for all rows before."""
     n, rng = 100_000, np.random.default_rng(0)
-    planes, expected = [], np.zeros((50, n))
+    outcomes, expected = [], np.zeros((50, n))
     for k in range(50):
-        rows = None if k % 2 else np.sort(rng.choice(n, 1000, replace=False))
-        support = rng.choice(n if rows is None else 1000, 3, replace=False)
-        weights = np.zeros(n if rows is None else 1000)
-        weights[support] = rng.normal(size=3)
-        expected[k, support if rows is None else rows[support]] = weights[support]
-        result = SimpleNamespace(margin=(0.0, 1.0), gap=1.0, nu=None, bare_certificate=None)
-        planes.append(
-            SimpleNamespace(
-                w=np.zeros(2),
-                b=0.0,
-                n_iter=1,
-                result=result,
-                separable=None,
-                witness=None,
-                trace=None,
-                binary=SimpleNamespace(rows=rows),
-                weights=weights,
-            )
-        )
+        support, dual = np.sort(rng.choice(n, 3, replace=False)), rng.normal(size=3)
+        expected[k, support] = dual
+        outcomes.append(SimpleNamespace(n_iter=1, witness=None, trace=None, support=support, dual=dual))
     model = MaxMarginClassifier(warm_start=True)
-    model.n_features_in_ = 2
+    model.n_features_in_, model.kind_, model.classes_ = 2, "one-vs-one", np.arange(3)
     tracemalloc.start()
     try:
-        model._keep(planes, "one-vs-one", np.arange(3), n)
+        model._keep_runs(outcomes, n)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -343,6 +327,22 @@ def test_weights_of_many_planes_are_kept_for_their_support_alone():
     assert np.array_equal(model.dual_coef_, expected[:, model.support_])
     starts = model._starts("one-vs-one", np.arange(3), n)
     assert all(np.array_equal(start, abs(row)) for start, row in zip(starts, expected, strict=True))
+
+
+def test_the_rows_of_a_pair_are_given_back():
+    """Ten classes have 45 pairs, whose rows are X nine times over: each copy goes when its plane is found."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(10), 200)
+    X = np.eye(10)[y].repeat(20, axis=1) + 0.01 * rng.random((len(y), 200))
+    MaxMarginClassifier().fit(X[::20], y[::20])  # what is imported and compiled is not counted
+    tracemalloc.start()
+    try:
+        model = MaxMarginClassifier().fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.separable_ == [True] * 45
+    assert peak < 8 * X.nbytes
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

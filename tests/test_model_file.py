@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +20,9 @@ from hypothesis import strategies as st
 from gordan.errors import InputError
 from gordan.io import Model, container
 from gordan.io.container import ALIGNED, MAGIC, decode, encode
-from gordan.io.model import planes
+from gordan.io.model import FIELDS, PlaneFacts, planes
 
+PAGE = Path(__file__).parent.parent / "docs" / "files.md"
 BINARY = Model(
     classes=("no", "yes"),
     coef=np.array([[1.5, -0.0, 1e-310]]),
@@ -58,6 +61,8 @@ MODELS = {
     "many columns": model((0, 1), "binary", d=1000),
     "small integers": model((0, 1, 255), "one-vs-rest", class_dtype="uint8"),
     "text in objects": model(("a", "b"), "binary", class_dtype="object"),
+    "facts": model(("a", "b", "c"), "one-vs-one", planes=(PlaneFacts(None, True), PlaneFacts(0.5, False), PlaneFacts(0.1, None))),
+    "a loss": model((0, 1), "binary", estimator="LinearClassifier", loss="squared_hinge", C=0.1),
 }
 
 
@@ -212,7 +217,7 @@ FORGED = {
     "written in another way": forged(lambda whole: json.dumps(whole, indent=1, sort_keys=True).encode()),
     "a field missing": forged(at("header", "norm", remove=True)),
     "a field too many": forged(at("header", "extra", value=1)),
-    "newer format": forged(at("header", "format", value="gordan-model-2")),
+    "newer format": forged(at("header", "format", value="gordan-model-3")),
     "format a list": forged(at("header", "format", value=["gordan-model-1"])),
     "norm a number": forged(at("header", "norm", value=2)),
     "norm 1": forged(at("header", "norm", value=(1.0).hex())),
@@ -242,6 +247,20 @@ FORGED = {
     "names too few": forged(at("header", "names", value=["a"])),
     "names of numbers": forged(at("header", "names", value=[1, 2, 3])),
     "names a text": forged(at("header", "names", value="abc")),
+    "an estimator that is no name": forged(at("header", "estimator", value="a.b")),
+    "an estimator that is a number": forged(at("header", "estimator", value=1)),
+    "a loss that is not known": forged(at("header", "loss", value="zero_one")),
+    "C 0": forged(at("header", "C", value=(0.0).hex())),
+    "C a number": forged(at("header", "C", value=1)),
+    "planes too many": forged(at("header", "planes", value=[{"nu": None, "separable": True}] * 2)),
+    "planes no list": forged(at("header", "planes", value={"nu": None, "separable": True})),
+    "planes empty": forged(at("header", "planes", value=[])),
+    "planes false": forged(at("header", "planes", value=False)),
+    "a plane with a field too many": forged(at("header", "planes", value=[{"nu": None, "separable": True, "w": 1}])),
+    "a plane that is a list": forged(at("header", "planes", value=[[None, True]])),
+    "a plane of nu 2": forged(at("header", "planes", value=[{"nu": (2.0).hex(), "separable": None}])),
+    "a plane that is separable by 1": forged(at("header", "planes", value=[{"nu": None, "separable": 1}])),
+    "the fields of an older format": forged(at("header", "format", value="gordan-model-1")),
     "certificates that are not there": forged(at("header", "certificates", value=True)),
     "certificates a number": forged(at("header", "certificates", value=0)),
 }
@@ -257,6 +276,15 @@ def test_forged_files(content, tmp_path):
 def test_the_forger_can_write_a_valid_file():
     """Else the table above would show nothing."""
     assert forged(NOTHING) == BINARY.to_bytes()
+    known = [{"nu": (0.5).hex(), "separable": False}]
+    assert Model.from_bytes(forged(at("header", "planes", value=known))).planes == (PlaneFacts(0.5, False),)
+
+    def older(whole):
+        for name in ("estimator", "planes", "loss", "C"):
+            del whole["header"][name]
+        whole["header"]["format"] = "gordan-model-1"
+
+    same(Model.from_bytes(forged(older)), BINARY)
     assert Model.from_bytes(forged(at("header", "version", value="9.9.9"))).version == "9.9.9"
     assert Model.from_bytes(forged(at("header", "class_type", value="str U4"))).class_array().dtype == "<U4"
     assert Model.from_bytes(forged(at("header", "norm", value=(3.0).hex()))).norm == 3
@@ -306,7 +334,7 @@ def test_messages(tmp_path):
         "use a newer one": FORGED["layout 2"],
         "checksum is wrong": BINARY.to_bytes()[:-1] + b"\0",
         "asks for": FORGED["claims 10^14 numbers"],
-        "format 'gordan-model-1' expected": FORGED["newer format"],
+        "format .gordan-model-1. or .gordan-model-2. expected": FORGED["newer format"],
     }
     for part, content in cases.items():
         path.write_bytes(content)
@@ -317,6 +345,14 @@ def test_messages(tmp_path):
         Model.load(tmp_path / "missing")
     with pytest.raises(IsADirectoryError):
         Model.load(tmp_path)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the pages are not here: run the suite in a checkout of the repository")
+def test_the_page_describes_every_field():
+    """docs/files.md has a row for each field of the header, and no other."""
+    table = PAGE.read_text(encoding="utf-8").partition("The `header` of a model:")[2].partition("\n\nFiles of 0.1")[0]
+    named = [name for line in table.splitlines() if line.startswith("| `") for name in re.findall("`(\\w+)`", line.split("|")[1])]
+    assert sorted(named) == sorted({*FIELDS, "format", "classes", "class_type"})
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):

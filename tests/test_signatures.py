@@ -130,7 +130,7 @@ def test_the_page_says_what_the_names_mean():
 COMMANDS = typer.main.get_command(app).commands
 CALLED = {
     "separate": (gordan.separate, gordan.io.read),
-    "fit": (gordan.maximize_margin, gordan.io.read),
+    "fit": (gordan.MaxMarginClassifier, gordan.maximize_margin, gordan.io.read),
     "predict": (gordan.io.read,),
     "verify": (gordan.verify, gordan.io.read),
     "diagnose": (gordan.diagnose, gordan.io.read),
@@ -145,6 +145,7 @@ OF_THE_PROGRAM |= {"no_picture", "no_certificates"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise
+    ("fit", "weight"): "sample_weight",  # the column that has them
     ("predict", "unlabelled"): "labelled",  # a flag
     ("race", "method"): "methods",  # once for each
     ("play", "form"): None,  # options of the method, which is named beside them
@@ -167,7 +168,7 @@ def test_options_are_the_parameters_of_what_is_called(name):
         default = option.default.value if isinstance(option.default, Enum) else option.default
         default = () if default is None and option.multiple else default  # once for each
         if parameter == option.name and option.param_type_name == "option":
-            assert default == known[parameter].default
+            assert default == known[parameter].default or (default == () and known[parameter].default is None)
 
 
 def test_an_option_that_several_commands_have_is_one():

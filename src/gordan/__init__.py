@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gordan.estimators import IndexWarning as IndexWarning
     from gordan.estimators import InseparableWarning as InseparableWarning
     from gordan.estimators import MaxMarginClassifier as MaxMarginClassifier
+    from gordan.estimators import load as load
     from gordan.plots import BoundaryDisplay as BoundaryDisplay
     from gordan.plots import ConvergenceDisplay as ConvergenceDisplay
     from gordan.plots import MarginDisplay as MarginDisplay
@@ -57,6 +58,7 @@ __all__ = [
     "Witness",
     "datasets",
     "diagnose",
+    "load",
     "maximize_margin",
     "methods",
     "minimize_loss",
@@ -79,6 +81,7 @@ __getattr__ = fetched(
         "MarginDisplay": "gordan.plots",
         "MaxMarginClassifier": "gordan.estimators",
         "datasets": "gordan.datasets",
+        "load": "gordan.estimators",
         "plots": "gordan.plots",
         "report": "gordan.report",
     },

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-import gordan
+from gordan.arrays import seconds_at_most
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness, witness_plain
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, class_named, on_cluster, on_disk, read_data, tell
+from gordan.cli.data import Data, bytes_of, class_named, on_cluster, on_disk, read_data, tell
 from gordan.cli.options import (
     Cluster,
     Device,
@@ -23,22 +25,30 @@ from gordan.cli.options import (
     KeepIndex,
     Label,
     MemoryLimit,
+    MultiClass,
+    OnInseparable,
     Positive,
     TimeLimit,
     WithIntercept,
+    WithMultiClass,
+    WithOnInseparable,
     flag,
     method_names,
 )
-from gordan.cli.progress import Watch
+from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
+from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, Words, check_parameters, model_of
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
-from gordan.io.model import planes as number_of_planes
+from gordan.io.model import planes
 from gordan.io.reading import format_of
+from gordan.io.table import number
+from gordan.memory import fits
 from gordan.rows import stored
+from gordan.rows.storage import require_finite
 from gordan.statuses import Status
-from gordan.verdicts.multiclass import binary_problems, model_of
+from gordan.verdicts.weights import row_weights
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -49,10 +59,11 @@ if TYPE_CHECKING:
 
 @command(
     "gordan fit data.csv -o model.gordan",
-    "gordan fit iris.csv -o iris.gordan --nu 0.6        three classes, soft margins",
+    "gordan fit iris.csv -o iris.gordan --nu 0.4        three classes, soft margins",
     "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
-    "gordan fit big.npy -o big.gordan --tol 1e-3 --time-limit 600",
-    "gordan fit big.npy -o big.gordan --checkpoint big.run    say it again after it was stopped",
+    "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
+    "gordan fit big.npy -o big.gordan --time-limit 600 --on-inseparable raise",
+    "gordan fit big.npy -o big.gordan --checkpoint big.run    rerun to resume",
 )
 def fit(
     file: File,
@@ -61,12 +72,22 @@ def fit(
     drop: Drop = None,
     keep_index: KeepIndex = False,
     positive: Positive = None,
+    multi_class: WithMultiClass = MultiClass.OVO,
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
     nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None,
     intercept: WithIntercept = Intercept.FREE,
-    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket to stop at.")] = 1e-4,
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the weights of the rows, by name or position; it is no feature."),
+    ] = None,
+    on_inseparable: WithOnInseparable = OnInseparable.WARN,
+    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4,
     method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most.")] = None,
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most, for each plane.")] = None,
     time_limit: TimeLimit = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
     checkpoint: Annotated[
@@ -79,137 +100,195 @@ def fit(
     no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Fit the plane of largest margin and write it to a model file.
+    """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
-    Of more than two classes each is separated from the rest. Ctrl-C, SIGTERM and the time limit keep the best plane so far.
+    Of more than two classes there is a plane for each pair. Where no plane separates the margin is made soft, with a warning.
+    Ctrl-C, SIGTERM and the time limit keep the best planes so far.
 
-    Exit code 1: not separable. 3: no plane found. Nothing is written then. 75: SIGTERM; with --checkpoint the same command goes
-    on from there, and the checkpoint is removed once the model is complete.
+    Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
+    75: SIGTERM; with --checkpoint the same command goes on from there, and the checkpoint is removed once the model is complete.
     """
     require_output(output, file)
     require_output(checkpoint, file)
     with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, on_cluster(cluster) as client:
         data = read_data(
-            file, label, positive, drop=drop, keep_index=keep_index, multiclass=True, client=client, memory_limit=memory_limit
+            file,
+            label,
+            positive,
+            drop=[*(drop or ()), *filter(None, [weight])],
+            keep_index=keep_index,
+            multiclass=True,
+            client=client,
+            memory_limit=memory_limit,
         )
-        X = data.X if device is None else stored(data.X, device)  # once for all planes
-        started = time.perf_counter()
-        kind = "binary" if len(data.classes) == 2 else "one-vs-rest"
-        planes: list[Fitted] = []
-        for k, binary in enumerate(binary_problems(kind, data.y, data.classes, word=str)):
-            if interrupts.pressed:
-                break
-            told = data.told if kind == "binary" else binary.name
-            kept = checkpoint if kind == "binary" else numbered(checkpoint, k)
-            resumed = kept is not None and kept.exists()
-            watch.about(told, data.X)
-            result = gordan.maximize_margin(
-                X,
-                binary.labels,
-                norm=norm,
-                nu=nu,
-                intercept=str(intercept),
-                method=method,
-                tol=tol,
-                max_iter=max_iter,
-                time_limit=None if time_limit is None else max(1e-3, time_limit - (time.perf_counter() - started)),
-                threads=threads,
-                checkpoint=kept,
-                callback=watch.moment if watch.visible else None,
-            )
-            planes.append(Fitted(binary.label, told, result, kept, resumed))
+        options = Parameters(
+            nu=nu,
+            norm=norm,
+            intercept=intercept.value,
+            method=method,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            multi_class=multi_class.value,
+            class_weight=class_weights(class_weight, data),
+            device=device,
+            on_inseparable=on_inseparable.value,
+        )
+        watch.about("fitting", data.X)
+        fitting = replace(
+            _asked(options, data, weights_in(data.path, weight, label, drop, keep_index), bytes_of(memory_limit)),
+            threads=threads,
+            hashed=not no_certificates,
+            watch=watch.moment if watch.visible else None,
+            checkpoint=checkpoint,
+        )
+        found = _fitted(fitting, interrupts, watch)
         watch.about("writing")
-        model = _complete(kind, data, planes, nu, certificates=not no_certificates)
+        model = found.model(fitting, data.names, certificates=not no_certificates)
         written = Saved() if model is None else saved(output, model.save)
         if written.path is not None and not interrupts.pressed:
-            forget_checkpoints(planes)
+            forget_checkpoints(found.outcomes)
     if as_json:
         content = {"model": written.path, "classes": data.classes, "interrupted": interrupts.pressed}
-        say_json({**content, "planes": [plane.plain() for plane in planes], **written.fields}, data.notices)
+        say_json({**content, "planes": [plane_plain(each) for each in found.outcomes], **written.fields}, data.notices)
     else:
-        for plane in planes:
-            plane.tell(data)
-        if model is not None and written.path is not None:
-            say(f"model written to {written.path}: {len(model.classes)} classes, {model.coef.shape[1]} features")
+        for each in found.outcomes:
+            tell_plane(each, data)
+        if written.path is not None:
+            say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
     if model is None:
-        note(f"no model was written: {interrupts.told if interrupts.pressed else _why_none(planes, nu)}")
-    separable = all(plane.result.stated_witness is None for plane in planes)
-    return written.ended(interrupts.code or (ANSWERED if model is not None else OPEN if separable else NO))
+        note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
+    elif warning := fitting.inseparable(found.outcomes):
+        note(f"warning: {warning}")
+    return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
 
-def numbered(path: Path | None, k: int) -> Path | None:
-    """The checkpoint of problem k of several: the number of the problem at the end of its name."""
-    return None if path is None else path.with_name(f"{path.name}.{k}")
+def class_weights(given: list[str] | None, data: Data) -> Any:
+    """What `--class-weight` says: "balanced", or the weight of each class that is named."""
+    if not given or given == ["balanced"]:
+        return given[0] if given else None
+    found: dict[Any, float] = {}
+    for text in given:
+        name, equals, value = text.rpartition("=")
+        factor = number(value.encode(errors="replace"))
+        if not equals or factor is None:
+            raise InputError(f"--class-weight is {text!r}; pass balanced, or CLASS=WEIGHT for each class with a weight")
+        found[class_named(name, list(data.classes), data.path)] = factor
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """The result of one problem, `told` in words, with `positive` on its positive side; `resumed`: from its `checkpoint`."""
-
-    positive: Any
-    told: str
-    result: gordan.MarginResult
-    checkpoint: Path | None
-    resumed: bool
-
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        result = self.result
-        return {
-            "positive": self.positive,
-            "status": result.status,
-            "margin": result.margin,
-            "gap": result.gap,
-            "n_iter": result.n_iter,
-            "passes": result.passes,
-            "seconds": result.seconds,
-            "resumed": self.resumed,
-            "witness": witness_plain(result.stated_witness),
-        }
-
-    def tell(self, data: Data) -> None:
-        """In words."""
-        if len(data.classes) > 2:
-            say(f"{self.told}:")
-        headline(repr(self.result), self.result.status.separable)
-        if self.resumed:
-            say(f"  resumed from {self.checkpoint}")
-        if self.result.stated_witness is not None:
-            say_witness(self.result.stated_witness, data)
-
-
-def _why_none(planes: list[Fitted], nu: float | None) -> str:
-    if any(plane.result.stated_witness is not None for plane in planes):
-        return "without a separator there is no hard margin; pass --nu 0.5, say, for a soft one"
-    return "no plane with a positive margin was found" + ("; try a larger --nu" if nu is not None else "")
-
-
-def forget_checkpoints(planes: list[Fitted]) -> None:
-    """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
-    if all(plane.result.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for plane in planes):
-        for plane in planes:
-            if plane.checkpoint is not None:
-                try:
-                    plane.checkpoint.resolve().unlink(missing_ok=True)
-                except OSError as error:
-                    note(f"{plane.checkpoint}: it cannot be removed: {error.strerror}")
-
-
-def _complete(kind: str, data: Data, planes: list[Fitted], nu: float | None, *, certificates: bool) -> Model | None:
-    """The model, or None where a plane is missing."""
-    found = [plane.result for plane in planes if plane.result.w is not None]
-    if len(found) < number_of_planes(kind, len(data.classes)):
+def weights_in(path: Path, weight: str | None, label: str | None, drop: list[str] | None, keep_index: bool) -> Array | None:
+    """The column of a table that holds the weights: read as its labels, the label being left out."""
+    if weight is None:
         return None
-    return model_of(
-        kind,
-        np.unique(data.y),
-        [(r.w, r.b or 0.0, r.margin, r.nu) for r in found],
-        [r.certificate for r in found] if certificates else None,
-        norm=found[0].norm,
-        nu=nu,
-        intercept=found[0].intercept,
-        names=data.names,
-    )
+    left_out = [*(drop or []), -1 if label is None else label]
+    try:
+        found = read(path, label=weight, drop=left_out, keep_index=keep_index).y
+    except InputError as error:
+        raise InputError(f"--weight {weight}: {error}") from None
+    if found is None or found.dtype.kind not in "iuf":
+        raise InputError(f"--weight {weight}: this column of {path} has text in it; weights are numbers")
+    return np.asarray(found, dtype=np.float64)
+
+
+def _asked(options: Parameters, data: Data, weights: Array | None, limit: int | None) -> Fitting:
+    """What is asked of the data, where it can be asked in so many bytes of memory."""
+    check_parameters(options)
+    classes, which = np.unique(data.y, return_inverse=True)
+    deadline = time.perf_counter() + seconds_at_most(options.time_limit)
+    c = row_weights(weights, options.class_weight, classes.tolist(), which)
+    names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
+    words = Words(lambda label: names.get(label, str(label)), option_told)
+    fitting = Fitting(options, stored(data.X, options.device), data.y, classes, c, deadline, words=words)
+    if fitting.kind == "one-vs-one":
+        require_finite(fitting.X)  # here, where a row has the number that it has in the file
+        pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(data.X)
+        if options.device is None and not (fits(pair) and pair <= (limit or math.inf) / 2):
+            raise InputError(
+                f"{data.path} is large: the rows of two classes are copied for their plane, and do not fit into memory; "
+                "pass --multi-class ovr, which copies none"
+            )
+    return fitting
+
+
+def option_told(name: str, value: Any = None) -> str:
+    """A parameter as it is written on a command line."""
+    return f"--{name.replace('_', '-')}" + ("" if value is None else f" {value}")
+
+
+@dataclass(eq=False)
+class Found:
+    """What came of the binary problems, as far as they were asked; `missing` says why there is no model, `code` with what code
+    the program then ends."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    missing: str = ""
+    code: int = OPEN
+
+    def model(self, fitting: Fitting, names: Sequence[str] | None, *, certificates: bool) -> Model | None:
+        """The model, or None where a plane is missing."""
+        if self.missing or len(self.outcomes) < planes(fitting.kind, len(fitting.classes)):
+            return None
+        found = [outcome.plane if certificates else replace(outcome.plane, certificate=None) for outcome in self.outcomes]
+        return model_of(fitting.kind, fitting.classes, found, fitting.options, names)
+
+
+def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
+    """Ask one problem after the other, until a signal comes, or one of them has no plane and is not to be made soft."""
+    found = Found()
+    for k, binary in enumerate(fitting.problems()):
+        if interrupts.pressed:
+            break
+        watch.about(binary.name)
+        try:
+            found.outcomes.append(fitting.outcome(k, binary))
+        except NoPlane as error:
+            found.outcomes.append(error.outcome)
+            found.missing, found.code = str(error), OPEN if error.outcome.witness is None else NO
+            break
+    if not found.missing and not all(outcome.found for outcome in found.outcomes):
+        larger = "; try a larger --nu" if fitting.options.nu is not None else ""
+        found.missing = f"no plane with a positive margin was found{larger}"
+    return found
+
+
+def plane_plain(outcome: Outcome) -> dict[str, Any]:
+    """A plane for JSON."""
+    return {
+        "positive": outcome.binary.label,
+        "against": outcome.binary.other,
+        "status": outcome.status,
+        "margin": outcome.plane.margin,
+        "gap": outcome.plane.gap,
+        "nu": outcome.plane.nu,
+        "separable": outcome.plane.separable,
+        "n_iter": outcome.n_iter,
+        "passes": outcome.passes,
+        "seconds": outcome.seconds,
+        "resumed": outcome.resumed,
+        "witness": witness_plain(outcome.witness),
+    }
+
+
+def tell_plane(outcome: Outcome, data: Data) -> None:
+    """A plane in words, with the rows of a witness where there is no softer plane."""
+    if len(data.classes) > 2:
+        say(f"{outcome.binary.name}:")
+    headline(outcome.told, outcome.status.separable)
+    if outcome.resumed:
+        say(f"  resumed from {outcome.checkpoints[0]}")
+    if outcome.witness is not None and not outcome.found:
+        say_witness(outcome.witness, data)
+
+
+def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
+    """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
+    if all(outcome.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for outcome in outcomes):
+        for path in [path for outcome in outcomes for path in outcome.checkpoints if path is not None]:
+            try:
+                path.resolve().unlink(missing_ok=True)
+            except OSError as error:
+                note(f"{path}: it cannot be removed: {error.strerror}")
 
 
 # ---- predict ----------------------------------------------------------------------------------------------------------

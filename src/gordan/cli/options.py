@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,21 @@ import typer
 
 from gordan import methods
 from gordan.intercepts import Intercept
+
+
+class MultiClass(StrEnum):
+    """What `--multi-class` may be."""
+
+    OVO = "ovo"
+    OVR = "ovr"
+
+
+class OnInseparable(StrEnum):
+    """What `--on-inseparable` may be."""
+
+    WARN = "warn"
+    RAISE = "raise"
+    IGNORE = "ignore"
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -68,6 +84,16 @@ WithIntercept = Annotated[
 ]
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
+]
+WithMultiClass = Annotated[
+    MultiClass,
+    typer.Option(
+        "--multi-class", help="Of several classes, ovo: a plane for each pair. ovr: one for each class against the rest."
+    ),
+]
+WithOnInseparable = Annotated[
+    OnInseparable,
+    typer.Option("--on-inseparable", help="Without a separator, warn or ignore: fit a soft margin. raise: write no model."),
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
 CertificateOut = Annotated[

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 import gordan
@@ -18,6 +19,8 @@ from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model
 from gordan.io.container import is_container
+from gordan.io.model import pairs
+from gordan.rows import stored
 
 
 @command(
@@ -55,20 +58,41 @@ def verify(
 
 @dataclass(frozen=True)
 class Claim:
-    """A certificate; `positive` is its class if it is about one class of a model against the rest."""
+    """A certificate. If it is about one plane of a model for several classes, `positive` is the class on its positive side, and
+    `against` the other one (None: all others)."""
 
     certificate: gordan.Certificate
     positive: Any = None
+    against: Any = None
 
-    def target(self, data: Data) -> Any:
-        """y, as the certificate means it."""
+    @property
+    def told(self) -> str:
+        """What is against what, where that is to be said."""
+        return (
+            "" if self.positive is None else f"{self.positive} against {'the rest' if self.against is None else self.against}: "
+        )
+
+    def data(self, data: Data) -> tuple[Any, Any]:
+        """X and y, as the certificate means them: for a pair of classes their own rows."""
+        if self.against is not None:
+            rows = np.flatnonzero((data.labels == self.positive) | (data.labels == self.against))
+            if len(rows) == 0:
+                raise InputError(f"{data.path} has no rows of {self.positive} or {self.against}, which the model is about")
+            return stored(data.X).part(rows), data.labels[rows]
         if self.positive is not None:
-            return data.labels == self.positive
+            return data.X, data.labels == self.positive
         if data.positive is None and {*self.certificate.classes} == {False, True} and data.y.dtype.kind != "b":
             if {*data.y.tolist()} != {0, 1}:
                 raise InputError("the certificate is about one class against the rest; say which with --positive CLASS")
-            return data.y.astype(bool)
-        return data.y
+            return data.X, data.y.astype(bool)
+        return data.X, data.y
+
+
+def sides(model: Model) -> list[tuple[Any, Any]]:
+    """The class on the positive side of each plane and the one against it; None for all others, and where there are but two."""
+    if model.kind == "one-vs-one":
+        return [(model.classes[j], model.classes[i]) for i, j in pairs(len(model.classes))]
+    return [(label, None) for label in model.classes] if model.kind == "one-vs-rest" else [(None, None)]
 
 
 def claims_in(path: Path) -> list[Claim]:
@@ -78,8 +102,7 @@ def claims_in(path: Path) -> list[Claim]:
         if model.certificates is None:
             raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
-        several = model.kind == "one-vs-rest"
-        return [Claim(certificate, model.classes[k] if several else None) for k, certificate in enumerate(certificates)]
+        return [Claim(certificate, *side) for certificate, side in zip(certificates, sides(model), strict=True)]
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
@@ -97,22 +120,21 @@ class Checked:
     @staticmethod
     def of(claim: Claim, data: Data) -> Checked:
         """Check the claim against the data."""
-        y, stated = claim.target(data), claim.certificate.data_hash
-        check = gordan.verify(claim.certificate, data.X, y)
-        other = stated is not None and stated != Problem.of(data.X, y).hash(claim.certificate.intercept)
+        (X, y), stated = claim.data(data), claim.certificate.data_hash
+        check = gordan.verify(claim.certificate, X, y)
+        other = stated is not None and stated != Problem.of(X, y).hash(claim.certificate.intercept)
         return Checked(claim, check, other)
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         check = {"accepted": self.check.accepted, "claim": self.check.claim, "reason": self.check.reason}
-        return {**check, "positive": self.claim.positive, "other_data": self.other_data}
+        return {**check, "positive": self.claim.positive, "against": self.claim.against, "other_data": self.other_data}
 
     def tell(self) -> None:
         """In words."""
-        about = "" if self.claim.positive is None else f"{self.claim.positive} against the rest: "
         if self.check:
-            headline(f"accepted: {about}{self.check.claim}", True)
+            headline(f"accepted: {self.claim.told}{self.check.claim}", True)
         else:
-            headline(f"rejected: {about}{self.check.reason} (it claims that {self.check.claim})", False)
+            headline(f"rejected: {self.claim.told}{self.check.reason} (it claims that {self.check.claim})", False)
         if self.other_data:
             say("  it was made for other data than this file" + (", but holds for this as well" if self.check else ""))

@@ -1,5 +1,26 @@
-"""`maximize_margin` with the manners of scikit-learn."""
+"""The classifiers, with the manners of scikit-learn; `fitting` is what they do, without it."""
 
-from gordan.estimators.classifier import IndexWarning, InseparableWarning, MaxMarginClassifier
+from __future__ import annotations
 
-__all__ = ["IndexWarning", "InseparableWarning", "MaxMarginClassifier"]
+from typing import TYPE_CHECKING
+
+from gordan.later import fetched
+
+if TYPE_CHECKING:
+    from gordan.estimators.classifier import IndexWarning as IndexWarning
+    from gordan.estimators.classifier import InseparableWarning as InseparableWarning
+    from gordan.estimators.classifier import MaxMarginClassifier as MaxMarginClassifier
+    from gordan.estimators.loading import load as load
+
+__all__ = ["IndexWarning", "InseparableWarning", "MaxMarginClassifier", "load"]
+
+# `gordan fit` needs none of them, and scikit-learn takes a second to import.
+__getattr__ = fetched(
+    __name__,
+    {
+        "IndexWarning": "gordan.estimators.classifier",
+        "InseparableWarning": "gordan.estimators.classifier",
+        "MaxMarginClassifier": "gordan.estimators.classifier",
+        "load": "gordan.estimators.loading",
+    },
+)

@@ -1,4 +1,4 @@
-"""`MaxMarginClassifier`: the face that scikit-learn knows; `planes` has the fitting."""
+"""`MaxMarginClassifier`: the face that scikit-learn knows; `fitting` has the fitting."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,27 +18,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, is_number, misaligned, positive, seconds_at_most
+from gordan.arrays import Array, is_number, misaligned, seconds_at_most
 from gordan.blas import blas_threads
-from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
-from gordan.estimators.planes import Fitting, Plane
-from gordan.intercepts import Intercept
+from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.io.model import Model, chosen, decisions
 from gordan.rows import host, stored
 from gordan.rows.device import Device
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.storage import require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
-from gordan.verdicts import outward
-from gordan.verdicts.multiclass import binary_problems, model_of
 from gordan.verdicts.weights import row_weights
 
-CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
-# scikit-learn's word for it, and ours.
-KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 # Entries of X that are multiplied at a time when predicting.
 PREDICTED = 1 << 22
 
@@ -51,7 +44,7 @@ class IndexWarning(UserWarning):
     """X and y, or the weights, are paired by position, and their pandas indexes differ."""
 
 
-class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]
     """The linear classifier of largest margin, with a certified interval for that margin.
 
     The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance of the nearest point to the plane, in the units of X.
@@ -138,41 +131,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (['yes', 'no'], True)
     """
 
-    def __init__(
-        self,
-        *,
-        nu: float | None = None,
-        norm: float = 2,
-        intercept: Literal["free", "penalized", "none"] = "free",
-        method: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        multi_class: Literal["ovo", "ovr"] = "ovo",
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        on_inseparable: Literal["warn", "raise", "ignore"] = "warn",
-    ) -> None:
-        self.nu = nu
-        self.norm = norm
-        self.intercept = intercept
-        self.method = method
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.multi_class = multi_class
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.on_inseparable = on_inseparable
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -188,45 +146,39 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with the index of X in another order are refused, and an `IndexWarning` is given for other indexes.
         """
         started = time.perf_counter()
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, allowed))}")
-        if not isinstance(self.verbose, (int, np.integer)):  # bool is one
-            raise InputError(f"verbose is {self.verbose!r}; pass 0, 1 or 2")
-        tol = positive(self.tol, "tol")
+        check_parameters(self)
         storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        kind = KINDS[self.multi_class] if len(classes) > 2 else "binary"
-        weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
-        problems = list(binary_problems(kind, y, classes.tolist(), weights))
-        starts: Iterable[Array | None] = self._starts(kind, classes, storage.n) or [None for _ in problems]
         seed = self.random_state
         if seed is not None and not is_number(seed):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        busy = len(problems) > 1 and effective_n_jobs(self.n_jobs) > 1
+        busy = len(classes) > 2 and effective_n_jobs(self.n_jobs) > 1
         fitting = Fitting(
+            options=self,
             X=storage,
-            nu=self.nu,
-            norm=self.norm,
-            intercept=Intercept.of(self.intercept),
-            method=self.method,
-            tol=tol,
-            max_iter=self.max_iter,
+            y=y,
+            classes=classes,
+            weights=row_weights(sample_weight, self.class_weight, classes.tolist(), which),
             deadline=started + seconds_at_most(self.time_limit),
-            random_state=seed,
+            seed=seed,
             threads=1 if busy else None,
-            verbose=self.verbose,
-            on_inseparable=self.on_inseparable,
         )
+        problems = list(fitting.problems())
+        starts: Iterable[Array | None] = self._starts(fitting.kind, classes, storage.n) or [None for _ in problems]
+        asked = zip(range(len(problems)), problems, starts, strict=True)
         if busy:
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
-                tasks = (delayed(fitting.plane)(*each) for each in zip(problems, starts, strict=True))
-                planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)
+                outcomes = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
         else:
-            planes = [fitting.plane(*each) for each in zip(problems, starts, strict=True)]
-        self._keep(planes, kind, classes, storage.n)
-        self._warn(planes, fitting)
+            outcomes = [fitting.outcome(*each) for each in asked]
+        self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
+        self._keep_runs(outcomes, storage.n)
+        inseparable, unfinished = fitting.inseparable(outcomes), fitting.unfinished(outcomes)
+        if inseparable is not None:
+            warnings.warn(inseparable, InseparableWarning, stacklevel=2)
+        if unfinished is not None:
+            warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
@@ -265,63 +217,32 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         return (_spread(np.abs(dual), self.support_, n) for dual in self.dual_coef_)
 
-    def _keep(self, planes: list[Plane], kind: str, classes: Array, n: int) -> None:
-        """The attributes of a fitted estimator."""
-        many = kind != "binary"
+    def _keep(self, kind: str, classes: Array, planes: Sequence[Plane]) -> None:
+        """The attributes that a model file has as well."""
         self.kind_ = kind
         self.classes_ = classes
-        self.shape_fit_ = (n, self.n_features_in_)
         self.coef_ = np.array([plane.w for plane in planes])
         self.intercept_ = np.array([plane.b for plane in planes])
-        self.n_iter_ = max(plane.n_iter for plane in planes)
-        margins = [plane.result.margin for plane in planes]
-        self.margin_ = np.array(margins) if many else margins[0]
-        self.gap_ = np.array([plane.result.gap for plane in planes]) if many else planes[0].result.gap
-        lists: dict[str, list[Any]] = {
-            "nu_": [plane.result.nu for plane in planes],
-            "separable_": [plane.separable for plane in planes],
-            "certificate_": [plane.result.bare_certificate for plane in planes],
-            "witness_": [plane.witness for plane in planes],
-            "trace_": [plane.trace for plane in planes],
-        }
-        for name, values in lists.items():
-            setattr(self, name, values if many else values[0])
-        used = np.zeros(n, dtype=bool)
-        for plane in planes:
-            support = np.flatnonzero(plane.weights)
-            used[support if plane.binary.rows is None else plane.binary.rows[support]] = True
-        self.support_ = np.flatnonzero(used)
-        self.dual_coef_ = np.empty((len(planes), len(self.support_)))
-        for k, plane in enumerate(planes):  # one vector over all rows at a time
-            rows = plane.binary.rows
-            weights = plane.weights if rows is None else _spread(plane.weights, rows, n)
-            self.dual_coef_[k] = weights[self.support_]
+        for name in ("margin", "gap", "nu", "separable", "certificate"):
+            values = [getattr(plane, name) for plane in planes]
+            if name != "certificate" or None not in values:  # a file may have come without
+                several = np.array(values) if name in ("margin", "gap") else values
+                setattr(self, f"{name}_", values[0] if kind == "binary" else several)
 
-    def _warn(self, planes: list[Plane], fitting: Fitting) -> None:
-        """One warning for all problems without a separator, one for all that did not converge."""
-        blamed = [
-            plane
-            for plane in planes
-            if (plane.result.nu is not None and self.nu is None) or (plane.settled and not plane.w.any())
-        ]
-        if blamed and self.on_inseparable == "warn":
-            worst = "; ".join(fitting.outcome(plane) for plane in blamed[:3])
-            more = f"; and {len(blamed) - 3} more" if len(blamed) > 3 else ""
-            warnings.warn(f"{worst}{more}. {fitting.advice(blamed[0].binary)}", InseparableWarning, stacklevel=3)
-        wide = [plane for plane in planes if plane.result.gap > fitting.tol and not plane.settled]
-        if wide:
-            plane = max(wide, key=lambda plane: plane.result.gap)
-            lower, upper = outward(*plane.result.margin)
-            which = f" of {plane.binary.name}" if len(planes) > 1 else ""
-            others = f", as are {len(wide) - 1} others" if len(wide) > 1 else ""
-            limit = plane.result.status
-            warnings.warn(
-                f"the margin{which} is between {lower} and {upper}: wider than tol={fitting.tol:g} (gap {plane.result.gap:.2g}"
-                f"{others}) after {plane.n_iter} rounds ({limit}). Raise max_iter or time_limit where they are set; "
-                "else bring the columns of X to a like size, or raise tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _keep_runs(self, outcomes: Sequence[Outcome], n: int) -> None:
+        """The attributes that only a fit has."""
+        self.shape_fit_ = (n, self.n_features_in_)
+        self.n_iter_ = max(outcome.n_iter for outcome in outcomes)
+        for name in ("witness", "trace"):
+            values = [getattr(outcome, name) for outcome in outcomes]
+            setattr(self, f"{name}_", values[0] if self.kind_ == "binary" else values)
+        used = np.zeros(n, dtype=bool)
+        for outcome in outcomes:
+            used[outcome.support] = True
+        self.support_ = np.flatnonzero(used)
+        self.dual_coef_ = np.zeros((len(outcomes), len(self.support_)))
+        for k, outcome in enumerate(outcomes):
+            self.dual_coef_[k, np.searchsorted(self.support_, outcome.support)] = outcome.dual
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -372,48 +293,30 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._model().save(path)
 
     def _model(self) -> Model:
-        one = self.kind_ == "binary"
-        certificates = getattr(self, "certificate_", None)  # a file may have come without
-        return model_of(
-            self.kind_,
-            self.classes_,
-            zip(self.coef_, self.intercept_, np.reshape(self.margin_, (-1, 2)), [self.nu_] if one else self.nu_, strict=True),
-            [certificates] if one and certificates is not None else certificates,
-            norm=self.norm,
-            nu=self.nu,
-            intercept=self.intercept,
-            names=getattr(self, "feature_names_in_", None),
-        )
+        several = [None for _ in self.coef_]
+        facts = [self.margin_, self.nu_, self.separable_, getattr(self, "certificate_", several)]
+        facts = [[value] if self.kind_ == "binary" and value is not several else value for value in facts]
+        planes = [Plane(*each) for each in zip(self.coef_, self.intercept_, *facts, strict=True)]
+        return model_of(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MaxMarginClassifier:
         """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file.
 
-        `nu` is that of the file (see `gordan.io.Model`): where all planes were made soft with one nu, a new fit asks for it.
-        """
-        return cls._of_model(Model.load(path))
+        `nu` is that of the file (see `gordan.io.Model`): where all planes were made soft with one nu, a new fit asks for it."""
+        model = Model.load(path)
+        if model.estimator != cls.__name__:
+            raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
+        return cls._of_model(model)
 
     @classmethod
     def _of_model(cls, model: Model) -> MaxMarginClassifier:
         multi_class = "ovo" if model.kind == "one-vs-one" else "ovr"
         found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind, multi_class=multi_class)  # type: ignore[arg-type]
-        many = model.kind != "binary"
-        found.kind_ = model.kind
-        found.classes_ = model.class_array()
-        found.coef_, found.intercept_ = model.coef, model.intercept
+        found._keep(model.kind, model.class_array(), planes_of(model))
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:
             found.feature_names_in_ = np.array(model.names, dtype=object)
-        lower, upper = model.margins.T
-        gaps = np.where(np.isinf(upper), 1.0, np.divide(upper - lower, upper, out=np.zeros(len(upper)), where=upper > 0))
-        found.margin_ = model.margins if many else (float(lower[0]), float(upper[0]))
-        found.gap_ = gaps if many else float(gaps[0])
-        nus = [model.nu for _ in model.coef]
-        if model.certificates is not None:
-            certificates = [Certificate.from_json(text) for text in model.certificates]
-            found.certificate_ = certificates if many else certificates[0]
-            nus = [certificate.nu for certificate in certificates]
-        found.nu_ = nus if many else nus[0]
         return found
 
 

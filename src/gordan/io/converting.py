@@ -88,17 +88,15 @@ def convert(
     stamp = {"name": str(path.resolve()), "stamp": _stamp(path), "label": label, "asked": kind, "drop": list(wanted.drop) or None}
     if (folder / MANIFEST).exists():
         done = manifest_of(folder)
-        if {name: done["source"].get(name) for name in stamp} != stamp:
+        if not _holds(done["source"], stamp):
             raise InputError(
                 f"{folder} holds other data or other columns, or {path} was changed since; name another folder, or delete it"
             )
         tidy(folder)
         entries = sum(piece["entries"] for piece in done["pieces"])
         return Converted(folder, done["kind"], tuple(done["shape"]), entries, done["shape"][0], True, notices)
-    head = begun(folder)
-    if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
-        raise InputError(f"{folder} is not empty and was not begun by a conversion; name another folder")
-    if head is None or {name: head.get(name) for name in stamp} != stamp:
+    head = _begun(folder, stamp)
+    if head is None:
         head = {**stamp, **found.settle(kind)}
         if folder.exists():
             discard(folder)  # what a conversion of something else, which was stopped, had written
@@ -114,6 +112,19 @@ def convert(
         with naming(folder):
             shape = found.finish(writer)
         return Converted(folder, writer.kind, shape, writer.entries, kept, notices=notices)
+
+
+def _holds(head: dict[str, Any], stamp: dict[str, Any]) -> bool:
+    """Whether a conversion that says this of itself is the one that is asked for."""
+    return {name: head.get(name) for name in stamp} == stamp
+
+
+def _begun(folder: Path, stamp: dict[str, Any]) -> dict[str, Any] | None:
+    """What a conversion that was stopped says of itself, if it is the one that is asked for."""
+    head = begun(folder)
+    if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
+        raise InputError(f"{folder} is not empty and was not begun by a conversion; name another folder")
+    return head if head is not None and _holds(head, stamp) else None
 
 
 def _stamp(path: Path) -> list[list[Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -16,9 +17,10 @@ from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import container
 
-FORMAT = "gordan-model-1"
+# The formats that are read, the last of which is written: the first is that of gordan 0.1.
+FORMATS = ("gordan-model-1", "gordan-model-2")
 KINDS = ("binary", "one-vs-rest", "one-vs-one")
-INTERCEPTS = tuple(Intercept)
+LOSSES = ("hinge", "squared_hinge", "logistic", "multinomial")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
 LARGEST_LABEL = 2**1023
@@ -26,8 +28,16 @@ LARGEST_LABEL = 2**1023
 DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
 # Characters of an array of text, at most: a small file is not to ask for much memory. Longer labels are kept as objects.
 MOST_TEXT = 1 << 18
-FIELDS = {"format", "kind", "classes", "class_type", "names", "norm", "nu", "intercept_kind", "version", "certificates"}
 Label: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class PlaneFacts:
+    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), and whether its classes are
+    `separable` (proved either way; None where that was not asked, or not decided)."""
+
+    nu: float | None
+    separable: bool | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +60,22 @@ class Model:
     norm, nu, intercept_kind
         The problem that was solved: the norm of feature space, at least 2; how soft the margins are; "free", "penalized" or
         "none". nu is that of all planes where it is the same for all (None: hard margins), also where a fit took it because no
-        plane separates; else the one asked for (None: none was). What each plane was fitted with is in its certificate.
-    names : tuple of str, optional
-        The names of the d features.
+        plane separates; else the one asked for (None: none was). What each plane was fitted with is in `planes`.
     version : str
         The version of gordan that made it.
+    names : tuple of str, optional
+        The names of the d features.
     certificates : tuple of str, optional
         The certificate of each plane, as JSON text.
     class_dtype : str, optional
         The NumPy type of the labels, such as "uint8", "float32", "U9" or "object"; None for the one that they have by themselves:
         int64 (uint64, object where that is too small), float64, bool, or text of the longest label.
+    estimator : str
+        The class of gordan that it is a fit of; `gordan.load` makes one.
+    planes : tuple of PlaneFacts, optional
+        What else is known of each plane; None in files of gordan 0.1.
+    loss, C : optional
+        Where a loss was minimized: its name, and the factor of its sum.
     """
 
     classes: tuple[Label, ...]
@@ -74,51 +90,46 @@ class Model:
     names: tuple[str, ...] | None = None
     certificates: tuple[str, ...] | None = None
     class_dtype: str | None = None
+    estimator: str = "MaxMarginClassifier"
+    planes: tuple[PlaneFacts, ...] | None = None
+    loss: str | None = None
+    C: float | None = None
 
     def __post_init__(self) -> None:
         try:
-            self._check()
+            _check_labels(self.classes, self.class_dtype)
+            for name, field in FIELDS.items():
+                if not field.allows(getattr(self, name)):
+                    raise InputError(f"{name} of a model is {field.told}, not {getattr(self, name)!r:.200}")
+            self._check_sizes()
+            self._check_values()
         except (TypeError, AttributeError) as error:
             raise InputError(f"this is no model: {error}") from None
 
-    def _check(self) -> None:
+    def _check_sizes(self) -> None:
+        """Refuse arrays and lists whose lengths do not fit each other."""
         c, k = len(self.classes), len(self.coef)
-        kind = type(self.classes[0]) if c else None
-        if c < 2 or kind not in TYPES.values() or any(type(label) is not kind for label in self.classes):
-            raise InputError(
-                f"a model needs two or more classes, all text, whole numbers, numbers or booleans, not {self.classes!r}"
-            )
-        if len(set(self.classes)) < c or any(label != label or label in (math.inf, -math.inf) for label in self.classes):
-            raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {self.classes!r}")
-        if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in self.classes):
-            raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
-        if self.class_dtype is not None and _dtype_to_write(self.classes, _array(self.classes, self.class_dtype)) is None:
-            raise InputError(f"class_dtype of a model is {self.class_dtype!r}, which its labels have by themselves; pass None")
-        if self.kind not in KINDS or k != planes(self.kind, c):
+        if k != planes(self.kind, c):
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
-        shapes = {"coef": (k, *self.coef.shape[1:2]), "intercept": (k,), "margins": (k, 2)}
-        for name, shape in shapes.items():
+        d = self.coef.shape[1] if self.coef.ndim == 2 else 0
+        for name, shape in {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (k, 2)}.items():
             array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != shape or 0 in shape or (name == "coef" and array.ndim != 2):
+            if array.dtype != np.float64 or array.shape != shape:
                 raise InputError(
                     f"{name} of a model is a float64 array of shape {shape}, not {array.dtype} of shape {array.shape}"
                 )
+        for name, length in {"names": d, "certificates": k, "planes": k}.items():
+            if getattr(self, name) is not None and len(getattr(self, name)) != length:
+                raise InputError(f"{name} of a model is None or has {length} entries, not {len(getattr(self, name))}")
+
+    def _check_values(self) -> None:
+        """Refuse numbers that are no planes and no intervals, and text that cannot be written."""
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise InputError("coef and intercept of a model must be finite")
-        if not ((self.margins[:, 0] >= 0) & (self.margins[:, 0] <= self.margins[:, 1]) & np.isfinite(self.margins[:, 0])).all():
+        lower, upper = self.margins.T
+        if not ((lower >= 0) & (lower <= upper) & np.isfinite(lower)).all():
             raise InputError("margins of a model are intervals 0 <= lower <= upper, lower finite")
-        if type(self.norm) is not float or not self.norm >= 2:
-            raise InputError(f"norm of a model is a float of at least 2, not {self.norm!r}")
-        if self.nu is not None and (type(self.nu) is not float or not 0 < self.nu <= 1):
-            raise InputError(f"nu of a model is None or a float in (0, 1], not {self.nu!r}")
-        if self.intercept_kind not in INTERCEPTS or type(self.version) is not str:
-            raise InputError(f"intercept_kind is one of {', '.join(INTERCEPTS)} and version is text")
-        for name, length in {"names": self.coef.shape[1], "certificates": k}.items():
-            texts = getattr(self, name)
-            if texts is not None and (len(texts) != length or any(type(text) is not str for text in texts)):
-                raise InputError(f"{name} of a model is None or {length} texts")
-        every = [*self.classes, *(self.names or ()), *(self.certificates or ()), self.version]
-        for text in every:
+        for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
                 raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
 
@@ -154,22 +165,153 @@ class Model:
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         kind = type(self.classes[0]).__name__
-        header = {
-            "format": FORMAT,
-            "kind": self.kind,
-            "classes": [label.hex() if isinstance(label, float) else label for label in self.classes],
+        header = {name: field.write(getattr(self, name)) for name, field in FIELDS.items()} | {
+            "format": FORMATS[-1],
+            "classes": [_written(label) for label in self.classes],
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
-            "names": None if self.names is None else list(self.names),
-            "norm": self.norm.hex(),
-            "nu": None if self.nu is None else self.nu.hex(),
-            "intercept_kind": self.intercept_kind,
-            "version": self.version,
-            "certificates": self.certificates is not None,
         }
-        arrays = {"coef": self.coef, "intercept": self.intercept, "margins": self.margins}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
+
+
+# ---- the fields of the header -----------------------------------------------------------------------------------------
+
+ARRAYS = ("coef", "intercept", "margins")
+LABELS = ("classes", "class_type")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a model: what it may hold, as a test and in words; how the header has it; and in which format it is first,
+    with its value in files `before` that."""
+
+    told: str
+    allows: Callable[[Any], bool]
+    write: Callable[[Any], Any] = lambda value: value
+    read: Callable[[Any], Any] = lambda value: value
+    format: int = 1
+    before: Any = None
+
+
+def _written(value: Any) -> Any:
+    """Floats as C99 hexadecimal; all else as it is."""
+    return value.hex() if isinstance(value, float) else value
+
+
+def _float_or_none(value: Any) -> float | None:
+    return None if value is None else container.read_hex(value)
+
+
+def _tuple_or_none(value: Any) -> tuple[Any, ...] | None:
+    if value is not None and type(value) is not list:
+        raise ValueError(f"a list is expected in place of {str(value)[:40]!r}")
+    return None if value is None else tuple(value)
+
+
+def _facts(entry: Any) -> PlaneFacts:
+    if type(entry) is not dict or set(entry) != set(PlaneFacts.__dataclass_fields__):
+        raise ValueError("a plane has other fields than nu and separable")
+    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"])
+
+
+def _is_nu(value: Any) -> bool:
+    return value is None or (type(value) is float and 0 < value <= 1)
+
+
+def _are_texts(values: Any) -> bool:
+    return values is None or all(type(text) is str for text in values)
+
+
+def _are_facts(values: Any) -> bool:
+    return values is None or all(
+        type(plane) is PlaneFacts and _is_nu(plane.nu) and type(plane.separable) in (bool, type(None)) for plane in values
+    )
+
+
+FIELDS = {
+    "estimator": Field(
+        "the name of a class",
+        lambda name: type(name) is str and name.isidentifier(),
+        format=2,
+        before="MaxMarginClassifier",
+    ),
+    "kind": Field(f"one of {', '.join(KINDS)}", lambda kind: kind in KINDS),
+    "names": Field("None or texts", _are_texts, lambda names: names and list(names), _tuple_or_none),
+    "norm": Field("a float of at least 2", lambda norm: type(norm) is float and norm >= 2, _written, container.read_hex),
+    "nu": Field("None or a float in (0, 1]", _is_nu, _written, _float_or_none),
+    "intercept_kind": Field(f"one of {', '.join(Intercept)}", lambda kind: kind in tuple(Intercept), str),
+    "loss": Field(f"None or one of {', '.join(LOSSES)}", lambda loss: loss is None or loss in LOSSES, format=2),
+    "C": Field(
+        "None or a positive float",
+        lambda C: C is None or (type(C) is float and 0 < C < math.inf),
+        _written,
+        _float_or_none,
+        format=2,
+    ),
+    "version": Field("text", lambda version: type(version) is str),
+    "planes": Field(
+        "None, or nu and separable of each plane",
+        _are_facts,
+        lambda facts: facts and [{name: _written(value) for name, value in asdict(plane).items()} for plane in facts],
+        lambda entries: entries and tuple(map(_facts, _tuple_or_none(entries) or ())),
+        format=2,
+    ),
+    "certificates": Field("None or texts", _are_texts, lambda texts: texts is not None),
+}
+
+
+def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> Model:
+    stated = header.get("format")
+    if stated not in FORMATS:
+        known = " or ".join(map(repr, FORMATS))
+        raise InputError(f"{name} is not a model this version can read (format {known} expected, {str(stated)[:40]!r} found)")
+    try:
+        return _model(header, arrays, 1 + FORMATS.index(stated))
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InputError(f"{name} is damaged: {error}") from None
+
+
+def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
+    there = {name for name, field in FIELDS.items() if field.format <= version}
+    if set(header) != there | {"format", *LABELS} or type(header["certificates"]) is not bool:
+        raise ValueError("its fields are not those of a model")
+    extra = [f"certificate {i}" for i in range(len(arrays) - len(ARRAYS))] if header["certificates"] else []
+    if list(arrays) != [*ARRAYS, *extra]:
+        raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
+    read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+    read |= {name: field.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
+    read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
+    read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
+    return Model(**read)
+
+
+# ---- labels -----------------------------------------------------------------------------------------------------------
+
+
+def _labels(values: Any, stated: Any) -> tuple[tuple[Label, ...], str | None]:
+    """`classes` and `class_dtype` from their two fields in the header."""
+    kind, _, dtype = stated.partition(" ") if type(stated) is str else ("", "", "")
+    if kind not in TYPES or type(values) is not list or (not dtype and kind != stated):
+        raise ValueError("its classes are not of a known type")
+    classes = tuple(container.read_hex(label) if kind == "float" else label for label in values)
+    if any(type(label) is not TYPES[kind] for label in classes):
+        raise ValueError("its classes are of another type than it says")
+    return classes, dtype or None
+
+
+def _check_labels(classes: tuple[Label, ...], dtype: str | None) -> None:
+    """Refuse what cannot be the labels of a model."""
+    kind = type(classes[0]) if classes else None
+    if len(classes) < 2 or kind not in TYPES.values() or any(type(label) is not kind for label in classes):
+        raise InputError(f"a model needs two or more classes, all text, whole numbers, numbers or booleans, not {classes!r}")
+    if len(set(classes)) < len(classes) or any(label != label or label in (math.inf, -math.inf) for label in classes):
+        raise InputError(f"the classes of a model must be distinct, and finite if they are numbers, not {classes!r}")
+    if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in classes):
+        raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
+    if dtype is not None and _dtype_to_write(classes, _array(classes, dtype)) is None:
+        raise InputError(f"class_dtype of a model is {dtype!r}, which its labels have by themselves; pass None")
 
 
 def labels_of(array: Array) -> tuple[tuple[Label, ...], str | None]:
@@ -210,6 +352,9 @@ def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
     return f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
 
 
+# ---- predicting -------------------------------------------------------------------------------------------------------
+
+
 def planes(kind: str, classes: int) -> int:
     """How many planes a model of this kind has; -1 where it cannot be."""
     if classes == 2:
@@ -244,46 +389,3 @@ def chosen(kind: str, scores: Array, classes: int) -> Array:
     """The number of the class of each row."""
     found = decisions(kind, scores, classes)
     return np.asarray(found > 0).astype(int) if kind == "binary" else np.asarray(found.argmax(axis=1))
-
-
-def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> Model:
-    stated = header.get("format")
-    if stated != FORMAT:
-        raise InputError(f"{name} is not a model this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)")
-    try:
-        return _model(header, arrays)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise InputError(f"{name} is damaged: {error}") from None
-
-
-def _model(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
-    if set(header) != FIELDS or type(header["certificates"]) is not bool:
-        raise ValueError("its fields are not those of a model")
-    fixed = ["coef", "intercept", "margins"]
-    extra = [f"certificate {i}" for i in range(len(arrays) - len(fixed))] if header["certificates"] else []
-    if list(arrays) != fixed + extra:
-        raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
-    if type(header["class_type"]) is not str or type(header["classes"]) is not list:
-        raise ValueError("its classes are not of a known type")
-    kind, _, dtype = header["class_type"].partition(" ")
-    if kind not in TYPES or (not dtype and kind != header["class_type"]):
-        raise ValueError("its classes are not of a known type")
-    classes = tuple(container.read_hex(label) if kind == "float" else label for label in header["classes"])
-    if any(type(label) is not TYPES[kind] for label in classes):
-        raise ValueError("its classes are of another type than it says")
-    if header["names"] is not None and type(header["names"]) is not list:
-        raise ValueError("its names are no list")
-    return Model(
-        classes,
-        arrays["coef"],
-        arrays["intercept"],
-        header["kind"],
-        arrays["margins"],
-        container.read_hex(header["norm"]),
-        None if header["nu"] is None else container.read_hex(header["nu"]),
-        header["intercept_kind"],
-        header["version"],
-        None if header["names"] is None else tuple(header["names"]),
-        tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None,
-        dtype or None,
-    )

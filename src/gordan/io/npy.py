@@ -237,15 +237,7 @@ def _header(file: IO[bytes], told: str) -> _Header:
     size = file.read(2 if start[6] == 1 else 4)
     length = int.from_bytes(size, "little")
     text = file.read(length).decode("latin-1").strip() if length <= MOST_HEADER else ""
-    rest, found = text[1:-1], {}
-    for name, pattern in FIELDS.items():
-        match = pattern.search(rest)
-        if match is None:
-            raise InputError(f"{told} has a damaged header, or values that are not plain numbers or text: {text[:80]!r}")
-        found[name] = match[1]
-        rest = rest[: match.start()] + rest[match.end() :]
-    if text[:1] + text[-1:] != "{}" or rest.replace(",", "").strip():
-        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
+    found = _fields(text, told)
     kind = found["descr"].lstrip("<>|=")
     if kind not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", kind):
         hint = "; objects are never unpickled" if kind[:1] == "O" else ""
@@ -255,6 +247,20 @@ def _header(file: IO[bytes], told: str) -> _Header:
         raise InputError(f"{told} has a damaged header: {text[:80]!r}")
     shape = tuple(int(size) for size in sizes)
     return _Header(np.dtype(found["descr"]), shape, found["fortran_order"] == "True", 8 + len(size) + length)
+
+
+def _fields(text: str, told: str) -> dict[str, str]:
+    """The fields of a header, and nothing else."""
+    rest, found = text[1:-1], {}
+    for name, pattern in FIELDS.items():
+        match = pattern.search(rest)
+        if match is None:
+            raise InputError(f"{told} has a damaged header, or values that are not plain numbers or text: {text[:80]!r}")
+        found[name] = match[1]
+        rest = rest[: match.start()] + rest[match.end() :]
+    if text[:1] + text[-1:] != "{}" or rest.replace(",", "").strip():
+        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
+    return found
 
 
 def _require_matrix(header: _Header, told: str) -> None:

@@ -58,27 +58,25 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     files = _files(path)
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
-    schema: list[tuple[str, str]] = []
+    with _Parquet(files[0]) as file:
+        schema, names = file.schema, file.names
+    at, chosen = wanted.columns(len(names), names, path)
+    picked = tuple(names[j] for j in chosen)
     for part in files:
         with _Parquet(part) as file:
-            if not schema:
-                schema = file.schema
-                at, chosen = wanted.columns(len(file.names), file.names, path)
-                picked = tuple(file.names[j] for j in chosen)
-            elif (differing := _difference(schema, file.schema)) is not None:
+            if (differing := _difference(schema, file.schema)) is not None:
                 raise InputError(f"{part} {differing} in {files[0]}; the files of a folder must have the same columns")
             file.require_numbers(picked)
             groups += [(part, k, first, n) for k, first, n in file.groups if n]
             if at is not None:
-                y += file.labels(file.names[at])
+                y += file.labels(names[at])
     if not groups:
         raise InputError(f"{path} has no rows")
     n = sum(rows for *_, rows in groups)
     labels = np.concatenate(y) if y else None
     if labels is not None:
         require_labels(labels, n, path)
-    features = set(picked)
-    kinds = {kind for name, kind in schema if name in features}
+    kinds = {schema[j][1] for j in chosen}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(*group, picked, dtype) for group in groups)
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen))

@@ -263,19 +263,24 @@ def manifest_of(path: Path) -> dict[str, Any]:
         found = strict_json((path / MANIFEST).read_bytes())
         if found["format"] != FORMAT:
             raise InputError(f"{path} has the format {found['format']!r}; this version of gordan reads {FORMAT!r}")
-        kind, (n, d) = found["kind"], found["shape"]
-        sizes = [n, d, *(piece[what] for piece in found["pieces"] for what in ("rows", "entries"))]
-        if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or 0 in (n, d):
-            raise ValueError("a size is no whole number")
-        if set(found["files"]) != set(FILES[kind]) or sum(piece["rows"] for piece in found["pieces"]) != n:
-            raise ValueError("its files or pieces do not fit its shape")
-        if found["names"] is not None and (len(found["names"]) != d or not all(type(name) is str for name in found["names"])):
-            raise ValueError("its names do not fit its columns")
+        _require_sizes(found)
     except InputError:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path / MANIFEST} is damaged: {error}; convert the data again") from None
     return dict(found)
+
+
+def _require_sizes(found: dict[str, Any]) -> None:
+    """Refuse a manifest whose numbers are none, or do not fit each other."""
+    (n, d), names = found["shape"], found["names"]
+    sizes = [n, d, *(piece[what] for piece in found["pieces"] for what in ("rows", "entries"))]
+    if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or 0 in (n, d):
+        raise ValueError("a size is no whole number")
+    if set(found["files"]) != set(FILES[found["kind"]]) or sum(piece["rows"] for piece in found["pieces"]) != n:
+        raise ValueError("its files or pieces do not fit its shape")
+    if names is not None and (len(names) != d or not all(type(name) is str for name in names)):
+        raise ValueError("its names do not fit its columns")
 
 
 def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
@@ -291,31 +296,35 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
     if features not in (None, len(kept)):
         raise InputError(f"{path} has {len(kept)} columns, where {features} features are wanted")
     arrays = [_mapped(path / name, manifest["files"][name]) for name in FILES[manifest["kind"]]]
-    y = None
-    if manifest["y"] is not None and wanted.labelled is not False:
-        if (path / "y.npy").stat().st_size != manifest["y"]["bytes"]:
-            raise InputError(f"{path / 'y.npy'} is damaged: its size is not that of the manifest; convert the data again")
-        y = read_labels(path / "y.npy", n)
-    elif wanted.labelled is True:
-        raise InputError(f"{path} has no labels (in Python, labelled=False reads the rest)")
+    y = _stored_labels(path, manifest["y"], n, wanted.labelled)
     X: Any = arrays[0]
     if manifest["kind"] == "csr":
         if len(arrays[0]) != len(arrays[1]) or len(arrays[2]) != n + 1:
             raise InputError(f"{path} is damaged: its arrays do not fit each other")
         X = Csr(arrays[0], arrays[1], arrays[2], (n, d), names)
-        if len(kept) < d:
-            size = sum(array.nbytes for array in arrays)
-            if most is not None and size > most:
-                raise InputError(
-                    f"{path}: a copy without the dropped columns takes {size} bytes, more than half of the memory limit; "
-                    "drop them when the data is converted (gordan convert --drop)"
-                )
-            X = taken(X.tocsr(), kept)
+        size = sum(array.nbytes for array in arrays)
+        if len(kept) < d and most is not None and size > most:
+            raise InputError(
+                f"{path}: a copy without the dropped columns takes {size} bytes, more than half of the memory limit; "
+                "drop them when the data is converted (gordan convert --drop)"
+            )
+        X = taken(X.tocsr(), kept) if len(kept) < d else X
     elif X.shape != (n, d):
         raise InputError(f"{path} is damaged: X has the shape {X.shape}, where the manifest says {(n, d)}")
     else:
         X = neighbours(X, list(kept), path, most)
     return Table(X, y, None if names is None else tuple(names[j] for j in kept), path, kept)
+
+
+def _stored_labels(path: Path, told: dict[str, Any] | None, n: int, labelled: bool | None) -> Array | None:
+    """The labels of a folder, of which its manifest says so much; None where there are none, or none are wanted."""
+    if told is None and labelled is True:
+        raise InputError(f"{path} has no labels (in Python, labelled=False reads the rest)")
+    if told is None or labelled is False:
+        return None
+    if (path / "y.npy").stat().st_size != told["bytes"]:
+        raise InputError(f"{path / 'y.npy'} is damaged: its size is not that of the manifest; convert the data again")
+    return read_labels(path / "y.npy", n)
 
 
 def check(folder: str | os.PathLike[str]) -> int:

@@ -189,20 +189,24 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
         if not colon:
             hint = "" if labelled or indices else "; earlier lines have no label"
             raise ValueError(f"{_shown(token)} is not index:value{hint}")
-        if not before.isdigit() or len(before) > 12:
-            raise ValueError(
-                f"{_shown(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)"
-            )
-        index, value = int(before), number(after)
-        if index > MOST_INDEX:
-            raise ValueError(f"index {index} is too large; the largest possible is {MOST_INDEX}")
+        index, value = _entry(token, before, after)
         if indices and index <= indices[-1]:
             raise ValueError(f"index {index} comes after {indices[-1]}; indices must rise along the line")
-        if value is None or value - value != 0:  # inf - inf is nan
-            raise ValueError(f"the value of index {index} {why_not_finite(after)}")
         indices.append(index)
         values.append(value)
     return label, indices, values
+
+
+def _entry(token: bytes, before: bytes, after: bytes) -> tuple[int, float]:
+    """Index and value of a token, which are before and after its colon."""
+    if not before.isdigit() or len(before) > 12:
+        raise ValueError(f"{_shown(token)} does not start with an index (a whole number, at least 1; 0 if columns count from 0)")
+    index, value = int(before), number(after)
+    if index > MOST_INDEX:
+        raise ValueError(f"index {index} is too large; the largest possible is {MOST_INDEX}")
+    if value is None or value - value != 0:  # inf - inf is nan
+        raise ValueError(f"the value of index {index} {why_not_finite(after)}")
+    return index, value
 
 
 def _shown(token: bytes) -> str:

@@ -67,24 +67,43 @@ class Wanted:
         """The position of the label column (None: there is none) and those of the features, in a file of `width` columns."""
         dropped = self.dropped(width, names, path)
         left = [j for j in range(width) if j not in dropped]
-        if self.features is None or isinstance(self.features, int):
-            at = self._label_by_width(width, names, left, path)
-            chosen = [j for j in left if j != at]
-            if self.features is not None and len(chosen) != self.features:
-                told = "no label column" if at is None else "one of them the label"
-                told += f", {len(dropped)} left out" if dropped else ""
-                raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
-        else:
-            chosen = [self._position(name, names, path) for name in self.features]
-            if len(set(chosen)) < len(chosen):
-                raise InputError(f"features names a column of {path} twice")
-            if not dropped.isdisjoint(chosen):
-                j = min(dropped.intersection(chosen))
-                raise InputError(f"column {_told(j, names)} of {path} is wanted, and to be dropped; leave out one of them")
-            at = self._label_by_names(width, names, left, chosen, path)
+        at, chosen = (self._by_name if self.by_name else self._by_width)(width, names, left, path)
         if not chosen:
             raise InputError(
                 f"{path} has no feature columns beside the label" + (" and those that are dropped" if dropped else "")
+            )
+        return at, chosen
+
+    def _by_width(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
+        """All columns that are left beside the label, which the number of features may tell from them."""
+        if self.labelled is not None or self.label is not None:
+            at = self.known_label(width, names, path)
+        elif self.features is None:
+            raise InputError(f"whether {path} has a label column cannot be told; pass features=, or labelled=True or False")
+        else:
+            at = None if len(left) == self.features or not left else left[-1]
+        chosen = [j for j in left if j != at]
+        if self.features not in (None, len(chosen)):
+            told = "no label column" if at is None else "one of them the label"
+            told += f", {width - len(left)} left out" if len(left) < width else ""
+            raise InputError(f"{path} has {width} columns, {told}, where {self.features} features are wanted")
+        return at, chosen
+
+    def _by_name(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
+        """The columns of these names."""
+        assert isinstance(self.features, Sequence)  # else `_by_width` is asked
+        chosen = [self._position(name, names, path) for name in self.features]
+        if len({*chosen}) < len(chosen):
+            raise InputError(f"features names a column of {path} twice")
+        if gone := {*chosen} - {*left}:
+            told = _told(min(gone), names)
+            raise InputError(f"column {told} of {path} is wanted, and to be dropped; leave out one of them")
+        if self.labelled is None and self.label is None:
+            return None if not left or left[-1] in chosen else left[-1], chosen
+        at = self.known_label(width, names, path)
+        if at in chosen:
+            raise InputError(
+                f"column {at} of {path} is the label and a feature at once; pass label= to name another label column"
             )
         return at, chosen
 
@@ -107,25 +126,6 @@ class Wanted:
         if at in self.dropped(width, names, path):
             hint = "name the label with --label (in Python label=)" if self.label is None else "leave out one of them"
             raise InputError(f"column {_told(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
-        return at
-
-    def _label_by_width(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> int | None:
-        if self.labelled is None and self.label is None:
-            if self.features is None:
-                raise InputError(f"whether {path} has a label column cannot be told; pass features=, or labelled=True or False")
-            return None if len(left) == self.features or not left else left[-1]
-        return self.known_label(width, names, path)
-
-    def _label_by_names(
-        self, width: int, names: Sequence[str] | None, left: list[int], chosen: list[int], path: Path
-    ) -> int | None:
-        if self.labelled is None and self.label is None:
-            return None if not left or left[-1] in chosen else left[-1]
-        at = self.known_label(width, names, path)
-        if at in chosen:
-            raise InputError(
-                f"column {at} of {path} is the label and a feature at once; pass label= to name another label column"
-            )
         return at
 
     def _position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:

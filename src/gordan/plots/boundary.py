@@ -9,6 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
+from gordan.intercepts import Intercept
 from gordan.io.model import chosen
 from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
 
@@ -142,7 +143,7 @@ def _closest(estimator: Any, X: Array, y: Array) -> tuple[tuple[Array, Array] | 
     support = np.zeros(len(X), bool)
     support[found.own[found.weights > 0]] = True
     share = found.share
-    if share is None or estimator.intercept != "free":
+    if share is None or not Intercept.of(estimator.intercept).grouped:
         return None, support
     negative, positive = ((share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1))
     return (negative, positive), support
@@ -151,10 +152,11 @@ def _closest(estimator: Any, X: Array, y: Array) -> tuple[tuple[Array, Array] | 
 def _hulls(estimator: Any, X: Array, y: Array, sample_weight: Any, nu: float | None) -> list[Array]:
     """The hull of each class, reduced if the margin is soft."""
     c = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    groups = 2 if Intercept.of(estimator.intercept).grouped else 1
     hulls = []
     for label in estimator.classes_:
         own = (y == label) & (c > 0)
-        caps = None if nu is None else c[own] * (2 if estimator.intercept == "free" else 1) / (nu * c.sum())
+        caps = None if nu is None else c[own] * groups / (nu * c.sum())
         hulls.append(_hull(X[own], caps))
     return hulls
 

@@ -1,29 +1,30 @@
-"""Classes and planes: the binary problems that a fit of several classes is made of, and the model that their planes make."""
+"""The binary problems that a fit of several classes is made of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import Certificate
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, labels_of, pairs
+from gordan.io.model import pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Binary:
     """One problem with two classes: `labels` for the rows `rows` of X (all if None), `positive` where they are the second.
 
-    `label` is the class on the positive side, `name` says what is against what, `weights` are those of the rows.
+    `label` is the class on the positive side, `other` the one against it (None: all others), `name` says so in words; `weights`
+    are those of the rows.
     """
 
     name: str
     label: Any
+    other: Any
     labels: Array
     positive: Array
     weights: Array | None
@@ -55,44 +56,11 @@ def binary_problems(
     if kind == "one-vs-rest":
         for label in classes:
             own = y == label
-            yield Binary(f"{word(label)} against the rest", label, own, own, weights, None)
+            yield Binary(f"{word(label)} against the rest", label, None, own, own, weights, None)
         return
     for i, j in pairs(len(classes)):
         other, label = classes[i], classes[j]
         rows = None if kind == "binary" else np.flatnonzero((y == other) | (y == label))
         labels = y if rows is None else y[rows]
         c = weights if weights is None or rows is None else weights[rows]
-        yield Binary(f"{word(label)} against {word(other)}", label, labels, labels == label, c, rows)
-
-
-def model_of(
-    kind: str,
-    classes: Array,
-    planes: Iterable[tuple[Any, float, tuple[float, float], float | None]],
-    certificates: Sequence[Certificate] | None,
-    *,
-    norm: float,
-    nu: float | None,
-    intercept: str,
-    names: Sequence[Any] | None,
-) -> Model:
-    """The model of such planes: w, b, margin and the nu that was used for each. `nu` is the one that was asked for."""
-    from gordan import __version__
-
-    labels, dtype = labels_of(classes)
-    w, b, margins, nus = zip(*planes, strict=True)
-    used = nus[0] if len({*nus}) == 1 else nu
-    return Model(
-        classes=labels,
-        coef=np.array(w),
-        intercept=np.array(b),
-        kind=kind,
-        margins=np.array(margins),
-        norm=float(norm),
-        nu=None if used is None else float(used),
-        intercept_kind=intercept,
-        version=__version__,
-        names=None if names is None else tuple(map(str, names)),
-        certificates=None if certificates is None else tuple(certificate.to_json() for certificate in certificates),
-        class_dtype=dtype,
-    )
+        yield Binary(f"{word(label)} against {word(other)}", label, other, labels, labels == label, c, rows)

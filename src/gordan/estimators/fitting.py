@@ -1,0 +1,401 @@
+"""A fit: the binary problems that some labels make, and the plane of each, soft where no hard one exists.
+
+`MaxMarginClassifier.fit` and `gordan fit` are both this. Without scikit-learn, which takes a second to import.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array, positive
+from gordan.certificates import Certificate
+from gordan.errors import InputError
+from gordan.intercepts import Intercept
+from gordan.io.model import Model, PlaneFacts, labels_of
+from gordan.statuses import LIMITS, Status
+from gordan.trace import Moment, Trace
+from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts.multiclass import Binary, binary_problems
+
+CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
+# scikit-learn's word for it, and ours.
+KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
+# The gap to which a fit is brought at the end, whatever `tol`.
+FINISH = 1e-9
+# Shares of the largest nu that are tried in turn where no hard margin exists.
+SHARES = (0.5, 1.0)
+# Problems that a warning names.
+MOST_NAMED = 3
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters:
+    """The parameters of `MaxMarginClassifier`, which describes them. They are listed here and nowhere else."""
+
+    nu: float | None = None
+    norm: float = 2
+    intercept: Literal["free", "penalized", "none"] = "free"
+    method: Any = "auto"
+    tol: float = 1e-4
+    max_iter: int | None = None
+    time_limit: float | None = None
+    multi_class: Literal["ovo", "ovr"] = "ovo"
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
+    on_inseparable: Literal["warn", "raise", "ignore"] = "warn"
+
+
+def check_parameters(options: Parameters) -> None:
+    """Refuse what no binary problem would refuse by itself."""
+    for name, allowed in CHOICES.items():
+        if getattr(options, name) not in allowed:
+            raise InputError(f"{name} is {getattr(options, name)!r}; choose one of {', '.join(map(repr, allowed))}")
+    if not isinstance(options.verbose, (int, np.integer)):  # bool is one
+        raise InputError(f"verbose is {options.verbose!r}; pass 0, 1 or 2")
+    positive(options.tol, "tol")
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The plane of one binary problem, as a model file holds it."""
+
+    w: Array
+    b: float
+    margin: tuple[float, float]
+    nu: float | None
+    separable: bool | None
+    certificate: Certificate | None
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower)/upper; 0 if upper is 0."""
+        lower, upper = self.margin
+        return 0.0 if upper == 0 else 1.0 if math.isinf(upper) else (upper - lower) / upper
+
+
+def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parameters, names: Sequence[Any] | None) -> Model:
+    """The model of these planes, with their certificates if all of them have one."""
+    from gordan import __version__
+
+    labels, dtype = labels_of(classes)
+    nus = [plane.nu for plane in planes]
+    nu = nus[0] if len({*nus}) == 1 else options.nu
+    texts = [plane.certificate.to_json() for plane in planes if plane.certificate is not None]
+    return Model(
+        classes=labels,
+        coef=np.array([plane.w for plane in planes]),
+        intercept=np.array([plane.b for plane in planes]),
+        kind=kind,
+        margins=np.array([plane.margin for plane in planes]),
+        norm=float(options.norm),
+        nu=None if nu is None else float(nu),
+        intercept_kind=options.intercept,
+        version=__version__,
+        names=None if names is None else tuple(map(str, names)),
+        certificates=tuple(texts) if len(texts) == len(planes) else None,
+        class_dtype=dtype,
+        planes=tuple(PlaneFacts(None if plane.nu is None else float(plane.nu), plane.separable) for plane in planes),
+    )
+
+
+def planes_of(model: Model) -> list[Plane]:
+    """The planes of a model. In files of 0.1 the nu of a plane is in its certificate, and a hard one separates."""
+    texts: Sequence[str | None] = model.certificates or [None] * len(model.coef)
+    certificates = [None if text is None else Certificate.from_json(text) for text in texts]
+    planes = []
+    for k, certificate in enumerate(certificates):
+        lower, upper = map(float, model.margins[k])
+        if model.planes is not None:
+            facts = model.planes[k]
+        else:
+            nu = model.nu if certificate is None else certificate.nu
+            facts = PlaneFacts(nu, True if nu is None and lower > 0 else None)
+        planes.append(Plane(model.coef[k], float(model.intercept[k]), (lower, upper), facts.nu, facts.separable, certificate))
+    return planes
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of one binary problem. It does not hold on to X.
+
+    `told` is the last result in words; `support` and `dual` are the rows of X of positive weight, and y_i p_i there; `trace` is
+    the run that led to the plane; `stopped`: a limit that was set ended it; `resumed`: it went on from one of `checkpoints`.
+    """
+
+    binary: Binary
+    plane: Plane
+    status: Status
+    told: str
+    witness: Witness | None
+    support: Array
+    dual: Array
+    trace: Trace | None
+    n_iter: int
+    passes: float
+    seconds: float
+    stopped: bool
+    checkpoints: tuple[Path | None, ...] = ()
+    resumed: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a plane: w is not 0."""
+        return bool(self.plane.w.any())
+
+    @property
+    def meets(self) -> bool:
+        """Whether the (reduced) hulls of the classes meet, as far as is known: no positive margin, and no limit is to blame."""
+        return self.plane.margin[0] <= 0 and not self.stopped
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to be found out: the hulls meet, as far as floats can tell."""
+        return not self.stopped and (not self.found or self.status is Status.MARGIN_BELOW_TOL)
+
+
+class NoPlane(InputError):
+    """No plane separates, or none was found, and a soft margin was not wanted; `outcome` says what is known."""
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class Words(NamedTuple):
+    """How whoever is spoken to writes a label, and a parameter with or without a value."""
+
+    label: Callable[[Any], str]
+    option: Callable[..., str]
+
+
+IN_PYTHON = Words(repr, lambda name, value=None: name if value is None else f"{name}={value!r}")
+
+
+class Attempt(NamedTuple):
+    """A problem at one nu: the run of the method, and what is left of it after the exact finish."""
+
+    first: MarginResult
+    result: MarginResult
+
+
+@dataclass(frozen=True, eq=False)
+class Fitting:
+    """What is asked of every binary problem that the labels y make over one storage X; `classes` are the labels in order.
+
+    `seed` is that of `random_state`. `hashed`: certificates are bound to the data, which costs a pass. `watch` is a callback of
+    `maximize_margin`. `checkpoint` is the file of a run, with the number of the problem behind its name where there are several.
+    """
+
+    options: Parameters
+    X: Any
+    y: Array
+    classes: Array
+    weights: Array | None
+    deadline: float
+    seed: int | None = None
+    threads: int | None = None
+    hashed: bool = False
+    watch: Callable[[Moment], object] | None = None
+    checkpoint: Path | None = None
+    words: Words = IN_PYTHON
+
+    @property
+    def kind(self) -> str:
+        """What the planes separate, as in `gordan.io.Model`."""
+        return KINDS[self.options.multi_class] if len(self.classes) > 2 else "binary"
+
+    @property
+    def intercept(self) -> Intercept:
+        """The kind of intercept."""
+        return Intercept.of(self.options.intercept)
+
+    def problems(self) -> Iterator[Binary]:
+        """The binary problems, in the order of the planes of a model; made one at a time."""
+        return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
+
+    def outcome(self, k: int, binary: Binary, start: Array | None = None) -> Outcome:
+        """The plane of problem k: hard, or soft where that cannot be. `start` are weights over all rows of X."""
+        if start is not None and binary.rows is not None:
+            start = start[binary.rows]
+        X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
+        checkpoints = self._checkpoints(k)
+        resumed = any(path is not None and path.exists() for path in checkpoints)
+        tried = [self._attempt(X, binary, self.options.nu, start, checkpoints[0])]
+        if self.options.nu is None and self.options.on_inseparable != "raise":
+            for share, path in zip(SHARES, checkpoints[1:], strict=True):
+                if self._meets(tried[-1].result):
+                    tried.append(self._attempt(X, binary, share * binary.largest_nu(self.intercept), start, path))
+        found = replace(self._outcome(binary, X, tried), checkpoints=checkpoints, resumed=resumed)
+        if found.meets and self.options.on_inseparable == "raise":
+            raise NoPlane(f"{self._blame(found)}. {self._advice(binary)}", found)
+        if self.options.verbose:
+            print(f"[MaxMarginClassifier] {binary.name}: {found.told}", flush=True)
+        return found
+
+    def _outcome(self, binary: Binary, X: Any, tried: list[Attempt]) -> Outcome:
+        hard, (first, result) = tried[0].result, tried[-1]
+        witness = hard.stated_witness
+        if witness is not None and binary.rows is not None:
+            witness = replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
+        p = np.empty(0) if result.p is None else result.p
+        support = np.flatnonzero(p)
+        runs = {id(run): run for attempt in tried for run in attempt}.values()
+        whole = replace(  # with all that it cost, and by the rows of X
+            result,
+            stated_witness=None if result.stated_witness is None else witness,
+            n_iter=sum(attempt.first.n_iter for attempt in tried),
+            passes=sum(run.passes for run in runs),
+            seconds=sum(run.seconds for run in runs),
+        )
+        return Outcome(
+            binary=binary,
+            plane=self._plane(binary, X.d, hard, result),
+            status=result.status,
+            told=repr(whole),
+            witness=witness,
+            support=support if binary.rows is None else binary.rows[support],
+            dual=np.where(binary.positive[support], 1.0, -1.0) * p[support],
+            trace=first.trace,
+            n_iter=whole.n_iter,
+            passes=whole.passes,
+            seconds=whole.seconds,
+            stopped=self._stopped(result),
+        )
+
+    def _plane(self, binary: Binary, d: int, hard: MarginResult, result: MarginResult) -> Plane:
+        """The plane of a result; w = 0 and the heavier class where there is none. `hard` is the result for the nu asked for."""
+        w, b = result.w, result.b
+        if w is None or b is None or self._meets(result):
+            more, less = binary.totals
+            w, b = np.zeros(d), (more - less) / (more + less)
+        decided = self.options.nu is None and (hard.margin[0] > 0 or hard.stated_witness is not None)
+        separable = hard.stated_witness is None if decided else None
+        return Plane(w, b, result.margin, result.nu, separable, result.certificate if self.hashed else result.bare_certificate)
+
+    def _checkpoints(self, k: int) -> tuple[Path | None, ...]:
+        """The files of the runs of problem k: of the nu asked for, and of those that are tried where there is no hard margin."""
+        ends = ["" if self.kind == "binary" else f".{k}"]
+        ends += [f"{ends[0]}.nu{j}" for j in range(1, 1 + len(SHARES))]
+        return tuple(None if self.checkpoint is None else self.checkpoint.with_name(self.checkpoint.name + end) for end in ends)
+
+    def _attempt(self, X: Any, binary: Binary, nu: float | None, start: Array | None, checkpoint: Path | None) -> Attempt:
+        """The plane at this nu, brought to the gap `FINISH` unless a limit comes first."""
+        options, weights = self.options, binary.weights
+        if nu is None and weights is not None and weights.all():
+            weights = None  # they change nothing, and a certificate would carry them
+        printer = _printer(binary.name) if options.verbose > 1 else None
+
+        def run(method: Any, tol: float, start: Any, checkpoint: Path | None = None) -> MarginResult:
+            return maximize_margin(
+                X,
+                binary.labels,
+                norm=options.norm,
+                nu=nu,
+                intercept=self.intercept,
+                method=method,
+                tol=tol,
+                sample_weight=weights,
+                max_iter=options.max_iter,
+                time_limit=max(1e-3, self.deadline - time.perf_counter()),
+                start=start,
+                random_state=self.seed,
+                threads=self.threads,
+                checkpoint=checkpoint,
+                callback=self.watch or printer,
+            )
+
+        try:
+            if isinstance(options.method, str) and options.method in ("auto", "double_oracle"):
+                result = run(options.method, min(options.tol, FINISH), start, checkpoint)
+                return Attempt(result, result)
+            first = run(options.method, options.tol, start, checkpoint)
+            if first.stated_witness is not None or self._stopped(first) or first.gap <= FINISH:
+                return Attempt(first, first)
+            finished = run("auto", min(options.tol, FINISH), first)
+            return Attempt(first, finished if finished.gap < first.gap else first)
+        except InputError as error:
+            if binary.is_whole:
+                raise
+            raise InputError(f"{binary.name}: {error}") from None
+
+    def _meets(self, result: MarginResult) -> bool:
+        return result.margin[0] <= 0 and not self._stopped(result)
+
+    def _stopped(self, result: MarginResult) -> bool:
+        """Whether a limit that was set ended the run."""
+        return result.status in LIMITS and (self.options.max_iter is not None or result.status is not Status.ITERATION_LIMIT)
+
+    # ---- in words ----------------------------------------------------------------------------------------------------
+
+    def inseparable(self, outcomes: Sequence[Outcome]) -> str | None:
+        """What to say of the problems that no hard margin, or none this soft, separates; None where there are none."""
+        softened = [each.plane.nu is not None and self.options.nu is None for each in outcomes]
+        blamed = [each for each, soft in zip(outcomes, softened, strict=True) if soft or (each.settled and not each.found)]
+        if not blamed or self.options.on_inseparable != "warn":
+            return None
+        more = f"; and {len(blamed) - MOST_NAMED} more" if len(blamed) > MOST_NAMED else ""
+        return f"{'; '.join(map(self._told, blamed[:MOST_NAMED]))}{more}. {self._advice(blamed[0].binary)}"
+
+    def unfinished(self, outcomes: Sequence[Outcome]) -> str | None:
+        """What to say of the problems whose interval is wider than `tol`; None where there are none."""
+        wide = [each for each in outcomes if each.plane.gap > self.options.tol and not each.settled]
+        if not wide:
+            return None
+        widest = max(wide, key=lambda each: each.plane.gap)
+        lower, upper = outward(*widest.plane.margin)
+        which = f" of {widest.binary.name}" if len(outcomes) > 1 else ""
+        others = f", as are {len(wide) - 1} others" if len(wide) > 1 else ""
+        return (
+            f"the margin{which} is between {lower} and {upper}: wider than tol={self.options.tol:g} "
+            f"(gap {widest.plane.gap:.2g}{others}) after {widest.n_iter} rounds ({widest.status}). Raise max_iter or time_limit "
+            "where they are set; else bring the columns of X to a like size, or raise tol"
+        )
+
+    def _told(self, outcome: Outcome) -> str:
+        """What was done about a problem without a hard margin, or one this soft."""
+        blame, nu = self._blame(outcome), outcome.plane.nu
+        if outcome.found:
+            return f"{blame}; fitted with nu = {nu:.6g}"
+        heavier = outcome.binary.labels[outcome.binary.positive == (outcome.plane.b > 0)][:1].tolist()
+        tried = f", also with nu = {nu:.6g}" if self.options.nu is None else ""
+        return f"{blame}{tried}; w is 0 and the heavier class ({self.words.label(heavier[0])}) is predicted"
+
+    def _blame(self, outcome: Outcome) -> str:
+        name, nu = outcome.binary.name, self.options.nu
+        if nu is not None:
+            most = f"none has more than {outward(*outcome.plane.margin)[1]}"
+            return f"{name}: no plane of positive soft margin was found at nu = {nu:g} ({most})"
+        if outcome.witness is None:
+            return f"{name}: no separator was found, nor a proof that there is none"
+        return f"{name} is not separable: {outcome.witness}"
+
+    def _advice(self, binary: Binary) -> str:
+        """What to pass instead."""
+        most, hard, option = binary.largest_nu(self.intercept), self.options.nu is None, self.words.option
+        if self.options.on_inseparable == "raise":
+            soft = f", or {option('on_inseparable', 'warn')} to fit softly with nu = {most / 2:.6g}" if hard else ""
+            return f"Pass {'' if hard else 'a larger '}{option('nu')} (at most {most:.6g}){soft}"
+        if hard:
+            ignore = option("on_inseparable", "ignore")
+            return f"Pass {option('nu')} to choose how soft the margin is, or {ignore} if this is expected"
+        return f"Pass a larger {option('nu')} (at most {most:.6g})"
+
+
+def _printer(name: str) -> Callable[[Moment], None]:
+    def show(moment: Moment) -> None:
+        lower, upper = outward(max(0.0, moment.lower), moment.upper)
+        told = f"round {moment.t}, {moment.passes:.1f} passes, margin in {lower}..{upper}"
+        print(f"[MaxMarginClassifier] {name}: {told}", flush=True)
+
+    return show
