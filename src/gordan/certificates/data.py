@@ -6,6 +6,7 @@
     quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
     verified-witness, verified-overlap   the same two claims, with float weights near which exact ones exist (`verified`)
+    optimum           lower ≤ the least value of a loss ≤ upper (`losses`): w, b; for the hinge some rows with weights
 
 Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
 and integers as hexadecimal strings, since Python refuses decimal text of more than some thousand digits. A number has one
@@ -30,9 +31,12 @@ from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.container import read_hex, strict_json
+from gordan.losses import Loss
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
-Kind = Literal["separator", "witness", "bracket", "quasi-separation", "overlap", "verified-witness", "verified-overlap"]
+Kind = Literal[
+    "separator", "witness", "bracket", "quasi-separation", "overlap", "verified-witness", "verified-overlap", "optimum"
+]
 Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
@@ -148,10 +152,13 @@ NUMBERS: dict[Kind, Form] = {
     "overlap": WHOLE,
     "verified-witness": REAL,
     "verified-overlap": REAL,
+    "optimum": REAL,
 }
 KINDS = tuple(NUMBERS)
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
+INTERVALS: tuple[Kind, ...] = (*MARGINS, "optimum")
 VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-overlap")
+FIRST_KINDS = tuple(kind for kind in KINDS if kind not in (*VERIFIED, "optimum"))
 
 
 class Part(NamedTuple):
@@ -187,11 +194,13 @@ def _is(
 class Certificate:
     """A claim about data X, y and what is needed to check it.
 
-    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they matter
-    (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
-    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
-    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column, factor),
-    that column first, whose sum is 0. `model` is the model whose estimates are asked about, `about` where the data came from.
+    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they
+    matter (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for
+    `witness`, `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see
+    `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the
+    pairs (column, factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight),
+    rounded in that order; where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`).
+    `model` is the model whose estimates are asked about, `about` where the data came from.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
@@ -199,20 +208,24 @@ class Certificate:
     classes: tuple[Label, Label] = field(metadata=_is(LABEL, 2))
     shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
     w: tuple[float, ...] | tuple[int, ...] | None = field(
-        default=None, metadata=_is(many="d", kinds=(*MARGINS, "quasi-separation"))
+        default=None, metadata=_is(many="d", kinds=(*INTERVALS, "quasi-separation"))
     )
-    b: float | int | None = field(default=None, metadata=_is(kinds=(*MARGINS, "quasi-separation")))
+    b: float | int | None = field(default=None, metadata=_is(kinds=(*INTERVALS, "quasi-separation")))
     rows: tuple[int, ...] = field(default=(), metadata=_is(COUNT, ""))
     weights: tuple[float, ...] | tuple[int, ...] = field(default=(), metadata=_is(many="rows"))
-    lower: float | None = field(default=None, metadata=_is(REAL, kinds=MARGINS))
-    upper: float | None = field(default=None, metadata=_is(REAL_OR_INF, kinds=MARGINS))
+    lower: float | None = field(default=None, metadata=_is(REAL, kinds=INTERVALS))
+    upper: float | None = field(default=None, metadata=_is(REAL_OR_INF, kinds=INTERVALS))
     norm: float = field(default=2.0, metadata=_is(REAL_OR_INF, kinds=MARGINS))
     nu: float | None = field(default=None, metadata=_is(REAL, kinds=MARGINS))
-    sample_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "n", kinds=MARGINS))
+    sample_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "n", kinds=INTERVALS))
     data_hash: str | None = field(default=None, metadata=_is(TEXT))
     dependent: tuple[Relation, ...] = field(default=(), metadata=_is(RELATION, "", kinds=VERIFIED, since=2))
     model: str = field(default="logistic", metadata=_is(TEXT, words=MODELS, since=2))
     about: About | None = field(default=None, metadata=_is(ABOUT, since=2))
+    loss: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), words=(*Loss,), since=2))
+    C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
+    class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
+    weights_hash: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), since=2))
 
     def __post_init__(self) -> None:
         """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""
@@ -295,7 +308,7 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r}")
     known = [part for part in PARTS if part.metadata["part"].since == 1] if first else _parts_of(kind)
-    if set(content) != {part.name for part in known} | {"class_type"} or (first and kind in VERIFIED):
+    if set(content) != {part.name for part in known} | {"class_type"} or (first and kind not in FIRST_KINDS):
         raise ValueError(f"its fields are {sorted(content)}")
     n, d = (_count(size) for size in _list(content["shape"], 2))
     sizes = {"n": n, "d": d, "rows": len(_list(content["rows"]))}

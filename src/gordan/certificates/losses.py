@@ -8,6 +8,7 @@ found w and α need not be believed. Rounding is bounded as in `margins`; u is 2
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,8 +19,10 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.data import Certificate
 from gordan.certificates.margins import combination_with_error
 from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
@@ -91,10 +94,22 @@ class Objective:
     c: Array
     intercept: Intercept = Intercept.FREE
 
+    @staticmethod
+    def of(problem: Problem, certificate: Certificate) -> Objective:
+        """The one that a certificate is about."""
+        c = certificate
+        assert c.loss is not None
+        assert c.C is not None
+        signs = problem.signs_for(c.classes)
+        sample = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
+        factors = None if c.class_weight is None else np.array(c.class_weight, dtype=np.float64)
+        weights = row_constants(c.C, sample, factors, (signs > 0).astype(np.intp))
+        return Objective(problem.X, signs, Loss(c.loss), weights, Intercept(c.intercept))
+
     def trouble(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
-            return "a weight is negative or not finite"
+            return "C, or C times a weight, is negative or not finite"
         if self.intercept.grouped and not all((self.c[self.signs == side] > 0).any() for side in (1, -1)):
             return "all rows of a class have weight zero, so that no b is the best"
         return ""
@@ -182,6 +197,20 @@ class Objective:
         if not masses[heavy]:
             return sides[heavy], 1.0
         return sides[heavy], bounds.enclosed(1 - masses[1 - heavy] / masses[heavy])[1]
+
+
+def row_constants(C: float, sample_weight: Array | None, class_weight: Array | None, which: Array) -> Array:
+    """C_i = C · (s_i · f), f the weight of the class `which[i]`; each product is rounded, in this order."""
+    c = np.ones(len(which)) if sample_weight is None else sample_weight.copy()
+    with np.errstate(over="ignore"):
+        if class_weight is not None:
+            c *= class_weight[which]
+        return np.asarray(float(C) * c)
+
+
+def hash_of(sample_weight: Array) -> str:
+    """What names sample weights that are too many to be stored: the SHA-256 of their bytes as little-endian float64."""
+    return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 
 
 def _blocks(n: int) -> list[slice]:

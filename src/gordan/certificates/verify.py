@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, vector
 from gordan.certificates import exact, verified
 from gordan.certificates.data import Certificate, Kind
+from gordan.certificates.losses import Objective, hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.problem import Problem
@@ -40,8 +41,10 @@ class Check:
         return self.accepted
 
 
-def verify(certificate: Certificate, X: Any, y: Any) -> Check:
+def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> Check:
     """Check a certificate against data. Raises only on malformed input; a false claim is a rejected one.
+
+    `sample_weight` is needed where a certificate names the weights of many rows by their hash.
 
     >>> import gordan
     >>> X, y = [[0.0], [1.0]], [0, 1]
@@ -53,6 +56,11 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
     try:
         problem = Problem.of(X, y)
+        if sample_weight is not None:
+            weights = vector(sample_weight, "sample_weight", problem.X.n)
+            if not _same_weights(certificate, weights):
+                return Check(False, _claim(certificate), "it is about other sample weights")
+            certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
         if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
             w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
             Products.of(problem.X, w)  # in one pass with the norms
@@ -61,6 +69,12 @@ def verify(certificate: Certificate, X: Any, y: Any) -> Check:
     except NotIEEE as error:
         return Check(False, _claim(certificate), str(error))
     return check(certificate, problem)
+
+
+def _same_weights(certificate: Certificate, weights: Array) -> bool:
+    if certificate.weights_hash is not None:
+        return hash_of(weights) == certificate.weights_hash
+    return certificate.sample_weight == tuple(weights.tolist())
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:
@@ -116,7 +130,8 @@ def _misplaced(c: Certificate, problem: Problem) -> str:
         return reason
     if len({*c.rows}) != len(c.rows) or (c.rows and not 0 <= min(c.rows) <= max(c.rows) < problem.X.n):
         return "its rows are not distinct rows of X"
-    if (c.weights and min(c.weights) <= 0) or len(c.weights) != len(c.rows):
+    least = min(c.weights, default=1)
+    if not (least > 0 or (least == 0 and c.kind == "optimum")) or len(c.weights) != len(c.rows):
         return "its weights are not positive, one for each row"
     return ""
 
@@ -278,6 +293,34 @@ class Checking(NamedTuple):
     refusal: Callable[[Certificate, Problem], str]
 
 
+def _optimum(c: Certificate, problem: Problem) -> str:
+    """Why an interval for the least value of a loss is not accepted."""
+    if c.w is None or c.loss is None or c.C is None:
+        return "it has no w, no loss or no C"
+    if c.weights_hash is not None and c.sample_weight is None:
+        return "it is about sample weights that it does not hold: pass them as sample_weight"
+    w, b = np.fromiter(c.w, np.float64, len(c.w)), float(c.b or 0.0)
+    if b != 0 and not Intercept(c.intercept).exists:
+        return "it has b although there is no intercept"
+    reason = _out_of_range(c, w)
+    if reason:
+        return reason
+    objective = Objective.of(problem, c)
+    reason = objective.trouble()
+    if reason:
+        return reason
+    found = objective.enclose(w, b, np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64))
+    if c.lower is not None and c.lower > found.lower:
+        return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"
+    if c.upper is not None and not c.upper >= found.upper:
+        return f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
+    return ""
+
+
+def _least(c: Certificate) -> str:
+    return f"the least value of the {c.loss} objective with C = {c.C!r} is at least {c.lower!r} and at most {c.upper!r}"
+
+
 def _separable(c: Certificate) -> str:
     bracket = "" if c.lower is None or c.upper is None else f" with a largest margin between {c.lower!r} and {c.upper!r}"
     return f"the data is separable{bracket}"
@@ -307,4 +350,5 @@ CHECKS: dict[Kind, Checking] = {
     "overlap": Checking(_overlapping, _overlap),
     "verified-witness": Checking(_inseparable, _verified),
     "verified-overlap": Checking(_overlapping, _verified),
+    "optimum": Checking(_least, _optimum),
 }

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.problem import Problem
@@ -22,14 +23,15 @@ from gordan.rows import Rows
 class LossQuestion:
     """How small is the `objective` of this problem? `tol` is the relative width of the interval to stop at.
 
-    `play.start` is a w (with b as its last entry where there is one) to start from.
+    `play.start` is a w (with b as its last entry where there is one) to start from, `head` a certificate that lacks its proof.
     """
 
     problem: Problem
     objective: Objective
     budget: Budget
     tol: float
-    play: Play = field(default_factory=Play)
+    play: Play
+    head: Certificate
     asks: Asks = field(default=Asks.LOSS, init=False)
 
     @cached_property

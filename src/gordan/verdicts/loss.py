@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,8 @@ from gordan.arrays import (
     whole_number_or_none,
 )
 from gordan.blas import blas_threads
-from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates import Certificate
+from gordan.certificates.losses import Objective, Optimum, hash_of, row_constants
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Region
@@ -39,7 +40,10 @@ from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts.telling import outward
-from gordan.verdicts.weights import row_weights
+from gordan.verdicts.weights import row_weights, weight_factors
+
+# Sample weights up to which a certificate holds them; of more it holds a hash.
+MOST_STORED = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +114,25 @@ class LossResult:
         own = Products.of(X, self.w).scores(self.b, np.ones(X.n))
         same: Array = ((low > 0) & (own[0] > 0)) | ((high < 0) & (own[1] < 0))
         return same
+
+    @property
+    def bare_certificate(self) -> Certificate:
+        """The certificate without the hash of the data: at no cost."""
+        evidence = self._evidence
+        return replace(
+            evidence.question.head,
+            w=tuple(self.w.tolist()),
+            b=self.b,
+            rows=tuple(evidence.rows.tolist()),
+            weights=tuple(evidence.alpha.tolist()),
+            lower=self.objective[0],
+            upper=self.objective[1],
+        )
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
+        return replace(self.bare_certificate, data_hash=self._evidence.question.problem.hash(self.intercept))
 
     @cached_property
     def _region(self) -> Region:
@@ -195,9 +218,9 @@ def minimize_loss(
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
-    weights = row_weights(sample_weight, class_weight, problem.classes, which)
-    with np.errstate(over="ignore"):
-        c = np.full(problem.X.n, float(C)) if weights is None else float(C) * weights
+    row_weights(sample_weight, class_weight, problem.classes, which)  # refuses what leaves a class without weight
+    sample, factors = weight_factors(sample_weight, class_weight, problem.classes, which)
+    c = row_constants(C, sample, factors, which)
     if not np.isfinite(c).all():
         raise InputError(f"the weight of row {int(np.argmin(np.isfinite(c)))} overflows: C × its weight; divide one of them")
     question = LossQuestion(
@@ -206,6 +229,7 @@ def minimize_loss(
         Budget(started, started + limit, max_iter, threads, seed(random_state)),
         tol,
         Play(start=_start(start, kind, problem.X.d), watch=callback),
+        _head(problem, chosen, float(C), kind, sample, factors),
     )
     with blas_threads(problem.storage.entries):
         evidence: LossEvidence = answer(question)
@@ -226,6 +250,22 @@ def minimize_loss(
         trace=effort.trace,
         _optimum=optimum,
         _evidence=evidence,
+    )
+
+
+def _head(problem: Problem, loss: Loss, C: float, kind: Intercept, sample: Array | None, factors: Array | None) -> Certificate:
+    """The certificate without its proof."""
+    stored = sample is not None and len(sample) <= MOST_STORED
+    return Certificate(
+        "optimum",
+        kind.value,
+        problem.classes,
+        (problem.X.n, problem.X.d),
+        loss=loss.value,
+        C=C,
+        class_weight=None if factors is None else (float(factors[0]), float(factors[1])),
+        sample_weight=tuple(sample.tolist()) if sample is not None and stored else None,
+        weights_hash=None if sample is None or stored else hash_of(sample),
     )
 
 

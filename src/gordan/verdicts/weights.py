@@ -21,24 +21,14 @@ FURTHEST = 2.0**-500
 
 
 def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array) -> Array | None:
-    """c_i = sample weight × class weight, row i being of class labels[which[i]]; None where neither is given.
-
-    "balanced" gives every class the same total, of the sample weights: a row of weight 0 counts as if it were not there.
-    """
-    if sample_weight is None and class_weight is None:
+    """c_i = sample weight × class weight, row i being of class labels[which[i]]; None where neither is given."""
+    sample, factors = weight_factors(sample_weight, class_weight, labels, which)
+    if sample is None and factors is None:
         return None
-    n = len(which)
-    c = np.ones(n)
-    if sample_weight is not None:
-        sample_weight = host(sample_weight)
-        c = np.full(n, float(sample_weight)) if is_number(sample_weight) else vector(sample_weight, "sample_weight", n).copy()
-        bad = ~((c >= 0) & np.isfinite(c))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(f"sample_weight[{row}] is {c[row]}; weights must be finite and not negative")
-    with np.errstate(over="ignore"):
-        totals = np.bincount(which, weights=c / max(float(np.max(c)), 1.0), minlength=len(labels))
-        c *= _class_factors(class_weight, labels, totals)[which]
+    c = np.ones(len(which)) if sample is None else sample.copy()
+    if factors is not None:
+        with np.errstate(over="ignore"):
+            c *= factors[which]
     if not np.isfinite(c).all():
         row = int(np.argmin(np.isfinite(c)))
         raise InputError(f"the weight of row {row} overflows: sample_weight × class_weight; divide one of them")
@@ -48,6 +38,28 @@ def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], wh
         needed = "two classes are needed" if len(labels) == 2 else "leave them out, or give them some weight"
         raise InputError(f"all rows of class {label!r} have weight zero; {needed}")
     return c
+
+
+def weight_factors(
+    sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array
+) -> tuple[Array | None, Array | None]:
+    """The sample weights, and the class weight of each label; None for what is not given.
+
+    "balanced" gives every class the same total, of the sample weights: a row of weight 0 counts as if it were not there.
+    """
+    n, sample = len(which), None
+    if sample_weight is not None:
+        given = host(sample_weight)
+        sample = np.full(n, float(given)) if is_number(given) else vector(given, "sample_weight", n).copy()
+        bad = ~((sample >= 0) & np.isfinite(sample))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"sample_weight[{row}] is {sample[row]}; weights must be finite and not negative")
+    if class_weight is None:
+        return sample, None
+    c = np.ones(n) if sample is None else sample
+    totals = np.bincount(which, weights=c / max(float(np.max(c)), 1.0), minlength=len(labels))
+    return sample, _class_factors(class_weight, labels, totals)
 
 
 def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> Array:
