@@ -170,6 +170,9 @@ class Claim:
         )
         self.dependent = given["dependent"]
         self.lower, self.upper, self.nu, self.c = (given[name] for name in ("lower", "upper", "nu", "sample_weight"))
+        self.loss, self.C, self.class_weight, self.weights_hash = (
+            given[name] for name in ("loss", "C", "class_weight", "weights_hash")
+        )
         self.states_bracket = self.lower is not None or self.upper is not None
         self.upper = None if self.upper == math.inf else self.upper
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
@@ -188,7 +191,8 @@ class Claim:
         y = [1 if label == self.classes[1] else -1 for label in y]
         distinct = len(set(self.rows)) == len(self.rows)
         _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
-        _demand(all(t > 0 for t in self.t), "its weights are not positive")
+        least = min(self.t, default=1)
+        _demand(least > 0 or (least == 0 and self.kind == "optimum"), "its weights are not positive")
         KINDS[self.kind][1](self, X, y)
 
     def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
@@ -302,9 +306,110 @@ class Claim:
         upper = self.upper or Fraction(0)
         _demand(_at_least(upper, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
 
+    def _optimum(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        """lower <= min 1/2|w|^2 + sum C_i l(z_i) <= upper, by w, b and the weights of the rows that follow from them."""
+        if self.w is None or self.loss is None or self.C is None:
+            raise Rejected("it has no w, no loss or no C")
+        _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
+        _demand(self.weights_hash is None or self.c is not None, "it is about sample weights that it does not hold")
+        c = self._constants(y)
+        _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
+        for sign in (1, -1) if self.intercept == "free" else ():
+            _demand(any(C > 0 for C, own in zip(c, y, strict=True) if own == sign), "all rows of a class have weight zero")
+        z = self._scores(X, y, self.b)
+        size = sum((v * v for v in self.w), self.b * self.b if self.intercept == "penalized" else Fraction(0)) / 2
+        if self.upper is not None:
+            value = size + sum((C * _loss_above(self.loss, score) for C, score in zip(c, z, strict=True) if C), Fraction(0))
+            _demand(value <= self.upper, f"w does not prove its upper bound {float(self.upper)!r}")
+        if self.lower is not None and self.lower > 0:
+            found = self._dual(X, y, c, z)
+            _demand(found >= self.lower, f"w and the weights do not prove its lower bound {float(self.lower)!r}")
+
+    def _constants(self, y: Sequence[int]) -> list[Fraction]:
+        """C_i = C (s_i f), products rounded to floats in that order, f the weight of the row's class."""
+        factors = [1.0, 1.0] if self.class_weight is None else [float(factor) for factor in self.class_weight]
+        sample = [1.0] * len(y) if self.c is None else [float(weight) for weight in self.c]
+        c = [float(self.C) * (weight * factors[sign > 0]) for weight, sign in zip(sample, y, strict=True)]
+        _demand(all(math.isfinite(value) for value in c), "C times a weight is not finite")
+        return [Fraction(value) for value in c]
+
+    def _dual(self, X: Sequence[Row], y: Sequence[int], c: list[Fraction], z: list[Fraction]) -> Fraction:
+        """What the least value is at least: sum C_i g(t_i/C_i) - 1/2|sum t_i y_i x_i|^2 for weights t that are allowed."""
+        t = [C * _slope(str(self.loss), score) if C else C for C, score in zip(c, z, strict=True)]
+        for i, weight in zip(self.rows, self.t, strict=True):
+            t[i] = weight
+        if self.loss != "squared_hinge":
+            t = [min(weight, C) for weight, C in zip(t, c, strict=True)]
+        t = [weight if C else C for weight, C in zip(t, c, strict=True)]
+        if self.intercept == "free":  # the heavier class is scaled down, so that both have the same mass
+            masses = {
+                sign: sum((weight for weight, own in zip(t, y, strict=True) if own == sign), Fraction(0)) for sign in (1, -1)
+            }
+            least = min(masses.values())
+            _demand(least > 0, "a class has no weight")
+            t = [weight * least / masses[sign] for weight, sign in zip(t, y, strict=True)]
+        signed = {i: weight * y[i] for i, weight in enumerate(t) if weight}
+        v = [*_combination(X, signed).values()]
+        if self.intercept == "penalized":
+            v.append(sum(signed.values(), Fraction(0)))
+        paid = sum((_paid_below(str(self.loss), weight, C) for weight, C in zip(t, c, strict=True) if weight), Fraction(0))
+        return paid - sum((value * value for value in v), Fraction(0)) / 2
+
     def _scores(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> list[Fraction]:
         w = self.w or []
         return [sign * sum((value * w[j] for j, value in row.items()), b) for row, sign in zip(X, y, strict=True)]
+
+
+DIGITS = 40  # of what is computed for the logistic loss
+FAR = 80  # e^-80 is less than 2e-35
+SLACK = Fraction(1, 10**30)  # more than it is then off by, as a share of what is added up, and in all
+
+
+def _in_digits(value: Fraction) -> decimal.Decimal:
+    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
+
+
+def _softplus(z: Fraction) -> Fraction:
+    """log(1 + e^-z), nearly: `exp` and `ln` of decimal numbers are correctly rounded, so that it is off by a few units of the
+    last digit. Above |z| = FAR it is -z, or 0, but for less than the slack."""
+    if abs(z) > FAR:
+        return max(-z, Fraction(0))
+    with decimal.localcontext(decimal.Context(prec=DIGITS)):
+        return Fraction((1 + (-_in_digits(z)).exp()).ln())
+
+
+def _loss_above(loss: str, z: Fraction) -> Fraction:
+    """What the loss is at most."""
+    if loss == "logistic":
+        return _softplus(z) * (1 + SLACK) + SLACK
+    short = max(1 - z, Fraction(0))
+    return short if loss == "hinge" else short * short
+
+
+def _slope(loss: str, z: Fraction) -> Fraction:
+    """A weight a for the score z: any number of its range will do, the best is minus the slope of the loss there."""
+    if loss == "hinge":
+        return Fraction(int(z < 1))
+    if loss == "squared_hinge":
+        return 2 * max(1 - z, Fraction(0))
+    if abs(z) > FAR:
+        return Fraction(int(z < 0))
+    with decimal.localcontext(decimal.Context(prec=DIGITS)):
+        return min(Fraction(1 / (1 + _in_digits(z).exp())), Fraction(1))
+
+
+def _paid_below(loss: str, weight: Fraction, C: Fraction) -> Fraction:
+    """What C g(weight/C) is at least."""
+    if loss == "hinge":
+        return weight
+    if loss == "squared_hinge":
+        return weight - weight * weight / (4 * C)
+    q = weight / C
+    if q <= 0 or q >= 1:
+        return Fraction(0)
+    with decimal.localcontext(decimal.Context(prec=DIGITS)):
+        entropy = sum(Fraction(-_in_digits(share) * _in_digits(share).ln()) for share in (q, 1 - q))
+    return max(Fraction(0), C * (entropy * (1 - SLACK) - SLACK))
 
 
 def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fraction]:
@@ -578,6 +683,12 @@ def _model(value: Any) -> str:
     return str(value)
 
 
+def _loss(value: Any) -> str:
+    if value not in ("hinge", "squared_hinge", "logistic"):
+        raise ValueError(f"loss {value!r}")
+    return str(value)
+
+
 def _about(value: Any) -> None:
     """Where the certificate comes from, for people: nothing depends on it."""
     if type(value) is not dict or set(value) != {"file", "label", "columns", "version"}:
@@ -596,32 +707,39 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "overlap": (_integer, Claim._overlap),
     "verified-witness": (_float, Claim._verified_witness),
     "verified-overlap": (_float, Claim._verified_overlap),
+    "optimum": (_float, Claim._optimum),
 }
 _MARGINS = {"separator", "bracket"}
+_INTERVALS = _MARGINS | {"optimum"}
 # Field: how a value is read, how many of them there are, and which kinds have it.
 FIELDS: dict[str, tuple[Any, str, Any]] = {
     "kind": (_text, "one", KINDS),
     "intercept": (_text, "one", KINDS),
     "classes": (_as_it_is, "2", KINDS),
     "shape": (_count, "2", KINDS),
-    "w": (_number, "d", _MARGINS | {"quasi-separation"}),
-    "b": (_number, "one", _MARGINS | {"quasi-separation"}),
+    "w": (_number, "d", _INTERVALS | {"quasi-separation"}),
+    "b": (_number, "one", _INTERVALS | {"quasi-separation"}),
     "rows": (_count, "any", KINDS),
     "weights": (_number, "rows", KINDS),
-    "lower": (_float, "one", _MARGINS),
-    "upper": (_float_or_inf, "one", _MARGINS),
+    "lower": (_float, "one", _INTERVALS),
+    "upper": (_float_or_inf, "one", _INTERVALS),
     "norm": (_float_or_inf, "one", _MARGINS),
     "nu": (_float, "one", _MARGINS),
-    "sample_weight": (_float, "n", _MARGINS),
+    "sample_weight": (_float, "n", _INTERVALS),
     "data_hash": (_text, "one", KINDS),
     "dependent": (_relation, "any", {"verified-witness", "verified-overlap"}),
     "model": (_model, "one", KINDS),
     "about": (_about, "one", KINDS),
+    "loss": (_loss, "one", {"optimum"}),
+    "C": (_float, "one", {"optimum"}),
+    "class_weight": (_float, "2", {"optimum"}),
+    "weights_hash": (_text, "one", {"optimum"}),
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
+MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
 # The first format has every field in every certificate, and not these.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about"}
+FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about", "loss", "C", "class_weight", "weights_hash"}
 
 
 def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:
