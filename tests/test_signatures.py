@@ -18,6 +18,7 @@ import gordan.io
 import gordan.report
 from gordan import datasets, methods
 from gordan.cli.app import app
+from gordan.cli.fields import FIELDS
 
 API = Path(__file__).parent.parent / "docs" / "api.md"
 RASH = Path(gordan.__file__).parent / "data" / "rash.csv"
@@ -189,6 +190,21 @@ def fields(content, found: dict[str, set[str]]) -> dict[str, set[str]]:
             if isinstance(part, dict) and name not in ("columns", "direction"):
                 fields(part, found)
     return found
+
+
+# Parts of an answer, and what an option adds to it, which the page has in the row of the command.
+PARTS = {"separate": ["witness"], "fit": ["planes"], "verify": ["checks"], "convert": ["convert --check"], "demo": ["methods"]}
+ALSO_TOLD = {"predict": {"scores"}, "fit": {"null"}, "demo": {"null"}}
+
+
+@pytest.mark.skipif(not API.exists(), reason="the pages are not here: run the suite in a checkout of the repository")
+@pytest.mark.parametrize("command", ["separate", "fit", "predict", "verify", "diagnose", "play", "convert", "demo"])
+def test_the_page_lists_the_fields_of_json(command):
+    """docs/cli.md has those that are declared, and no others."""
+    page = API.with_name("cli.md").read_text(encoding="utf-8").partition("| command | fields |")[2]
+    (row,) = re.findall(rf"^\| `{command}` \|(.*)\|$", page, flags=re.M)
+    declared = " ".join(FIELDS[part] for part in [command, *PARTS.get(command, [])]).split()
+    assert {*re.findall("`([a-z_]+)`", row)} == {*declared} | ALSO_TOLD.get(command, set())
 
 
 def test_a_field_of_json_means_one_thing(tmp_path):

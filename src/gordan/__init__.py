@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gordan import report as report
     from gordan.estimators import IndexWarning as IndexWarning
     from gordan.estimators import InseparableWarning as InseparableWarning
+    from gordan.estimators import LinearClassifier as LinearClassifier
     from gordan.estimators import MaxMarginClassifier as MaxMarginClassifier
     from gordan.estimators import load as load
     from gordan.plots import BoundaryDisplay as BoundaryDisplay
@@ -47,6 +48,7 @@ __all__ = [
     "IndexWarning",
     "InputError",
     "InseparableWarning",
+    "LinearClassifier",
     "LossResult",
     "MarginDisplay",
     "MarginResult",
@@ -79,6 +81,7 @@ __getattr__ = fetched(
         "IndexWarning": "gordan.estimators",
         "InseparableWarning": "gordan.estimators",
         "MarginDisplay": "gordan.plots",
+        "LinearClassifier": "gordan.estimators",
         "MaxMarginClassifier": "gordan.estimators",
         "datasets": "gordan.datasets",
         "load": "gordan.estimators",

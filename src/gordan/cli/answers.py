@@ -85,14 +85,6 @@ def say_json(content: dict[str, Any], notices: Sequence[str] | None = None) -> N
     emit(json.dumps(plain({**content, **told}), allow_nan=False))
 
 
-def witness_plain(witness: Witness | None) -> dict[str, Any] | None:
-    """A witness for JSON; exact weights as hexadecimal text, since they may have thousands of digits."""
-    if witness is None:
-        return None
-    weights = [hex(int(weight)) for weight in witness.weights] if witness.exact else [*witness.weights]
-    return {"rows": witness.rows, "weights": weights, "exact": witness.exact}
-
-
 def say_witness(witness: Witness, data: Data) -> None:
     """The rows of a witness, where they are in the file, and with which weights they cancel."""
     shown = witness.rows[:MOST_ROWS]

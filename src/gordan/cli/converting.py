@@ -12,6 +12,7 @@ from gordan import io
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import bytes_of, tell
+from gordan.cli.fields import fields
 from gordan.cli.options import Drop, Json, KeepIndex, Label, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
@@ -67,8 +68,7 @@ def convert(
     tell(done.notices)
     n, d = done.shape
     if as_json:
-        facts = {"kind": done.kind, "n": n, "d": d, "entries": done.entries, "kept": done.kept, "already": done.already}
-        say_json({"folder": str(folder), **facts}, done.notices)
+        say_json(fields("convert", done, folder=str(folder), n=n, d=d), done.notices)
     else:
         told = "was converted before" if done.already else f"went on after {done.kept} rows" if done.kept else "converted"
         say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
@@ -84,7 +84,7 @@ def _check(folder: Path, as_json: bool) -> int:
         except InputError as error:
             reason = str(error)
     if as_json:
-        say_json({"accepted": not reason, "reason": reason, "bytes": size})
+        say_json(fields("convert --check", accepted=not reason, reason=reason, bytes=size))
     else:
         headline(reason or f"{folder}: {size} bytes as they were written", not reason)
     return NO if reason else ANSWERED

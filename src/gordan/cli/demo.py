@@ -11,9 +11,10 @@ import numpy as np
 import typer
 
 import gordan
-from gordan.cli.answers import aligned, console, headline, require_output, say, say_json, weights_told, witness_plain
+from gordan.cli.answers import aligned, console, headline, require_output, say, say_json, weights_told
 from gordan.cli.commands import ANSWERED, Saved, command, saved
 from gordan.cli.data import Named
+from gordan.cli.fields import fields
 from gordan.cli.options import Json, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
@@ -45,7 +46,13 @@ def demo(
         shown = _run(rounds)
         written, told = (Saved(), "") if no_picture else _save(shown, picture)
     if as_json:
-        say_json({**_plain(shown), "picture": written.path, **written.fields})
+        parts = {
+            "setosa": fields("setosa", shown.separable),
+            "virginica": fields("virginica", shown.inseparable, shown, witness=shown.inseparable.stated_witness),
+            "rash": fields("rash", shown.diagnosis),
+            "methods": [fields("methods", trace, passes=float(trace.passes[-1])) for trace in shown.traces],
+        }
+        say_json({**fields("demo", picture=written.path, **parts), **written.fields})
     else:
         _tell(shown, rounds)
         if told:
@@ -82,16 +89,6 @@ def _run(rounds: int) -> Shown:
         gordan.diagnose(Named(values, names), rash),
         [gordan.play(X * y[:, None], name, rounds, halves=y < 0) for name in METHODS],
     )
-
-
-def _plain(shown: Shown) -> dict[str, Any]:
-    v, no, diagnosis = shown.separable, shown.inseparable, shown.diagnosis
-    return {
-        "setosa": {"status": v.status, "margin": v.margin, "w": v.w, "b": v.b},
-        "virginica": {"status": no.status, "witness": witness_plain(no.stated_witness), "accepted": shown.accepted},
-        "rash": {"kind": diagnosis.kind, "columns": diagnosis.columns, "rows": diagnosis.rows},
-        "methods": [{"method": t.method, "bracket": t.bracket, "passes": float(t.passes[-1])} for t in shown.traces],
-    }
 
 
 def _tell(shown: Shown, rounds: int) -> None:

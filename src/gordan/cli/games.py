@@ -13,6 +13,7 @@ from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command, saved
 from gordan.cli.data import read_data
+from gordan.cli.fields import fields
 from gordan.cli.options import (
     Device,
     Drop,
@@ -133,9 +134,8 @@ def play(
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)
         written = saved(save, trace.save)
     if as_json:
-        facts = {name: getattr(trace, name) for name in ("method", "form", "norm", "n", "d", "scale", "status", "bracket")}
-        facts |= {"guarantee": chosen.guarantee.statement, "columns": trace.to_dict()}
-        say_json({**facts, **written.fields}, data.notices)
+        content = fields("play", trace, guarantee=chosen.guarantee.statement, columns=trace.to_dict())
+        say_json({**content, **written.fields}, data.notices)
     else:
         from gordan.cli.tables import trace_table
 

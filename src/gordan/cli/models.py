@@ -13,9 +13,10 @@ import numpy as np
 import typer
 
 from gordan.arrays import seconds_at_most
-from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness, witness_plain
+from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, bytes_of, class_named, on_cluster, on_disk, read_data, tell
+from gordan.cli.fields import fields
 from gordan.cli.options import (
     Cluster,
     Device,
@@ -41,7 +42,7 @@ from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, Wor
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
-from gordan.io.model import planes
+from gordan.io.model import planes as number_of_planes
 from gordan.io.reading import format_of
 from gordan.io.table import number
 from gordan.memory import fits
@@ -149,8 +150,8 @@ def fit(
         if written.path is not None and not interrupts.pressed:
             forget_checkpoints(found.outcomes)
     if as_json:
-        content = {"model": written.path, "classes": data.classes, "interrupted": interrupts.pressed}
-        say_json({**content, "planes": [plane_plain(each) for each in found.outcomes], **written.fields}, data.notices)
+        content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
+        say_json({**content, **written.fields}, data.notices)
     else:
         for each in found.outcomes:
             tell_plane(each, data)
@@ -225,9 +226,15 @@ class Found:
     missing: str = ""
     code: int = OPEN
 
+    @property
+    def fields(self) -> list[dict[str, Any]]:
+        """The planes for JSON."""
+        sides = [{"positive": each.binary.label, "against": each.binary.other} for each in self.outcomes]
+        return [fields("planes", each, each.plane, **side) for each, side in zip(self.outcomes, sides, strict=True)]
+
     def model(self, fitting: Fitting, names: Sequence[str] | None, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
-        if self.missing or len(self.outcomes) < planes(fitting.kind, len(fitting.classes)):
+        if self.missing or len(self.outcomes) < number_of_planes(fitting.kind, len(fitting.classes)):
             return None
         found = [outcome.plane if certificates else replace(outcome.plane, certificate=None) for outcome in self.outcomes]
         return model_of(fitting.kind, fitting.classes, found, fitting.options, names)
@@ -250,24 +257,6 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
     return found
-
-
-def plane_plain(outcome: Outcome) -> dict[str, Any]:
-    """A plane for JSON."""
-    return {
-        "positive": outcome.binary.label,
-        "against": outcome.binary.other,
-        "status": outcome.status,
-        "margin": outcome.plane.margin,
-        "gap": outcome.plane.gap,
-        "nu": outcome.plane.nu,
-        "separable": outcome.plane.separable,
-        "n_iter": outcome.n_iter,
-        "passes": outcome.passes,
-        "seconds": outcome.seconds,
-        "resumed": outcome.resumed,
-        "witness": witness_plain(outcome.witness),
-    }
 
 
 def tell_plane(outcome: Outcome, data: Data) -> None:
@@ -327,9 +316,9 @@ def predict(
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
-        content: dict[str, Any] = {"labels": found, "n": len(found)}
-        content |= {"scores": values} if scores else {}
-        say_json({**content, "right": right, "accuracy": None if right is None else right / len(found)}, table.notices)
+        accuracy = None if right is None else right / len(found)
+        content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
+        say_json(content | ({"scores": values} if scores else {}), table.notices)
         return ANSWERED
     say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
     if right is not None:

@@ -14,6 +14,7 @@ from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, read_data
+from gordan.cli.fields import fields
 from gordan.cli.options import Drop, File, Json, KeepIndex, Label, Positive
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
@@ -49,7 +50,8 @@ def verify(
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
     if as_json:
-        say_json({"accepted": accepted, "checks": [each.plain() for each in checked]}, data.notices)
+        checks = [fields("checks", each.check, each.claim, each) for each in checked]
+        say_json(fields("verify", accepted=accepted, checks=checks), data.notices)
     else:
         for each in checked:
             each.tell()
@@ -124,11 +126,6 @@ class Checked:
         check = gordan.verify(claim.certificate, X, y)
         other = stated is not None and stated != Problem.of(X, y).hash(claim.certificate.intercept)
         return Checked(claim, check, other)
-
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        check = {"accepted": self.check.accepted, "claim": self.check.claim, "reason": self.check.reason}
-        return {**check, "positive": self.claim.positive, "against": self.claim.against, "other_data": self.other_data}
 
     def tell(self) -> None:
         """In words."""

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import gordan
-from gordan.cli.answers import (
-    headline,
-    note,
-    require_output,
-    rows_told,
-    say,
-    say_json,
-    say_witness,
-    witness_plain,
-)
+from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, on_cluster, read_data
+from gordan.cli.data import on_cluster, read_data
+from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
     Cluster,
@@ -75,7 +66,7 @@ def separate(
         )
         written = _write_certificate(certificate, v)
     if as_json:
-        content = {**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written.path}
+        content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
     else:
         headline(repr(v), v.separable)
@@ -85,23 +76,6 @@ def separate(
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable])
-
-
-def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
-    return {
-        "status": v.status,
-        "separable": v.separable,
-        "proved": v.proved,
-        "margin": v.margin,
-        "w": v.w,
-        "b": v.b,
-        "witness": witness_plain(v.stated_witness),
-        "classes": data.classes,
-        "n": data.n,
-        "d": data.d,
-        "names": data.names,
-        "seconds": v.seconds,
-    }
 
 
 def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> Saved:
@@ -144,7 +118,9 @@ def diagnose(
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
         written = _write_certificate(certificate, found)
     if as_json:
-        content = {**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written.path}
+        exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
+        ended = {"interrupted": interrupts.pressed, "certificate": written.path}
+        content = fields("diagnose", found, event=data.classes[1], direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
         first, *rest = repr(found).split("\n")
@@ -157,17 +133,3 @@ def diagnose(
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
-
-
-def _diagnosis_plain(found: gordan.Diagnosis, data: Data) -> dict[str, Any]:
-    return {
-        "kind": found.kind,
-        "proved": found.proved,
-        "columns": found.columns,
-        "rows": found.rows,
-        "direction": None if found.direction is None else {name: hex(value) for name, value in found.direction.items()},
-        "dependent": found.dependent,
-        "open": found.open,
-        "event": data.classes[1],
-        "seconds": found.seconds,
-    }

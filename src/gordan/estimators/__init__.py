@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 from gordan.later import fetched
 
 if TYPE_CHECKING:
-    from gordan.estimators.classifier import IndexWarning as IndexWarning
     from gordan.estimators.classifier import InseparableWarning as InseparableWarning
     from gordan.estimators.classifier import MaxMarginClassifier as MaxMarginClassifier
+    from gordan.estimators.linear import LinearClassifier as LinearClassifier
     from gordan.estimators.loading import load as load
+    from gordan.estimators.planes import IndexWarning as IndexWarning
 
-__all__ = ["IndexWarning", "InseparableWarning", "MaxMarginClassifier", "load"]
+__all__ = ["IndexWarning", "InseparableWarning", "LinearClassifier", "MaxMarginClassifier", "load"]
 
 # `gordan fit` needs none of them, and scikit-learn takes a second to import.
 __getattr__ = fetched(
     __name__,
     {
-        "IndexWarning": "gordan.estimators.classifier",
+        "IndexWarning": "gordan.estimators.planes",
         "InseparableWarning": "gordan.estimators.classifier",
+        "LinearClassifier": "gordan.estimators.linear",
         "MaxMarginClassifier": "gordan.estimators.classifier",
         "load": "gordan.estimators.loading",
     },

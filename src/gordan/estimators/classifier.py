@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,40 +9,23 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from gordan.arrays import Array, is_number, misaligned, seconds_at_most
+from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
-from gordan.certificates.matrix import Matrix
-from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
-from gordan.io.model import Model, chosen, decisions
-from gordan.rows import host, stored
-from gordan.rows.device import Device
-from gordan.rows.lazy import computed, is_lazy
-from gordan.rows.storage import require_finite
-from gordan.rows.tensors import is_on_device, is_tensor
+from gordan.estimators.planes import Planes
+from gordan.io.model import Model, decisions
 from gordan.verdicts.weights import row_weights
-
-# Entries of X that are multiplied at a time when predicting.
-PREDICTED = 1 << 22
 
 
 class InseparableWarning(UserWarning):
     """No plane separates the classes (or none was found), so a soft margin was fitted, or none at all."""
 
 
-class IndexWarning(UserWarning):
-    """X and y, or the weights, are paired by position, and their pandas indexes differ."""
-
-
-class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]
+class MaxMarginClassifier(Planes, Parameters):
     """The linear classifier of largest margin, with a certified interval for that margin.
 
     The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance of the nearest point to the plane, in the units of X.
@@ -131,11 +112,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
     (['yes', 'no'], True)
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
@@ -150,9 +126,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
         storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        seed = self.random_state
-        if seed is not None and not is_number(seed):
-            seed = int(check_random_state(seed).randint(2**31 - 1))
         busy = len(classes) > 2 and effective_n_jobs(self.n_jobs) > 1
         fitting = Fitting(
             options=self,
@@ -161,7 +134,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
             classes=classes,
             weights=row_weights(sample_weight, self.class_weight, classes.tolist(), which),
             deadline=started + seconds_at_most(self.time_limit),
-            seed=seed,
+            seed=self._seed(),
             threads=1 if busy else None,
         )
         problems = list(fitting.problems())
@@ -180,34 +153,6 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
         return self
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
-        """X as it is stored, y, the classes in order, and which of them each row has."""
-        X, y = computed(X) if is_lazy(X) else X, host(y)
-        storage = self._stored(X, y, self.device)
-        validate_data(self, X, y, skip_check_array=True)
-        require_finite(storage)
-        labels, which = read_labels(y, storage.n)
-        _check_aligned(X, y, sample_weight, stacklevel=4)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn takes no such label
-            row = int(np.argmax(np.isinf(y)))
-            raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
-        check_classification_targets(y)
-        classes = np.unique(y)
-        require_labels(classes)
-        if len(classes) != len(labels):
-            raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
-        return storage, y, classes, which
-
-    def _stored(self, X: Any, y: Any, device: str | None) -> Any:
-        """X read as the functions read it: exactly or not at all. What scikit-learn refuses, too, it refuses in its own words."""
-        try:
-            return stored(X, device)
-        except InputError:
-            if not is_tensor(X) and not is_on_device(X):
-                validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-            raise
 
     def _starts(self, kind: str, classes: Array, n: int) -> Iterator[Array] | None:
         """The weights of the last fit for each problem, one at a time, where they can serve again."""
@@ -254,43 +199,7 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
         distances = self._distances(X)
         return decisions(self.kind_, distances, len(self.classes_))
 
-    def predict(self, X: Any) -> Array:
-        """The class of each row."""
-        distances = self._distances(X)
-        return np.asarray(self.classes_[chosen(self.kind_, distances, len(self.classes_))])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows (of their weight) whose class is predicted."""
-        _check_aligned(X, y, sample_weight, stacklevel=3)
-        return float(super().score(X, y, sample_weight=sample_weight))
-
-    def _distances(self, X: Any) -> Array:
-        """x·w + b for each row and plane."""
-        check_is_fitted(self)
-        X = computed(X) if is_lazy(X) else X
-        storage = self._stored(X, "no_validation", None)
-        try:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        except ValueError as error:  # other columns than those of the fit
-            raise InputError(str(error)) from None
-        if isinstance(storage, Device):
-            return storage.distances(self.coef_, self.intercept_)
-        rows = Matrix(storage.n, storage.d, storage.arrays)
-        distances = np.empty((rows.n, len(self.coef_)))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for lo, hi in rows.blocks(PREDICTED):
-                distances[lo:hi] = (rows.csr(lo, hi) if rows.sparse else rows.arrays[0][lo:hi]) @ self.coef_.T
-            distances += self.intercept_
-            if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
-                require_finite(storage)
-        return distances
-
     # ---- files -------------------------------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what predicts, with its certificates, to a model file: no pickle, checksummed, in one step."""
-        check_is_fitted(self)
-        self._model().save(path)
 
     def _model(self) -> Model:
         several = [None for _ in self.coef_]
@@ -300,17 +209,8 @@ class MaxMarginClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: 
         return model_of(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> MaxMarginClassifier:
-        """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file.
-
-        `nu` is that of the file (see `gordan.io.Model`): where all planes were made soft with one nu, a new fit asks for it."""
-        model = Model.load(path)
-        if model.estimator != cls.__name__:
-            raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
-        return cls._of_model(model)
-
-    @classmethod
     def _of_model(cls, model: Model) -> MaxMarginClassifier:
+        """The classifier of a model. Where all planes were made soft with one nu, a new fit asks for that."""
         multi_class = "ovo" if model.kind == "one-vs-one" else "ovr"
         found = cls(nu=model.nu, norm=model.norm, intercept=model.intercept_kind, multi_class=multi_class)  # type: ignore[arg-type]
         found._keep(model.kind, model.class_array(), planes_of(model))
@@ -325,16 +225,3 @@ def _spread(values: Array, rows: Array, n: int) -> Array:
     spread = np.zeros(n)
     spread[rows] = values
     return spread
-
-
-def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:
-    """Refuse pandas objects that are in another order than X, and warn if they are about other rows.
-
-    Only a warning, since pipelines and searches of scikit-learn pair rows by position, whatever their index.
-    """
-    found = misaligned(X=X, y=y, sample_weight=sample_weight)
-    if found is None:
-        return
-    if found.reordered:
-        raise InputError(found.message)
-    warnings.warn(f"rows are paired by position, but {found.message}", IndexWarning, stacklevel=stacklevel)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from gordan.errors import InputError
 from gordan.estimators.classifier import MaxMarginClassifier
+from gordan.estimators.linear import LinearClassifier
 from gordan.io.model import Model
 
-# By the name that a model file has for it. Each has `from_model` and `to_model`.
-ESTIMATORS = {kind.__name__: kind for kind in (MaxMarginClassifier,)}
+# By the name that a model file has for it. Each has `_of_model` and `_model`.
+ESTIMATORS: dict[str, Any] = {kind.__name__: kind for kind in (MaxMarginClassifier, LinearClassifier)}
 
 
-def load(path: str | os.PathLike[str]) -> MaxMarginClassifier:
+def load(path: str | os.PathLike[str]) -> MaxMarginClassifier | LinearClassifier:
     """The classifier in a model file that `save` or `gordan fit` wrote. It predicts as the saved one did.
 
     What is proved comes with it, in `certificate_`; rows and traces of the fit are not in the file.
@@ -22,4 +24,5 @@ def load(path: str | os.PathLike[str]) -> MaxMarginClassifier:
         raise InputError(
             f"{os.fspath(path)} holds a {model.estimator}, which this version of gordan does not have; use a newer one"
         )
-    return ESTIMATORS[model.estimator]._of_model(model)
+    found: MaxMarginClassifier | LinearClassifier = ESTIMATORS[model.estimator]._of_model(model)
+    return found

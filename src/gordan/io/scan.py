@@ -55,6 +55,28 @@ def _product(a, b):
 
 
 @compiled_exactly
+def _shifted(w):
+    """w, which is not 0, with its top bit set, and by how many bits it was shifted for that."""
+    shift = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> np.uint64(64 - step) == U0:
+            w <<= np.uint64(step)
+            shift += step
+    return w, shift
+
+
+@compiled_exactly
+def _top_bits(high, low):
+    """(True, the top 53 bits of [M, M + 2) rounded to nearest, how many bits of `high` are rounded away), M = (high, low)."""
+    below = U10 + (high >> U63)
+    half = U1 << (below - U1)
+    rest = high & ((half << U1) - U1)
+    known = not ((rest == half and low == U0) or (rest == half - U1 and low == ALL_ONES))
+    m = high >> below
+    return known, m + U1 if rest >= half else m, below  # 2^53 at most, still exact
+
+
+@compiled_exactly
 def decimal_to_float(w, q):
     """(True, w 10^q rounded to the nearest float64), or (False, 0.0) where this cannot tell.
 
@@ -71,28 +93,37 @@ def decimal_to_float(w, q):
         return True, np.float64(w) * TENS[q] if q > 0 else np.float64(w) / TENS[-q]
     if q < LEAST or q > MOST:
         return False, 0.0
-    shift = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if w >> np.uint64(64 - step) == U0:
-            w <<= np.uint64(step)
-            shift += step
+    w, shift = _shifted(w)
     high, low = _product(w, FIVES[q - LEAST, 0])
     more = _product(w, FIVES[q - LEAST, 1])[0]
     low += more
     if low < more:
         high += U1
-    below = U10 + (high >> U63)  # bits of `high` that are rounded away
-    half = U1 << (below - U1)
-    rest = high & ((half << U1) - U1)
-    if (rest == half and low == U0) or (rest == half - U1 and low == ALL_ONES):
-        return False, 0.0
-    m = high >> below
-    if rest >= half:
-        m += U1  # 2^53 at most, still exact
+    known, m, below = _top_bits(high, low)
     exponent = np.int64(below) + 128 + EXPONENTS[q - LEAST] + q - shift
-    if exponent < -1022 or exponent > 970:  # subnormal or infinite, or near: left to Python
+    if not known or exponent < -1022 or exponent > 970:  # subnormal or infinite, or near: left to Python
         return False, 0.0
     return True, np.float64(m) * TWOS[exponent + 1022]
+
+
+@compiled_exactly
+def _sign(text, p):
+    """Whether there is a minus at text[p], and what is behind it, or a plus."""
+    c = text[p]
+    return c == 45, p + 1 if c == 45 or c == 43 else p
+
+
+@compiled_exactly
+def _exponent(text, p):
+    """(True, exponent, end) of the digits at text[p], with or without a sign; False for none, or six of them."""
+    minus, p = _sign(text, p)
+    c, e, places = text[p], 0, 0
+    while 48 <= c <= 57 and places < 6:
+        e = 10 * e + np.int64(c - 48)
+        places += 1
+        p += 1
+        c = text[p]
+    return 0 < places < 6, -e if minus else e, p
 
 
 @compiled_exactly
@@ -101,12 +132,9 @@ def scan_number(text, p):
 
     Something that ends a number (a newline at least) must follow in `text`, so that the scan stays inside it.
     """
-    start, negative = p, False
+    start = p
+    negative, p = _sign(text, p)
     c = text[p]
-    if c == 45 or c == 43:  # - +
-        negative = c == 45
-        p += 1
-        c = text[p]
     w, q, digits, kept, cut = U0, 0, 0, 0, False
     while 48 <= c <= 57:  # and again behind the point: one function for both, however it is written, costs a quarter of the speed
         digits += 1
@@ -135,26 +163,15 @@ def scan_number(text, p):
             c = text[p]
     if digits == 0:
         return False, 0.0, start
-    if c == 101 or c == 69:  # e E
-        p += 1
-        c = text[p]
-        minus = c == 45
-        if c == 45 or c == 43:
-            p += 1
-            c = text[p]
-        e, places = 0, 0
-        while 48 <= c <= 57 and places < 6:
-            e = 10 * e + np.int64(c - 48)
-            places += 1
-            p += 1
-            c = text[p]
-        if places == 0 or places == 6:
+    if c | 32 == 101:  # e E
+        whole, e, p = _exponent(text, p + 1)
+        if not whole:
             return False, 0.0, start
-        q += -e if minus else e
+        q += e
     known, value = decimal_to_float(w, q)
-    if cut:  # between w and w + 1 in the 19th digit: fine where both round to the same
-        known_above, above = decimal_to_float(w + U1, q)
-        known = known and known_above and value == above
+    if cut and known:  # between w and w + 1 in the 19th digit: fine where both round to the same
+        known, above = decimal_to_float(w + U1, q)
+        known &= value == above
     if not known:
         return False, 0.0, start
     return True, -value if negative else value, p
@@ -182,65 +199,91 @@ def _label(text, start, end, line, labels, count):
     return count, count + 1
 
 
+# ---- lines ----------------------------------------------------------------------------------------------------------
+
+
+@compiled_exactly
+def _blanks(text, p):
+    """Where the spaces and tabs at text[p] end."""
+    while text[p] == 32 or text[p] == 9:
+        p += 1
+    return p
+
+
+@compiled_exactly
+def _ends(c):
+    """Whether a line of svmlight ends at this letter, but for a comment."""
+    return c == 10 or c == 13 or c == 35
+
+
+@compiled_exactly
+def _next_line(text, p):
+    """(True, where the next line starts) if this one ends at text[p]."""
+    if text[p] == 13:
+        p += 1
+    return text[p] == 10, p + 1
+
+
 # ---- svmlight -------------------------------------------------------------------------------------------------------
 
 
 @compiled_exactly
-def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, which, labels):
+def _entries(text, p, most_index, indices, values, entries):
+    """The entries from text[p] on: (True, end of the line, how many there are now), or False if one is not plain."""
+    last = -1
+    while True:
+        p = _blanks(text, p)
+        c = text[p]
+        if _ends(c):
+            while text[p] != 10 and text[p] != 13:  # a comment
+                p += 1
+            return True, p, entries
+        index, digits = 0, 0
+        while 48 <= c <= 57 and digits < 11:
+            index = 10 * index + np.int64(c - 48)
+            digits += 1
+            p += 1
+            c = text[p]
+        if digits == 0 or c != 58 or index <= last or index > most_index:
+            return False, p, entries
+        last = index
+        plain, value, p = scan_number(text, p + 1)
+        if not plain or text[p] > 32:  # of what is below, all but blanks and ends of lines is refused in the next turn
+            return False, p, entries
+        indices[entries] = index
+        values[entries] = value
+        entries += 1
+
+
+@compiled_exactly
+def scan_svmlight(text, p, line, labelled, most_index, into):
     """Rows of svmlight text from byte p on: (state, p, line, rows, entries, distinct labels).
 
-    Row i has the entries up to ends[i], indices as written, and the label labels[which[i]], a (start, end, line).
+    `into` are the arrays indices, values, ends, which, labels: row i has the entries up to ends[i], indices as written, and the
+    label labels[which[i]], a (start, end, line).
     """
+    indices, values, ends, which, labels = into
     rows, entries, size, distinct = 0, 0, len(text), 0
     while p < size:
         if rows == len(ends) or distinct == len(labels):
             return FULL, p, line, rows, entries, distinct
         start, first = p, entries
-        while text[p] == 32 or text[p] == 9:
+        p = label_at = _blanks(text, p)
+        blank = _ends(text[p])
+        while labelled and text[p] > 32 and text[p] != 35 and text[p] != 58:
             p += 1
-        plain, label_at, label_to = True, p, p
-        blank = text[p] == 10 or text[p] == 35 or text[p] == 13
-        if not blank:
-            if labelled:
-                while text[p] > 32 and text[p] != 35 and text[p] != 58:
-                    p += 1
-                label_to = p
-                plain = text[p] != 58 and text[p] != 35
-            last = -1
-            while plain:
-                while text[p] == 32 or text[p] == 9:
-                    p += 1
-                c = text[p]
-                if c == 10 or c == 13 or c == 35:
-                    break
-                index, digits = 0, 0
-                while 48 <= c <= 57 and digits < 11:
-                    index = 10 * index + np.int64(c - 48)
-                    digits += 1
-                    p += 1
-                    c = text[p]
-                if digits == 0 or c != 58 or index <= last or index > most_index:
-                    plain = False
-                    break
-                last = index
-                plain, value, p = scan_number(text, p + 1)
-                c = text[p]
-                plain = plain and (c == 32 or c == 9 or c == 10 or c == 13)
-                indices[entries] = index
-                values[entries] = value
-                entries += 1
-        if plain and text[p] == 35:  # a comment
-            while text[p] != 10 and text[p] != 13:
-                p += 1
-        if plain and text[p] == 13:
-            p += 1
-        if not plain or text[p] != 10:
+        label_to = p
+        plain = blank or text[p] <= 32 or not labelled
+        if plain:
+            plain, p, entries = _entries(text, p, most_index, indices, values, entries)
+        if plain:
+            plain, p = _next_line(text, p)
+        if not plain:
             return STOPPED, start, line, rows, first, distinct
         if not blank:
             which[rows], distinct = _label(text, label_at, label_to, line, labels, distinct)
             ends[rows] = entries
             rows += 1
-        p += 1
         line += 1
     return DONE, p, line, rows, entries, distinct
 
@@ -249,50 +292,66 @@ def scan_svmlight(text, p, line, labelled, most_index, indices, values, ends, wh
 
 
 @compiled_exactly
+def _number_cell(text, p):
+    """(True, value, end) for a number with spaces around it."""
+    while text[p] == 32:
+        p += 1
+    plain, value, p = scan_number(text, p)
+    while plain and text[p] == 32:
+        p += 1
+    return plain, value, p
+
+
+@compiled_exactly
+def _end_of_text(text, p, delimiter, quoted):
+    """Where the text of a cell ends that starts at text[p]."""
+    while text[p] != 34 and text[p] != 10 and text[p] != 13 and (quoted or text[p] != delimiter):
+        p += 1
+    return p
+
+
+@compiled_exactly
+def _table_row(text, p, delimiter, roles, x):
+    """The cells of a row into x: (True, end of the row, start and end of its label), or False if one is not plain."""
+    label_at, label_to, last = p, p, len(roles) - 1
+    for j in range(len(roles)):
+        quoted = text[p] == 34
+        if quoted:
+            p += 1
+        if roles[j] >= 0:
+            plain, x[roles[j]], p = _number_cell(text, p)
+        else:
+            begin, p, plain = p, _end_of_text(text, p, delimiter, quoted), True
+            if roles[j] == -1:
+                label_at, label_to = begin, p
+        if quoted:
+            plain = plain and text[p] == 34
+            p += 1
+        if j < last:
+            plain = plain and text[p] == delimiter
+            p += 1
+        if not plain:
+            return False, p, label_at, label_to
+    return True, p, label_at, label_to
+
+
+@compiled_exactly
 def scan_table(text, p, line, delimiter, roles, X, which, labels):
     """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
 
     Field j of a row goes to column roles[j] of X; -1 is the label, -2 is not wanted. Row i has the label labels[which[i]].
     """
-    rows, size, width, distinct = 0, len(text), len(roles), 0
+    rows, size, distinct = 0, len(text), 0
     while p < size:
         if rows == len(X) or distinct == len(labels):
             return FULL, p, line, rows, distinct
-        start, label_at, label_to = p, p, p
-        for j in range(width):
-            quoted = text[p] == 34
-            if quoted:
-                p += 1
-            role = roles[j]
-            if role >= 0:
-                while text[p] == 32:
-                    p += 1
-                plain, value, p = scan_number(text, p)
-                if not plain:
-                    return STOPPED, start, line, rows, distinct
-                while text[p] == 32:
-                    p += 1
-                X[rows, role] = value
-            else:
-                begin = p
-                while text[p] != 34 and text[p] != 10 and text[p] != 13 and (quoted or text[p] != delimiter):
-                    p += 1
-                if role == -1:
-                    label_at, label_to = begin, p
-            if quoted:
-                if text[p] != 34:
-                    return STOPPED, start, line, rows, distinct
-                p += 1
-            if j < width - 1:
-                if text[p] != delimiter:
-                    return STOPPED, start, line, rows, distinct
-                p += 1
-        if text[p] == 13:
-            p += 1
-        if text[p] != 10:
+        start = p
+        plain, p, label_at, label_to = _table_row(text, p, delimiter, roles, X[rows])
+        if plain:
+            plain, p = _next_line(text, p)
+        if not plain:
             return STOPPED, start, line, rows, distinct
         which[rows], distinct = _label(text, label_at, label_to, line, labels, distinct)
         rows += 1
-        p += 1
         line += 1
     return DONE, p, line, rows, distinct

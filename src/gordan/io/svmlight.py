@@ -86,7 +86,7 @@ class Entries:
         indices, values, ends, which, labels = self._scratch
         scanner: Any = scan.scan_svmlight
         state, text.at, text.line, rows, count, distinct = scanner(
-            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, *self._scratch
+            np.frombuffer(block, np.uint8), text.at, text.line, self.labelled, MOST_INDEX, tuple(self._scratch)
         )
         self._add(indices[:count], values[:count], np.diff(ends[:rows], prepend=0))
         if self.labelled:

@@ -1,0 +1,324 @@
+"""`LinearClassifier`: the linear classifier of least regularized loss, with a certified interval for that least value."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from gordan.arrays import Array, positive, seconds_at_most
+from gordan.blas import blas_threads
+from gordan.certificates import Certificate
+from gordan.certificates.matrix import Matrix
+from gordan.errors import InputError
+from gordan.estimators.planes import Planes
+from gordan.io.model import Model, PlaneFacts, decisions, labels_of
+from gordan.losses import Loss
+from gordan.statuses import Status
+from gordan.verdicts import LossResult, minimize_loss, outward
+from gordan.verdicts.multiclass import Binary, binary_problems
+from gordan.verdicts.weights import row_weights
+
+# Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
+FEW_ENTRIES = 1 << 17
+FINISH = 1e-13
+
+
+def _has_probabilities(self: LinearClassifier) -> bool:
+    if self.loss != Loss.LOGISTIC.value:
+        raise AttributeError(f"predict_proba needs a loss of probabilities; loss is {self.loss!r}, pass loss='logistic'")
+    return True
+
+
+class LinearClassifier(Planes):
+    """The linear classifier of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), with a certified interval for that least value.
+
+    With `intercept="penalized"` it solves the problem of scikit-learn's LinearSVC, with `loss="logistic"` that of a binary
+    LogisticRegression; and proves how near it is to the optimum. Several classes: one against the rest.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic"}
+        ℓ(z) = (1 - z)₊², (1 - z)₊ or log(1 + e⁻ᶻ).
+    C : float, default 1
+        The larger, the less the norm of w matters. C_i = C × sample weight × weight of the row's own class.
+    intercept : {"free", "penalized", "none"}
+        "free": b costs nothing; "penalized": ½b² is added, as LIBLINEAR does; "none".
+    tol : float, default 1e-4
+        Relative width of the certified interval to stop at. Small problems are solved until rounding stops it.
+    class_weight : dict, "balanced" or None
+        Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
+    max_iter : int, optional
+        Steps at most, for each binary problem.
+    time_limit : float, optional
+        Seconds at most, for the whole fit.
+    warm_start : bool, default False
+        Start from the planes of the last fit, if it had as many columns and the same classes: along a path of C, say.
+    n_jobs : int, optional
+        Binary problems to solve at a time (threads).
+    device : str, optional
+        "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
+    random_state : int, RandomState or None
+        Seed of the rows that a first plane is found for where there are many; None stands for a fixed one.
+    verbose : int, default 0
+        1 prints a line for each binary problem.
+
+    Attributes
+    ----------
+    coef_ : (k, d) array
+        w of each plane: k is 1 for two classes, else the number of classes.
+    intercept_ : (k,) array
+        Their b.
+    classes_, n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+    kind_ : {"binary", "one-vs-rest"}
+        What the planes separate.
+    n_iter_ : int
+        Steps; the most over the binary problems.
+    status_ : str, or list when multiclass
+        "solved", or what stopped it.
+    objective_ : (lower, upper), or (k, 2) array
+        The certified interval for the least value.
+    gap_ : float, or (k,) array
+        (upper - lower)/upper.
+    radius_ : float, or (k,) array
+        The exact minimizer's w is at most this far from `coef_` (proved).
+    certificate_ : Certificate, or list
+        Proof of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against X, y == class.
+
+    Examples
+    --------
+    >>> from gordan import LinearClassifier
+    >>> model = LinearClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "yes", "no", "yes"])
+    >>> model.predict([[-1.0], [4.0]]).tolist(), model.gap_ <= 1e-4
+    (['no', 'yes'], True)
+    """
+
+    def __init__(
+        self,
+        loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge",
+        C: float = 1.0,
+        *,
+        intercept: Literal["free", "penalized", "none"] = "free",
+        tol: float = 1e-4,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.intercept = intercept
+        self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
+        """Find the plane, or planes, of least loss.
+
+        X is dense or sparse, one row per example; y has any labels; `sample_weight` one number for each row: k counts as k equal
+        rows, and zero removes a row. Rows are paired by position, as in `MaxMarginClassifier.fit`.
+        """
+        started = time.perf_counter()
+        positive(self.tol, "tol")
+        deadline = started + seconds_at_most(self.time_limit)
+        storage, y, classes, which = self._read(X, y, sample_weight)
+        if len(classes) < 2:
+            raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
+        kind = "binary" if len(classes) == 2 else "one-vs-rest"
+        weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
+        problems = list(binary_problems(kind, y, classes.tolist(), weights, repr))
+        starts = self._starts(kind, classes, storage.d) or [None] * len(problems)
+        busy = len(problems) > 1 and effective_n_jobs(self.n_jobs) > 1
+
+        def solve(binary: Binary, start: Array | None) -> LossResult:
+            return self._solve(storage, binary, start, deadline, threads=1 if busy else None)
+
+        if busy:
+            with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
+                asked = zip(problems, starts, strict=True)
+                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(solve)(*each) for each in asked)
+        else:
+            results = [solve(*each) for each in zip(problems, starts, strict=True)]
+        self._keep(kind, classes, [(result.w, result.b, result.objective, result.bare_certificate) for result in results])
+        self.n_iter_ = max(result.n_iter for result in results)
+        self._regions = [result._region for result in results]
+        for name, values in {"status": [str(r.status) for r in results], "radius": [r.radius for r in results]}.items():
+            several: Any = values if name == "status" else np.array(values)
+            setattr(self, f"{name}_", values[0] if kind == "binary" else several)
+        self._warn(problems, results)
+        return self
+
+    def _solve(self, storage: Any, binary: Binary, start: Array | None, deadline: float, threads: int | None) -> LossResult:
+        few = storage.entries <= FEW_ENTRIES
+        try:
+            result = minimize_loss(
+                storage,
+                binary.labels,
+                loss=self.loss,
+                C=self.C,
+                intercept=self.intercept,
+                tol=min(self.tol, FINISH) if few else self.tol,
+                sample_weight=binary.weights,
+                max_iter=self.max_iter,
+                time_limit=max(1e-3, deadline - time.perf_counter()) if self.time_limit is not None else None,
+                start=start,
+                random_state=self._seed(),
+                threads=threads,
+            )
+        except InputError as error:
+            if binary.is_whole:
+                raise
+            raise InputError(f"{binary.name}: {error}") from None
+        if self.verbose:
+            print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
+        return result
+
+    def _starts(self, kind: str, classes: Array, d: int) -> Sequence[Any] | None:
+        """w with b of each plane of the last fit, where they can serve again."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if (self.kind_, self.coef_.shape[1]) != (kind, d) or not np.array_equal(classes, self.classes_):
+            return None
+        planes = zip(self.coef_, self.intercept_, strict=True)
+        return [w if self.intercept == "none" else np.append(w, b) for w, b in planes]
+
+    def _keep(self, kind: str, classes: Array, planes: Sequence[tuple[Array, float, tuple[float, float], Any]]) -> None:
+        """The attributes that a model file has as well."""
+        self.kind_, self.classes_ = kind, classes
+        self.coef_ = np.array([w for w, *_ in planes])
+        self.intercept_ = np.array([b for _, b, *_ in planes])
+        intervals = np.array([interval for *_, interval, _ in planes])
+        gaps = np.divide(intervals[:, 1] - intervals[:, 0], intervals[:, 1], out=np.zeros(len(planes)), where=intervals[:, 1] > 0)
+        certificates = [certificate for *_, certificate in planes]
+        binary = kind == "binary"
+        self.objective_ = tuple(intervals[0].tolist()) if binary else intervals
+        self.gap_ = float(gaps[0]) if binary else gaps
+        if None not in certificates:  # a file may have come without
+            self.certificate_ = certificates[0] if binary else certificates
+
+    def _warn(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> None:
+        open_ones = [(binary, result) for binary, result in zip(problems, results, strict=True) if result.gap > self.tol]
+        if not open_ones:
+            return
+        binary, result = open_ones[0]
+        lower, upper = outward(*result.objective)
+        others = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+        limits = {Status.ITERATION_LIMIT: "pass a larger max_iter", Status.TIME_LIMIT: "pass a larger time_limit"}
+        advice = limits.get(result.status, "scale the columns of X, pass a smaller C or a larger tol")
+        warnings.warn(
+            f"{binary.name}{others}: stopped ({result.status}) with the least value between {lower} and {upper}, a gap of "
+            f"{result.gap:.1e} where tol is {self.tol:g}; {advice}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    # ---- predicting --------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Array:
+        """x·w + b for the plane (two classes), or for each class's plane, as an (n, classes) array."""
+        scores = self._distances(X)
+        return decisions(self.kind_, scores, len(self.classes_))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, as an (n, classes) array: 1/(1 + e^-score); of several classes divided by their sum."""
+        scores = self._distances(X)
+        with np.errstate(over="ignore"):
+            shares = 1.0 / (1.0 + np.exp(-scores))
+        if self.kind_ == "binary":
+            with np.errstate(over="ignore"):
+                return np.column_stack((1.0 / (1.0 + np.exp(scores[:, 0])), shares[:, 0]))
+        totals = shares.sum(axis=1, keepdims=True)
+        even = totals[:, 0] == 0  # all of them underflow
+        shares[even], totals[even] = 1.0, shares.shape[1]
+        return np.asarray(shares / totals)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def same_prediction(self, X: Any) -> Array:
+        """For each row, whether the exact minimizer is proved to predict the same class as this fit.
+
+        A model that was loaded from a file does not know this; `minimize_loss` has it for one plane.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_regions"):
+            raise InputError("this classifier was loaded from a file, which does not hold what this needs; fit it again")
+        predicted = np.searchsorted(self.classes_, self.predict(X))
+        storage = self._stored(X, "no_validation", None)
+        matrix = Matrix(storage.n, storage.d, storage.arrays)
+        bounds = [region.scores(matrix) for region in self._regions]
+        if self.kind_ == "binary":
+            low, high = bounds[0]
+            return np.asarray(np.where(predicted == 1, low > 0, high < 0))
+        lows, highs = (np.column_stack([pair[end] for pair in bounds]) for end in (0, 1))
+        rows = np.arange(storage.n)
+        own = lows[rows, predicted]
+        highs[rows, predicted] = -np.inf
+        return np.asarray(own > highs.max(axis=1))
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def _model(self) -> Model:
+        from gordan import __version__
+
+        labels, dtype = labels_of(self.classes_)
+        binary = self.kind_ == "binary"
+        certificates = getattr(self, "certificate_", None)
+        texts = None if certificates is None else [c.to_json() for c in ([certificates] if binary else certificates)]
+        names = getattr(self, "feature_names_in_", None)
+        return Model(
+            classes=labels,
+            coef=self.coef_,
+            intercept=self.intercept_,
+            kind=self.kind_,
+            margins=np.array(self.objective_, dtype=np.float64).reshape(-1, 2),
+            norm=2.0,
+            nu=None,
+            intercept_kind=str(self.intercept),
+            version=__version__,
+            names=None if names is None else tuple(map(str, names)),
+            certificates=None if texts is None else tuple(texts),
+            class_dtype=dtype,
+            estimator=type(self).__name__,
+            planes=tuple(PlaneFacts(None, None) for _ in self.coef_),
+            loss=str(self.loss),
+            C=float(self.C),
+        )
+
+    @classmethod
+    def _of_model(cls, model: Model) -> LinearClassifier:
+        found = cls(model.loss, model.C, intercept=model.intercept_kind)  # type: ignore[arg-type]
+        texts = model.certificates or [None] * len(model.coef)
+        certificates = [None if text is None else Certificate.from_json(text) for text in texts]
+        intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
+        planes = zip(model.coef, model.intercept.tolist(), intervals, certificates, strict=True)
+        found._keep(model.kind, model.class_array(), [*planes])
+        found.n_features_in_ = model.coef.shape[1]
+        if model.names is not None:
+            found.feature_names_in_ = np.array(model.names, dtype=object)
+        return found

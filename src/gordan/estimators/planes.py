@@ -1,0 +1,148 @@
+"""What both classifiers share: how they read X and y, predict from planes x·w + b = 0, and write and read model files."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from gordan.arrays import Array, is_number, misaligned
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import read_labels, require_labels
+from gordan.errors import InputError
+from gordan.io.model import Model, chosen
+from gordan.rows import host, stored
+from gordan.rows.device import Device
+from gordan.rows.lazy import computed, is_lazy
+from gordan.rows.storage import require_finite
+from gordan.rows.tensors import is_on_device, is_tensor
+
+# Entries of X that are multiplied at a time when predicting.
+PREDICTED = 1 << 22
+
+
+class IndexWarning(UserWarning):
+    """X and y, or the weights, are paired by position, and their pandas indexes differ."""
+
+
+class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that has planes: `coef_`, `intercept_`, `classes_` and `kind_`, what the planes separate (as in
+    `gordan.io.Model`)."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
+        """X as it is stored, y, the classes in order, and which of them each row has."""
+        X, y = computed(X) if is_lazy(X) else X, host(y)
+        storage = self._stored(X, y, self.device)
+        validate_data(self, X, y, skip_check_array=True)
+        require_finite(storage)
+        labels, which = read_labels(y, storage.n)
+        _check_aligned(X, y, sample_weight, stacklevel=4)
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn takes no such label
+            row = int(np.argmax(np.isinf(y)))
+            raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
+        check_classification_targets(y)
+        classes = np.unique(y)
+        require_labels(classes)
+        if len(classes) != len(labels):
+            raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
+        return storage, y, classes, which
+
+    def _stored(self, X: Any, y: Any, device: str | None) -> Any:
+        """X read as the functions read it: exactly or not at all. What scikit-learn refuses, too, it refuses in its own
+        words."""
+        try:
+            return stored(X, device)
+        except InputError:
+            if not is_tensor(X) and not is_on_device(X):
+                validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+            raise
+
+    def _seed(self) -> Any:
+        """`random_state` as the functions take it."""
+        seed = self.random_state
+        return seed if seed is None or is_number(seed) else int(check_random_state(seed).randint(2**31 - 1))
+
+    # ---- predicting --------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Array:
+        """The class of each row."""
+        distances = self._distances(X)
+        return np.asarray(self.classes_[chosen(self.kind_, distances, len(self.classes_))])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows (of their weight) whose class is predicted."""
+        _check_aligned(X, y, sample_weight, stacklevel=3)
+        return float(super().score(X, y, sample_weight=sample_weight))
+
+    def _distances(self, X: Any) -> Array:
+        """x·w + b for each row and plane."""
+        check_is_fitted(self)
+        X = computed(X) if is_lazy(X) else X
+        storage = self._stored(X, "no_validation", None)
+        try:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        except ValueError as error:  # other columns than those of the fit
+            raise InputError(str(error)) from None
+        if isinstance(storage, Device):
+            return storage.distances(self.coef_, self.intercept_)
+        rows = Matrix(storage.n, storage.d, storage.arrays)
+        distances = np.empty((rows.n, len(self.coef_)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lo, hi in rows.blocks(PREDICTED):
+                distances[lo:hi] = (rows.csr(lo, hi) if rows.sparse else rows.arrays[0][lo:hi]) @ self.coef_.T
+            distances += self.intercept_
+            if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
+                require_finite(storage)
+        return distances
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what predicts, with its certificates, to a model file: no pickle, checksummed, in one step."""
+        check_is_fitted(self)
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The classifier in a model file. It predicts as the saved one did; rows and traces of the fit are not in the file."""
+        model = Model.load(path)
+        if model.estimator != cls.__name__:
+            raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
+        return cls._of_model(model)
+
+    def _model(self) -> Model:
+        """The fit as a model file holds it."""
+        raise NotImplementedError
+
+    @classmethod
+    def _of_model(cls, model: Model) -> Self:
+        """The classifier of a model."""
+        raise NotImplementedError
+
+
+def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:
+    """Refuse pandas objects that are in another order than X, and warn if they are about other rows.
+
+    Only a warning, since pipelines and searches of scikit-learn pair rows by position, whatever their index.
+    """
+    found = misaligned(X=X, y=y, sample_weight=sample_weight)
+    if found is None:
+        return
+    if found.reordered:
+        raise InputError(found.message)
+    warnings.warn(f"rows are paired by position, but {found.message}", IndexWarning, stacklevel=stacklevel)
