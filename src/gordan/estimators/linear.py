@@ -29,7 +29,7 @@ from gordan.verdicts.weights import row_weights
 
 # Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
 FEW_ENTRIES = 1 << 17
-FINISH = 1e-13
+FINISH = 1e-12
 
 
 def _has_probabilities(self: LinearClassifier) -> bool:
@@ -163,7 +163,8 @@ class LinearClassifier(Planes):
         self._keep(kind, classes, [(result.w, result.b, result.objective, result.bare_certificate) for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
         self._regions = [result._region for result in results]
-        for name, values in {"status": [str(r.status) for r in results], "radius": [r.radius for r in results]}.items():
+        statuses = [str(Status.SOLVED if result.gap <= self.tol else result.status) for result in results]
+        for name, values in {"status": statuses, "radius": [r.radius for r in results]}.items():
             several: Any = values if name == "status" else np.array(values)
             setattr(self, f"{name}_", values[0] if kind == "binary" else several)
         self._warn(problems, results)

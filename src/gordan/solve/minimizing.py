@@ -30,8 +30,9 @@ class Tuning:
     share: float = 0.8
     most_steps: int = 500
     # Steps without a smaller gap after which rounding is taken to be what stops the method.
-    patience: int = 12
-    patience_multipliers: int = 80
+    patience: int = 6
+    patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
+    narrow: float = 1e-6
     # A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that
     # part of them, but at least so many for each column, to that accuracy.
     rows_per_column: int = 40
@@ -252,7 +253,8 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
         if lower > dual:
             dual, best = lower, alpha
         yield Found(plane, best, dual, value, newton.steps)
-        if waited >= TUNING.patience_multipliers or task.spent():
+        narrow = value - dual <= TUNING.narrow * value
+        if waited >= (TUNING.patience if narrow else TUNING.patience_multipliers) or task.spent():
             return
         g = gradient[:-1] if task.free else gradient
         own = 0.5 * float(g @ g)
