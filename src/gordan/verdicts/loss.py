@@ -188,7 +188,8 @@ def minimize_loss(
     max_iter, time_limit
         stop after so many steps of Newton's method, or after so many seconds, with what is proved by then.
     start
-        an earlier result for data of as many columns (any C, any rows), or a w, to start from.
+        an earlier result for data of as many columns (any C, any rows), or a w (with b as a last entry, or without) to start
+        from.
     random_state
         seed of the rows that a first plane is found for where there are many.
     threads
@@ -270,12 +271,14 @@ def _head(problem: Problem, loss: Loss, C: float, kind: Intercept, sample: Array
 
 
 def _start(start: LossResult | Array | None, kind: Intercept, d: int) -> Array | None:
-    """w, with b as its last entry where there is one."""
+    """w, with b as its last entry where there is one: 0 for a w that comes without."""
     if start is None:
         return None
-    w, b = (start.w, start.b) if isinstance(start, LossResult) else (start, 0.0)
-    w = vector(w, "start", d, "columns")
-    return np.append(w, b) if kind.exists else w
+    found = np.append(start.w, start.b) if isinstance(start, LossResult) else start
+    if kind.exists and np.shape(found) == (d + 1,):
+        return vector(found, "start", d + 1, "columns")
+    w = vector(found[:d] if isinstance(start, LossResult) else found, "start", d, "columns")
+    return np.append(w, 0.0) if kind.exists else w
 
 
 def _status(evidence: LossEvidence) -> Status:

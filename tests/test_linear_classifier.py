@@ -1,0 +1,207 @@
+"""`LinearClassifier`: scikit-learn's own checks, agreement with its solvers, and what it claims."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gordan
+from gordan import InputError, LinearClassifier
+from gordan.certificates import standalone
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
+INTERCEPTS = ("free", "penalized", "none")
+
+
+@parametrize_with_checks([LinearClassifier(), LinearClassifier("hinge"), LinearClassifier("logistic")])
+def test_scikit_learn_checks_it(estimator, check):
+    """None of scikit-learn's checks is expected to fail."""
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    X, y = make_classification(400, 8, n_informative=4, flip_y=0.1, random_state=3)
+    return X, np.where(y > 0, "yes", "no")
+
+
+def objective(loss, X, y, C, w, b, penalized):
+    """½‖w‖² + C Σ ℓ(z), from raw numbers."""
+    z = y * (X @ w + b)
+    short = np.maximum(0, 1 - z)
+    losses = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0, -z)}[loss]
+    return 0.5 * (w @ w + (b * b if penalized else 0.0)) + C * losses.sum()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_the_interval_holds_the_value_of_the_plane_and_no_other_plane_is_better(overlapping, loss, intercept, C):
+    X, y = overlapping
+    model = LinearClassifier(loss, C, intercept=intercept).fit(X, y)
+    signs = np.where(y == "yes", 1.0, -1.0)
+    lower, upper = model.objective_
+    w, b = model.coef_[0], float(model.intercept_[0])
+    own = objective(loss, X, signs, C, w, b, intercept == "penalized")
+    assert lower <= own <= upper * (1 + 1e-12)
+    assert (upper - lower) <= 1e-4 * upper
+    rng = np.random.default_rng(0)
+    for scale in (1e-4, 1e-2, 1.0):
+        v, c = w + scale * rng.standard_normal(len(w)), b + scale * rng.standard_normal() * (intercept != "none")
+        assert objective(loss, X, signs, C, v, c, intercept == "penalized") >= lower
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_both_checkers_accept_its_certificate_and_refuse_a_narrower_one(overlapping, loss, intercept):
+    X, y = overlapping[0][:40], overlapping[1][:40]
+    certificate = LinearClassifier(loss, 2.0, intercept=intercept).fit(X, y).certificate_
+    lower, upper = certificate.lower, certificate.upper
+    from dataclasses import replace
+
+    wrong = (replace(certificate, lower=upper * (1 + 1e-9)), replace(certificate, upper=lower * (1 - 1e-9)))
+    for claim, expected in ((certificate, True), *((each, False) for each in wrong)):
+        assert bool(gordan.verify(claim, X, y)) is expected
+        text = standalone.read_certificate(claim.to_json())
+        assert standalone.check(text, X.tolist(), y.tolist())[0] is expected
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_it_agrees_with_linear_svc(overlapping, loss):
+    X, y = overlapping
+    ours = LinearClassifier(loss, intercept="penalized", tol=1e-10).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        theirs = LinearSVC(loss=loss, tol=1e-9, max_iter=200_000, random_state=0).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    assert (ours.predict(X) == theirs.predict(X)).mean() >= 0.995
+
+
+def test_it_agrees_with_logistic_regression(overlapping):
+    X, y = overlapping
+    ours = LinearClassifier("logistic", 0.7).fit(X, y)
+    theirs = LogisticRegression(C=0.7, solver="newton-cholesky", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+def test_several_classes_are_one_against_the_rest():
+    X, y = load_iris(return_X_y=True)
+    model = LinearClassifier("logistic").fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    assert model.objective_.shape == (3, 2)
+    for k in range(3):
+        single = LinearClassifier("logistic").fit(X, y == k)
+        np.testing.assert_allclose(model.coef_[k], single.coef_[0], rtol=1e-7)
+        assert gordan.verify(model.certificate_[k], X, y == k)
+    shares = 1 / (1 + np.exp(-model.decision_function(X)))
+    np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weight_counts_as_so_many_equal_rows(overlapping, loss):
+    X, y = overlapping
+    times = np.random.default_rng(1).integers(0, 4, len(y))
+    weighted = LinearClassifier(loss).fit(X, y, sample_weight=times)
+    repeated = LinearClassifier(loss).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5, atol=1e-7)
+    factors = {"yes": 3.0, "no": 1.0}
+    by_class = LinearClassifier(loss, class_weight=factors).fit(X, y)
+    by_row = LinearClassifier(loss).fit(X, y, sample_weight=[factors[label] for label in y])
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_same_prediction_is_right_about_a_far_better_plane(overlapping, loss):
+    X, y = overlapping
+    big = np.vstack([X] * 50)  # too many entries for the fit to be finished at once
+    rng = np.random.default_rng(0)
+    big = big + 1e-3 * rng.standard_normal(big.shape)
+    labels = np.concatenate([y] * 50)
+    rough, fine = LinearClassifier(loss, tol=1e-6).fit(big, labels), LinearClassifier(loss, tol=1e-10).fit(big, labels)
+    points = rng.standard_normal((2000, 8)) * 3
+    same = rough.same_prediction(points)
+    assert same.mean() > 0.2
+    assert (rough.predict(points)[same] == fine.predict(points)[same]).all()
+    assert fine.same_prediction(points).mean() >= same.mean()
+    assert np.linalg.norm(rough.coef_ - fine.coef_) <= rough.radius_ + fine.radius_
+
+
+def test_sparse_and_narrow_floats_give_the_same_plane(overlapping):
+    X, y = overlapping
+    X = X.astype(np.float32)
+    dense = LinearClassifier().fit(X, y)
+    for other in (sp.csr_array(X), sp.csc_matrix(X), X.astype(np.float64), np.asfortranarray(X)):
+        np.testing.assert_allclose(LinearClassifier().fit(other, y).coef_, dense.coef_, rtol=1e-7, atol=1e-9)
+
+
+def test_warm_start_takes_fewer_steps(overlapping):
+    X, y = overlapping
+    cold = LinearClassifier("logistic", 10.0).fit(X, y)
+    warm = LinearClassifier("logistic", 9.0, warm_start=True).fit(X, y)
+    warm.set_params(C=10.0).fit(X, y)
+    assert warm.n_iter_ <= cold.n_iter_
+    np.testing.assert_allclose(warm.coef_, cold.coef_, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_saved_model_predicts_the_same_and_can_be_verified(tmp_path, overlapping, several):
+    X, y = load_iris(return_X_y=True) if several else overlapping
+    model = LinearClassifier("logistic", 3.0, intercept="penalized").fit(X, y)
+    model.save(tmp_path / "model")
+    for loaded in (gordan.load(tmp_path / "model"), LinearClassifier.load(tmp_path / "model")):
+        assert isinstance(loaded, LinearClassifier)
+        assert (loaded.loss, loaded.C, loaded.intercept) == ("logistic", 3.0, "penalized")
+        np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+        assert np.array_equal(loaded.objective_, model.objective_)
+        certificates = loaded.certificate_ if several else [loaded.certificate_]
+        for k, certificate in enumerate(certificates):
+            assert gordan.verify(certificate, X, y == k if several else y)
+    with pytest.raises(InputError, match="holds a LinearClassifier"):
+        gordan.MaxMarginClassifier.load(tmp_path / "model")
+
+
+def test_limits_warn_with_both_ends_of_the_interval():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 60))
+    y = X[:, 0] + rng.standard_normal(3000) > 0
+    with pytest.warns(ConvergenceWarning, match="least value between .* and .*max_iter"):
+        model = LinearClassifier("hinge", max_iter=1).fit(X, y)
+    assert model.status_ == "iteration-limit"
+    assert model.objective_[0] < model.objective_[1]
+
+
+def test_no_probabilities_without_a_loss_of_probabilities(overlapping):
+    model = LinearClassifier().fit(*overlapping)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as raised:
+        model.predict_proba([[0.0] * 8])
+    assert "loss='logistic'" in str(raised.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"loss": "squared"}, "choose one of 'hinge'"),
+        ({"C": 0.0}, "positive finite"),
+        ({"C": np.inf}, "positive finite"),
+        ({"C": np.nan}, "positive finite"),
+        ({"intercept": "both"}, "choose one of 'free'"),
+        ({"tol": 0.0}, "tol is 0.0"),
+        ({"max_iter": 0}, "max_iter is 0"),
+        ({"time_limit": -1}, "time_limit is -1"),
+    ],
+)
+def test_what_is_wrong_is_said(overlapping, changed, words):
+    with pytest.raises(InputError, match=words):
+        clone(LinearClassifier()).set_params(**changed).fit(*overlapping)
