@@ -145,6 +145,12 @@ def test_sparse_and_narrow_floats_give_the_same_plane(overlapping):
         np.testing.assert_allclose(LinearClassifier().fit(other, y).coef_, dense.coef_, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_equal_fits_give_equal_files(overlapping, loss):
+    first, second = (LinearClassifier(loss).fit(*overlapping)._model().to_bytes() for _ in range(2))
+    assert first == second
+
+
 def test_warm_start_takes_fewer_steps(overlapping):
     X, y = overlapping
     cold = LinearClassifier("logistic", 10.0).fit(X, y)
