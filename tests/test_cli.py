@@ -211,7 +211,7 @@ def test_fit_then_predict(tmp_path):
     assert result.stdout.split() == [str(label == "setosa") for label in data.y]
     assert "--positive CLASS" in result.stderr  # nothing to compare True and False with
     compared = run("predict", model, IRIS, "--positive", "setosa")
-    assert (compared.stdout, "150 of 150 labels" in compared.stderr) == (result.stdout, True)
+    assert (compared.stdout, "150 of 150 predictions" in compared.stderr) == (result.stdout, True)
     assert answer("predict", model, IRIS, "--positive", "virginica")["right"] == 50  # versicolor: neither is right
     printed = run("predict", model, IRIS, "--scores").stdout.split()
     assert np.array(printed, float) == pytest.approx(scores, rel=1e-12, abs=1e-12)
@@ -226,7 +226,7 @@ def test_predict_finds_columns_by_name(tmp_path, table):
     assert run("fit", clean, "-o", model).exit_code == 0
     labels = run("predict", model, clean)
     assert labels.stdout.split() == data.y[good].tolist()
-    assert "28 of 28 labels" in labels.stderr
+    assert "28 of 28 predictions" in labels.stderr
     # other order, no label, a column that the model does not know
     moved = write_csv(tmp_path / "moved.csv", np.column_stack([data.X[good][:, [2, 0, 1]], np.arange(28.0)]), names="cabz")
     assert run("predict", model, moved, "--unlabelled").stdout == labels.stdout

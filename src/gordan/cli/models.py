@@ -184,7 +184,7 @@ def _asked(options: Parameters, data: Data, weights: Array | None, limit: int | 
     fitting = Fitting(options, stored(data.X, options.device), data.y, classes, c, deadline, words=words)
     if fitting.kind == "one-vs-one":
         require_finite(fitting.X)  # here, where a row has the number that it has in the file
-        pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(data.X)
+        pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(fitting.X)
         if options.device is None and not (fits(pair) and pair <= (limit or math.inf) / 2):
             raise InputError(
                 f"{data.path} is large: the rows of two classes are copied for their plane, and do not fit into memory; "
@@ -231,8 +231,8 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
         try:
             found.outcomes.append(fitting.outcome(k, binary))
         except NoPlane as error:
-            found.outcomes.append(error.outcome)
-            found.missing, found.code = str(error), OPEN if error.outcome.witness is None else NO
+            found.outcomes += [] if error.outcome is None else [error.outcome]
+            found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
@@ -281,7 +281,7 @@ def predict(
 
     Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
-    If the file has labels, stderr says how many of them were met.
+    If the file has labels, stderr says how many predictions match them.
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
@@ -299,7 +299,7 @@ def predict(
         return ANSWERED
     say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
     if right is not None:
-        note(f"{right} of {len(found)} labels as in the file ({100 * right / len(found):.2f} %)")
+        note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
     elif y is not None:
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
         note(f"the labels of the file are not those of the model, so they were not compared{hint}")

@@ -8,7 +8,7 @@ from gordan.errors import InputError
 from gordan.estimators.classifier import MaxMarginClassifier
 from gordan.io.model import Model
 
-# By the name that a model file has for it. Each has `from_model` and `to_model`.
+# By the name that a model file has for it. A classifier is made from a `Model` by its `_of_model`.
 ESTIMATORS = {kind.__name__: kind for kind in (MaxMarginClassifier,)}
 
 
