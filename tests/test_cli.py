@@ -351,7 +351,9 @@ def test_weights_of_rows_and_classes(tmp_path):
     (tmp_path / "text.csv").write_text("a,w,side\n1,some,x\n2,more,y\n")
     (tmp_path / "less.csv").write_text("a,w,side\n1,2,x\n2,,y\n3,-1,y\n")
     (tmp_path / "negative.csv").write_text("a,w,side\n1,2,x\n3,-1,y\n")
+    np.savez(tmp_path / "apart.npz", X=X, y=y)
     for wrong, column, message in (
+        ("apart.npz", 0, "--weight is a column of a CSV, TSV, Parquet or .npy file"),
         ("weighted.csv", "z", "has no column named 'z'"),
         ("weighted.csv", "side", "which cannot be dropped"),
         ("text.csv", "w", "--weight w: this column of"),

@@ -163,6 +163,8 @@ def weights_in(path: Path, source: Source, weight: str | None) -> Array | None:
     """The column of a table that holds the weights: read as its labels, the label being left out."""
     if weight is None:
         return None
+    if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
+        raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
     left_out = [*(source.drop or ()), -1 if source.label is None else source.label]
     try:
         found = read(path, label=weight, drop=left_out, keep_index=source.keep_index).y
