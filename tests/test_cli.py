@@ -905,6 +905,27 @@ def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch)
     assert (checkpoint.exists(), model.exists()) == (False, True)
 
 
+def test_checkpoints_of_planes_that_are_made_soft(tmp_path, monkeypatch):
+    """The run without nu and the soft one have a file each, for each plane: both resume, and the model is the same."""
+    assert run("fit", IRIS, "-o", tmp_path / "plain").exit_code == 0
+
+    def full(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    asked = ["fit", IRIS, "-o", tmp_path / "m", "--checkpoint", tmp_path / "run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "save", full)
+        answer(*asked, code=2)
+    assert (
+        {"run.0", "run.1", "run.2.nu1"}
+        <= {path.name for path in tmp_path.iterdir()}
+        <= {"plain", "run.0", "run.1", "run.2", "run.2.nu1"}
+    )
+    assert [plane["resumed"] for plane in answer(*asked)["planes"]] == [True] * 3
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "plain"]
+
+
 def test_a_checkpoint_that_cannot_be_removed_does_not_cost_the_answer(tmp_path, monkeypatch):
     def forbidden(self, missing_ok=False):
         raise PermissionError(13, "Permission denied", str(self))
