@@ -47,6 +47,7 @@ def fitted(X: NDArray[np.float64], y: NDArray[np.str_], folder: Path) -> tuple[f
     again = gordan.MaxMarginClassifier.load(folder / "iris.gordan")
     stored: Model = Model.load(folder / "iris.gordan")
     assert (again.predict(X) == model.predict(X)).all()
+    assert (gordan.load(folder / "iris.gordan").coef_ == model.coef_).all()
     return tuple(float(end) for end in stored.margins[0])
 
 

@@ -211,7 +211,7 @@ def test_fit_then_predict(tmp_path):
     assert result.stdout.split() == [str(label == "setosa") for label in data.y]
     assert "--positive CLASS" in result.stderr  # nothing to compare True and False with
     compared = run("predict", model, IRIS, "--positive", "setosa")
-    assert (compared.stdout, "150 of 150 labels" in compared.stderr) == (result.stdout, True)
+    assert (compared.stdout, "150 of 150 predictions" in compared.stderr) == (result.stdout, True)
     assert answer("predict", model, IRIS, "--positive", "virginica")["right"] == 50  # versicolor: neither is right
     printed = run("predict", model, IRIS, "--scores").stdout.split()
     assert np.array(printed, float) == pytest.approx(scores, rel=1e-12, abs=1e-12)
@@ -226,7 +226,7 @@ def test_predict_finds_columns_by_name(tmp_path, table):
     assert run("fit", clean, "-o", model).exit_code == 0
     labels = run("predict", model, clean)
     assert labels.stdout.split() == data.y[good].tolist()
-    assert "28 of 28 labels" in labels.stderr
+    assert "28 of 28 predictions" in labels.stderr
     # other order, no label, a column that the model does not know
     moved = write_csv(tmp_path / "moved.csv", np.column_stack([data.X[good][:, [2, 0, 1]], np.arange(28.0)]), names="cabz")
     assert run("predict", model, moved, "--unlabelled").stdout == labels.stdout
@@ -351,7 +351,9 @@ def test_weights_of_rows_and_classes(tmp_path):
     (tmp_path / "text.csv").write_text("a,w,side\n1,some,x\n2,more,y\n")
     (tmp_path / "less.csv").write_text("a,w,side\n1,2,x\n2,,y\n3,-1,y\n")
     (tmp_path / "negative.csv").write_text("a,w,side\n1,2,x\n3,-1,y\n")
+    np.savez(tmp_path / "apart.npz", X=X, y=y)
     for wrong, column, message in (
+        ("apart.npz", 0, "--weight is a column of a CSV, TSV, Parquet or .npy file"),
         ("weighted.csv", "z", "has no column named 'z'"),
         ("weighted.csv", "side", "which cannot be dropped"),
         ("text.csv", "w", "--weight w: this column of"),
@@ -901,6 +903,27 @@ def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch)
     assert (checkpoint.exists(), model.exists()) == (True, False)
     assert answer(*asked)["planes"][0]["resumed"]
     assert (checkpoint.exists(), model.exists()) == (False, True)
+
+
+def test_checkpoints_of_planes_that_are_made_soft(tmp_path, monkeypatch):
+    """The run without nu and the soft one have a file each, for each plane: both resume, and the model is the same."""
+    assert run("fit", IRIS, "-o", tmp_path / "plain").exit_code == 0
+
+    def full(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    asked = ["fit", IRIS, "-o", tmp_path / "m", "--checkpoint", tmp_path / "run"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "save", full)
+        answer(*asked, code=2)
+    assert (
+        {"run.0", "run.1", "run.2.nu1"}
+        <= {path.name for path in tmp_path.iterdir()}
+        <= {"plain", "run.0", "run.1", "run.2", "run.2.nu1"}
+    )
+    assert [plane["resumed"] for plane in answer(*asked)["planes"]] == [True] * 3
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "plain"]
 
 
 def test_a_checkpoint_that_cannot_be_removed_does_not_cost_the_answer(tmp_path, monkeypatch):

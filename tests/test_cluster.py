@@ -354,6 +354,14 @@ def test_files_read_by_workers(client, tmp_path):
     assert loaded.classes == ("no", "yes")
     scores = X @ loaded.coef[0] + loaded.intercept[0]
     assert (np.sign(scores) == y).all()
+    three = np.where(X[:, 0] > 0.5, "c", np.where(y > 0, "b", "a"))
+    for k in range(3):
+        part = slice(30 * k, 30 * k + 30)
+        pd.DataFrame(X[part], columns=list("abcd")).assign(label=three[part]).to_parquet(tmp_path / "table" / f"{k}.parquet")
+    told = CliRunner().invoke(app, ["fit", table, "-o", str(model), "--cluster", address, "--on-inseparable", "ignore"])
+    assert told.exit_code == 0, told.output
+    here = gordan.MaxMarginClassifier(on_inseparable="ignore").fit(X, three)
+    np.testing.assert_allclose(gordan.io.Model.load(model).coef, here.coef_, atol=1e-6)
 
 
 def test_the_index_of_files_that_workers_read(client, tmp_path):

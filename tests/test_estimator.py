@@ -410,6 +410,9 @@ def test_soft_with_half_of_the_largest_nu():
     with pytest.raises(gordan.InputError, match=rf"not separable: the weighted rows {found.witness_.rows[0]}.*nu = 0\.375"):
         MaxMarginClassifier(on_inseparable="raise").fit(X, y, sample_weight=weights)
     MaxMarginClassifier(**quiet).fit(X, y)
+    folds = {"estimator": MaxMarginClassifier(on_inseparable="raise"), "X": X, "y": y, "cv": 2, "error_score": "raise"}
+    with pytest.raises(gordan.InputError, match="is not separable"):  # out of a worker process, too
+        cross_val_score(**folds, n_jobs=2)
 
 
 def test_then_the_largest_nu():

@@ -11,10 +11,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, ParamSpec
+from typing import Any, NoReturn, ParamSpec, get_type_hints
 
 import typer
 
@@ -49,8 +49,34 @@ class Command:
 
 
 def command(*lines: str) -> Callable[[Callable[..., int]], Command]:
-    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use."""
-    return lambda function: Command(answering(function), examples(*lines))
+    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use.
+
+    A parameter of the function whose type is a dataclass stands for all the options that are its fields.
+    """
+    return lambda function: Command(answering(flattened(function)), examples(*lines))
+
+
+def flattened(function: Callable[..., int]) -> Callable[..., int]:
+    """The function with an option in place of each field of its parameters that are groups of options."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
+        own, types = [parameter], hints
+        if is_dataclass(hints[name]):
+            groups[name] = group = hints[name]
+            own, types = [*inspect.signature(group).parameters.values()], get_type_hints(group, include_extras=True)
+        parameters += [each.replace(kind=each.KEYWORD_ONLY, annotation=types[each.name]) for each in own]
+
+    @functools.wraps(function)
+    def grouped(**given: Any) -> int:
+        for name, group in groups.items():
+            given[name] = group(**{each: given.pop(each) for each in group.__dataclass_fields__})  # type: ignore[attr-defined]
+        return function(**given)
+
+    grouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    grouped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return grouped
 
 
 def examples(*lines: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gordan.cli.answers import note
 from gordan.cli.columns import warnings_for
+from gordan.cli.options import Cluster, Device, Drop, File, KeepIndex, Label, MemoryLimit, Positive
 from gordan.errors import InputError
 from gordan.io import read
 from gordan.io.table import number
@@ -125,37 +126,46 @@ def on_disk(path: Path) -> Path:
     return target
 
 
-def read_data(
-    path: Path,
-    label: str | None,
-    positive: str | None,
-    *,
-    drop: list[str] | None = None,
-    keep_index: bool = False,
-    multiclass: bool = False,
-    client: Any = None,
-    memory_limit: str | None = None,
-) -> Data:
-    """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
+@dataclass(frozen=True)
+class Source:
+    """Options: the file that a command reads, and which of its columns and classes."""
 
-    With a `client` the workers of its cluster read it (see `rows.lazy.read_on`). Columns that are left out unasked, or look like
-    the number of the row, are told on stderr at once.
-    """
-    limit = bytes_of(memory_limit)
-    if client is None:
-        path = on_disk(path)
-        table: Any = read(path, label=label, drop=drop or (), keep_index=keep_index, memory_limit=limit)
-    else:
-        from gordan.rows.lazy import read_on
+    file: File
+    label: Label = None
+    drop: Drop = None
+    keep_index: KeepIndex = False
+    positive: Positive = None
 
-        table = read_on(client, path, label, drop or (), keep_index)
-    tell(table.notices)
-    data = _chosen(table, path, positive, multiclass)
-    if client is not None:  # rows that are elsewhere are not looked at
-        return replace(data, notices=table.notices)
-    found = warnings_for(table, data.y)
-    tell(found)
-    return replace(data, notices=(*table.notices, *found))
+    def read(self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None) -> Data:
+        """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
+
+        With a `client` the workers of its cluster read it (see `rows.lazy.read_on`). Columns that are left out unasked, or look
+        like the number of the row, are told on stderr at once.
+        """
+        limit, path = bytes_of(memory_limit), self.file
+        if client is None:
+            path = on_disk(path)
+            table: Any = read(path, label=self.label, drop=self.drop or (), keep_index=self.keep_index, memory_limit=limit)
+        else:
+            from gordan.rows.lazy import read_on
+
+            table = read_on(client, path, self.label, self.drop or (), self.keep_index)
+        tell(table.notices)
+        data = _chosen(table, path, self.positive, multiclass)
+        if client is not None:  # rows that are elsewhere are not looked at
+            return replace(data, notices=table.notices)
+        found = warnings_for(table, data.y)
+        tell(found)
+        return replace(data, notices=(*table.notices, *found))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Options: where the rows are read and searched."""
+
+    cluster: Cluster = None
+    memory_limit: MemoryLimit = None
+    device: Device = None
 
 
 def tell(notices: Iterable[str]) -> None:

@@ -12,20 +12,9 @@ import gordan
 from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command, saved
-from gordan.cli.data import read_data
+from gordan.cli.data import Source
 from gordan.cli.fields import fields
-from gordan.cli.options import (
-    Device,
-    Drop,
-    File,
-    Json,
-    KeepIndex,
-    Label,
-    Positive,
-    TimeLimit,
-    WithIntercept,
-    method_names,
-)
+from gordan.cli.options import Device, Json, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -41,7 +30,7 @@ FULL_BAR = 1e-6
     "gordan race iris.csv --positive setosa --intercept none --json",
 )
 def race(
-    file: File,
+    source: Source,
     html: Annotated[Path | None, typer.Option("--html", metavar="PAGE", help="Write one self-contained page with plots.")] = None,
     method: Annotated[
         list[str] | None,
@@ -49,10 +38,6 @@ def race(
             "--method", "-m", help="A method by name; again for more. Default: six of them.", autocompletion=method_names
         ),
     ] = None,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
     intercept: WithIntercept = Intercept.FREE,
     norm: Annotated[
         float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
@@ -66,11 +51,11 @@ def race(
     """Run methods side by side on the same data, and compare what they cost."""
     from gordan import report  # here, as in other commands: what only one of them needs delays all the others
 
-    require_output(html, file)
+    require_output(html, source.file)
     if html is not None:
         report.require_plotly()
-    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch:
-        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
+    with Interrupts() as interrupts, Watch(f"reading {source.file}", tol) as watch:
+        data = source.read()
         measured = report.race(
             data.X,
             data.y,
@@ -105,15 +90,11 @@ def race(
     "gordan play data.csv nesterov --json | jq '.bracket'",
 )
 def play(
-    file: File,
+    source: Source,
     method: Annotated[str, typer.Argument(help="A method by name.", autocompletion=method_names)] = "smooth_perceptron",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 1000,
     form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
     norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
     intercept: WithIntercept = Intercept.FREE,
     time_limit: TimeLimit = None,
     device: Device = None,
@@ -123,10 +104,10 @@ def play(
     as_json: Json = False,
 ) -> int:
     """Play one method on the rows and print what was measured: the bracket, regrets and the theorem's bound."""
-    require_output(save, file)
+    require_output(save, source.file)
     chosen = _method(method, form, norm)
-    with Interrupts() as interrupts, Watch(f"reading {file}", FULL_BAR) as watch:
-        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
+    with Interrupts() as interrupts, Watch(f"reading {source.file}", FULL_BAR) as watch:
+        data = source.read()
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept.in_norm, device=device)
         watch.about(method, data.X)

@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,20 +17,12 @@ import typer
 from gordan.arrays import seconds_at_most
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, bytes_of, class_named, on_cluster, on_disk, read_data, tell
+from gordan.cli.data import Data, Place, Source, bytes_of, class_named, on_cluster, on_disk, tell
 from gordan.cli.fields import fields
 from gordan.cli.options import (
-    Cluster,
-    Device,
-    Drop,
-    File,
     Json,
-    KeepIndex,
-    Label,
-    MemoryLimit,
     MultiClass,
     OnInseparable,
-    Positive,
     TimeLimit,
     WithIntercept,
     WithMultiClass,
@@ -58,6 +52,35 @@ if TYPE_CHECKING:
 # ---- fit --------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Options: what is asked of the classifier, by the names of its parameters; and the column of the weights."""
+
+    multi_class: WithMultiClass = MultiClass.OVO
+    norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
+    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None
+    intercept: WithIntercept = Intercept.FREE
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
+    ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column with the weights of the rows, by name or position; it is no feature."),
+    ] = None
+    on_inseparable: WithOnInseparable = OnInseparable.WARN
+    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4
+    method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto"
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most, for each plane.")] = None
+    time_limit: TimeLimit = None
+
+    def parameters(self, data: Data, device: str | None) -> Parameters:
+        """Those of the estimator, which these options choose as well."""
+        given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name != "weight"}
+        plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
+        return Parameters(**{**plain, "class_weight": class_weights(self.class_weight, data), "device": device})
+
+
 @command(
     "gordan fit data.csv -o model.gordan",
     "gordan fit iris.csv -o iris.gordan --nu 0.4        three classes, soft margins",
@@ -67,37 +90,15 @@ if TYPE_CHECKING:
     "gordan fit big.npy -o big.gordan --checkpoint big.run    rerun to resume",
 )
 def fit(
-    file: File,
+    source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
-    multi_class: WithMultiClass = MultiClass.OVO,
-    norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0,
-    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None,
-    intercept: WithIntercept = Intercept.FREE,
-    class_weight: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the weights of the rows, by name or position; it is no feature."),
-    ] = None,
-    on_inseparable: WithOnInseparable = OnInseparable.WARN,
-    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4,
-    method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto",
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most, for each plane.")] = None,
-    time_limit: TimeLimit = None,
+    asked: Asked,
+    place: Place,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."),
     ] = None,
-    cluster: Cluster = None,
-    memory_limit: MemoryLimit = None,
-    device: Device = None,
     no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -109,35 +110,15 @@ def fit(
     Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
     75: SIGTERM; with --checkpoint the same command goes on from there, and the checkpoint is removed once the model is complete.
     """
-    require_output(output, file)
-    require_output(checkpoint, file)
-    with Interrupts() as interrupts, Watch(f"reading {file}", tol) as watch, on_cluster(cluster) as client:
-        data = read_data(
-            file,
-            label,
-            positive,
-            drop=[*(drop or ()), *filter(None, [weight])],
-            keep_index=keep_index,
-            multiclass=True,
-            client=client,
-            memory_limit=memory_limit,
-        )
-        options = Parameters(
-            nu=nu,
-            norm=norm,
-            intercept=intercept.value,
-            method=method,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            multi_class=multi_class.value,
-            class_weight=class_weights(class_weight, data),
-            device=device,
-            on_inseparable=on_inseparable.value,
-        )
+    require_output(output, source.file)
+    require_output(checkpoint, source.file)
+    with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
+        features = replace(source, drop=[*(source.drop or ()), *filter(None, [asked.weight])])
+        data = features.read(multiclass=True, client=client, memory_limit=place.memory_limit)
         watch.about("fitting", data.X)
+        weights = weights_in(data.path, source, asked.weight)
         fitting = replace(
-            _asked(options, data, weights_in(data.path, weight, label, drop, keep_index), bytes_of(memory_limit)),
+            _asked(asked.parameters(data, place.device), data, weights, bytes_of(place.memory_limit)),
             threads=threads,
             hashed=not no_certificates,
             watch=watch.moment if watch.visible else None,
@@ -178,13 +159,15 @@ def class_weights(given: list[str] | None, data: Data) -> Any:
     return found
 
 
-def weights_in(path: Path, weight: str | None, label: str | None, drop: list[str] | None, keep_index: bool) -> Array | None:
+def weights_in(path: Path, source: Source, weight: str | None) -> Array | None:
     """The column of a table that holds the weights: read as its labels, the label being left out."""
     if weight is None:
         return None
-    left_out = [*(drop or []), -1 if label is None else label]
+    if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
+        raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
+    left_out = [*(source.drop or ()), -1 if source.label is None else source.label]
     try:
-        found = read(path, label=weight, drop=left_out, keep_index=keep_index).y
+        found = read(path, label=weight, drop=left_out, keep_index=source.keep_index).y
     except InputError as error:
         raise InputError(f"--weight {weight}: {error}") from None
     if found is None or found.dtype.kind not in "iuf":
@@ -203,7 +186,7 @@ def _asked(options: Parameters, data: Data, weights: Array | None, limit: int | 
     fitting = Fitting(options, stored(data.X, options.device), data.y, classes, c, deadline, words=words)
     if fitting.kind == "one-vs-one":
         require_finite(fitting.X)  # here, where a row has the number that it has in the file
-        pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(data.X)
+        pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(fitting.X)
         if options.device is None and not (fits(pair) and pair <= (limit or math.inf) / 2):
             raise InputError(
                 f"{data.path} is large: the rows of two classes are copied for their plane, and do not fit into memory; "
@@ -250,8 +233,8 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
         try:
             found.outcomes.append(fitting.outcome(k, binary))
         except NoPlane as error:
-            found.outcomes.append(error.outcome)
-            found.missing, found.code = str(error), OPEN if error.outcome.witness is None else NO
+            found.outcomes += [] if error.outcome is None else [error.outcome]
+            found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
@@ -291,11 +274,7 @@ def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
 )
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
-    file: File,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
+    source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
     as_json: Json = False,
@@ -304,13 +283,13 @@ def predict(
 
     Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
-    If the file has labels, stderr says how many of them were met.
+    If the file has labels, stderr says how many predictions match them.
     """
-    with Watch(f"reading {file}"):
+    with Watch(f"reading {source.file}"):
         loaded = _model(model)
-        table = read_for(loaded, file, label, unlabelled, drop, keep_index)
+        table = read_for(loaded, source, unlabelled)
         tell(table.notices)
-        y = labels_in(table, positive)
+        y = labels_in(table, source.positive)
         values = loaded.scores(table.X)
         found = loaded.labels(values)
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
@@ -322,7 +301,7 @@ def predict(
         return ANSWERED
     say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
     if right is not None:
-        note(f"{right} of {len(found)} labels as in the file ({100 * right / len(found):.2f} %)")
+        note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
     elif y is not None:
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
         note(f"the labels of the file are not those of the model, so they were not compared{hint}")
@@ -336,17 +315,15 @@ def _model(path: Path) -> Model:
     return Model.load(path)
 
 
-def read_for(
-    model: Model, path: Path, label: str | None, unlabelled: bool, drop: list[str] | None = None, keep_index: bool = False
-) -> Table:
+def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     """The table to predict, with the columns that the model knows: by name where both have names, else by position."""
-    path = on_disk(path)
+    path = on_disk(source.file)
     named = model.names is not None and format_of(path) in ("csv", "tsv", "parquet")
     features: Any = model.names if named else model.coef.shape[1]
-    if unlabelled and label is not None:
+    if unlabelled and source.label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
-    labelled = False if unlabelled else None
-    return read(path, label=label, features=features, labelled=labelled, drop=drop or (), keep_index=keep_index)
+    columns: Any = {"label": source.label, "drop": source.drop or (), "keep_index": source.keep_index}
+    return read(path, features=features, labelled=False if unlabelled else None, **columns)
 
 
 def labels_in(table: Table, positive: str | None) -> Array | None:

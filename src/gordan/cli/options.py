@@ -83,7 +83,8 @@ WithIntercept = Annotated[
     typer.Option("--intercept", help="free: x·w + b. penalized: b is a weight like the others. none: through the origin."),
 ]
 TimeLimit = Annotated[
-    float | None, typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop then, with what has been proved.")
+    float | None,
+    typer.Option("--time-limit", metavar="SECONDS", min=0.001, help="Stop after this many seconds and report what is proved."),
 ]
 WithMultiClass = Annotated[
     MultiClass,

@@ -13,9 +13,9 @@ import gordan
 from gordan.certificates.problem import Problem
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, read_data
+from gordan.cli.data import Data, Source
 from gordan.cli.fields import fields
-from gordan.cli.options import Drop, File, Json, KeepIndex, Label, Positive
+from gordan.cli.options import Json
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model
@@ -31,21 +31,17 @@ from gordan.rows import stored
 )
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
-    file: File,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
+    source: Source,
     as_json: Json = False,
 ) -> int:
     """Check a certificate against the data: everything is re-derived, in exact arithmetic where floats do not decide.
 
     Exit code 0: accepted. 1: rejected.
     """
-    with Watch(f"reading {file}") as watch:
+    with Watch(f"reading {source.file}") as watch:
         claims = claims_in(certificate)
         several = any(claim.positive is not None for claim in claims)
-        data = read_data(file, label, positive, drop=drop, keep_index=keep_index, multiclass=several)
+        data = source.read(multiclass=several)
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)

@@ -7,22 +7,9 @@ from pathlib import Path
 import gordan
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import on_cluster, read_data
+from gordan.cli.data import Place, Source, on_cluster
 from gordan.cli.fields import fields
-from gordan.cli.options import (
-    CertificateOut,
-    Cluster,
-    Device,
-    Drop,
-    File,
-    Json,
-    KeepIndex,
-    Label,
-    MemoryLimit,
-    Positive,
-    TimeLimit,
-    WithIntercept,
-)
+from gordan.cli.options import CertificateOut, Json, TimeLimit, WithIntercept
 from gordan.cli.progress import Watch
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
@@ -35,33 +22,27 @@ from gordan.io import write_atomic
     "gordan separate data.csv --json | jq .status",
 )
 def separate(
-    file: File,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
+    source: Source,
+    place: Place,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
-    cluster: Cluster = None,
-    memory_limit: MemoryLimit = None,
-    device: Device = None,
     as_json: Json = False,
 ) -> int:
     """Is there a plane between the two classes? Yes or no, with proof.
 
     Exit code 0: separable. 1: not separable. 3: undecided. Rows are counted from 0, without the header.
     """
-    require_output(certificate, file)
-    with Interrupts() as interrupts, Watch(f"reading {file}") as watch, on_cluster(cluster) as client:
-        data = read_data(file, label, positive, drop=drop, keep_index=keep_index, client=client, memory_limit=memory_limit)
+    require_output(certificate, source.file)
+    with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch, on_cluster(place.cluster) as client:
+        data = source.read(client=client, memory_limit=place.memory_limit)
         watch.about("separating")
         v = gordan.separate(
             data.X,
             data.y,
             intercept=str(intercept),
             time_limit=time_limit,
-            device=device,
+            device=place.device,
             callback=watch.verdict if watch.visible else None,
         )
         written = _write_certificate(certificate, v)
@@ -97,11 +78,7 @@ def _tell_written(path: Path | None, written: Saved) -> None:
     "gordan diagnose trial.csv --json | jq .columns",
 )
 def diagnose(
-    file: File,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    positive: Positive = None,
+    source: Source,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
@@ -111,9 +88,9 @@ def diagnose(
 
     Exit code 3: undecided.
     """
-    require_output(certificate, file)
-    with Interrupts() as interrupts, Watch(f"reading {file}") as watch:
-        data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
+    require_output(certificate, source.file)
+    with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
+        data = source.read()
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
         written = _write_certificate(certificate, found)

@@ -167,8 +167,8 @@ class Outcome:
 class NoPlane(InputError):
     """No plane separates, or none was found, and a soft margin was not wanted; `outcome` says what is known."""
 
-    def __init__(self, message: str, outcome: Outcome) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, outcome: Outcome | None = None) -> None:
+        super().__init__(message)  # the message alone: what is raised in a worker process is made anew from it
         self.outcome = outcome
 
 
