@@ -24,17 +24,31 @@ API = Path(__file__).parent.parent / "docs" / "api.md"
 RASH = Path(gordan.__file__).parent / "data" / "rash.csv"
 DATA = {"X", "y", "A", "certificate", "path", "source", "target", "self", "estimator", "trace", "race", "folder"}
 # What `play` is about beside the rows, and what scikit-learn passes by position.
-ALSO = {"play": {"method", "rounds"}, "MaxMarginClassifier.fit": {"sample_weight"}, "plot": {"ax"}}
+ALSO = {
+    "play": {"method", "rounds"},
+    "MaxMarginClassifier.fit": {"sample_weight"},
+    "LinearClassifier.fit": {"sample_weight"},
+    "LinearClassifier": {"loss", "C"},
+    "verify": {"sample_weight"},
+    "plot": {"ax"},
+}
 
 FUNCTIONS = {
     **{name: getattr(gordan, name) for name in gordan.__all__ if inspect.isfunction(getattr(gordan, name))},
     **{f"report.{name}": getattr(gordan.report, name) for name in ("race", "page_html")},
     **{f"io.{name}": getattr(gordan.io, name) for name in ("read", "convert", "check")},
     "MaxMarginClassifier": gordan.MaxMarginClassifier,
+    "LinearClassifier": gordan.LinearClassifier,
 }
 METHODS = {
     f"{kind.__name__}.{name}": getattr(kind, name)
-    for kind in (gordan.MaxMarginClassifier, gordan.BoundaryDisplay, gordan.ConvergenceDisplay, gordan.MarginDisplay)
+    for kind in (
+        gordan.MaxMarginClassifier,
+        gordan.LinearClassifier,
+        gordan.BoundaryDisplay,
+        gordan.ConvergenceDisplay,
+        gordan.MarginDisplay,
+    )
     for name in ("fit", "predict", "decision_function", "save", "load", "from_estimator", "from_trace", "plot")
     if hasattr(kind, name)
 }

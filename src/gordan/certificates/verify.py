@@ -44,7 +44,17 @@ class Check:
 def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> Check:
     """Check a certificate against data. Raises only on malformed input; a false claim is a rejected one.
 
-    `sample_weight` is needed where a certificate names the weights of many rows by their hash.
+    Parameters
+    ----------
+    certificate
+        what a result has as `certificate`, or `Certificate.from_json` of a file.
+    X, y
+        the data that it is about, in any storage.
+    sample_weight
+        weights of the rows, which are needed where a certificate of very many rows names them by their hash alone.
+
+    Examples
+    --------
 
     >>> import gordan
     >>> X, y = [[0.0], [1.0]], [0, 1]

@@ -57,7 +57,7 @@ class LinearClassifier(Planes):
     class_weight : dict, "balanced" or None
         Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
     max_iter : int, optional
-        Steps at most, for each binary problem.
+        Rounds (steps of Newton's method, epochs of coordinate ascent) at most, for each binary problem.
     time_limit : float, optional
         Seconds at most, for the whole fit.
     warm_start : bool, default False
@@ -67,7 +67,8 @@ class LinearClassifier(Planes):
     device : str, optional
         "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     random_state : int, RandomState or None
-        Seed of the rows that a first plane is found for where there are many; None stands for a fixed one.
+        Seed of the order in which rows are visited, and of those that a first plane is found for where there are many; None
+        stands for a fixed one.
     verbose : int, default 0
         1 prints a line for each binary problem.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any
 
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.optimum import LossEvidence, LossQuestion
+from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
 from gordan.solve import minimizing, playing, separation, soft
@@ -121,10 +121,6 @@ FINDERS = (
 )
 
 
-@overload
-def answer(question: Question, callback: Callable[[Evidence], object] | None = None) -> Evidence: ...
-@overload
-def answer(question: LossQuestion) -> LossEvidence: ...
 def answer(question: Any, callback: Callable[[Any], object] | None = None) -> Any:
     """Ask the finders until the question is answered, the time is up, or nobody has anything more to say.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -166,7 +165,6 @@ def minimize_loss(
     random_state: Any = None,
     threads: int | None = None,
     device: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[Moment], object] | None = None,
 ) -> LossResult:
     """The w, b of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), and a proof of how small that can be.
@@ -186,18 +184,16 @@ def minimize_loss(
     sample_weight, class_weight
         weights of the rows, and of classes by label, or "balanced" (by sums of sample weights).
     max_iter, time_limit
-        stop after so many steps of Newton's method, or after so many seconds, with what is proved by then.
+        rounds (steps of Newton's method, epochs of coordinate ascent) at most, and seconds; what is proved by then is returned.
     start
         an earlier result for data of as many columns (any C, any rows), or a w (with b as a last entry, or without) to start
         from.
     random_state
-        seed of the rows that a first plane is found for where there are many.
+        seed of the order in which rows are visited, and of those that a first plane is found for where there are many.
     threads
-        threads of a pass over X; as many as there are cores if None.
+        threads a pass may use; all cores if None.
     device
         where to look for the plane: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
-    checkpoint
-        not yet supported for losses.
     callback
         called with each step as a `Moment`, whose `lower` and `upper` are estimates; something true stops the search.
 
