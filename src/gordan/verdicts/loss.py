@@ -180,7 +180,7 @@ def minimize_loss(
     intercept
         "free" (b costs nothing), "penalized" (½b² is added, as LIBLINEAR does) or "none".
     tol
-        relative width of the interval for the least value to stop at.
+        relative width of the certified interval for the least value to stop at.
     sample_weight, class_weight
         weights of the rows, and of classes by label, or "balanced" (by sums of sample weights).
     max_iter, time_limit
