@@ -16,12 +16,14 @@ import scipy.sparse as sp
 from flint import arb, ctx, fmpq
 from loss_oracle import BITS, Data, Minimum, certainly_above, exact, minimum, to_float, violates
 
+import gordan
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Matrix, Products
 from gordan.certificates.regions import Region
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import stored
+from gordan.statuses import Status
 
 LOSSES, KINDS = ("hinge", "squared_hinge", "logistic"), ("free", "none", "penalized")
 ABSURD = (math.nan, math.inf, -math.inf, -1.0, 0.0, -0.0, 5e-324, 1e-310, 1e300, 1.7e308, 2.0**-900, 2.0**-901)
@@ -165,8 +167,8 @@ def weights(r: random.Random, data: Data, least: Minimum | None, c: np.ndarray) 
     return rows, np.array([r.choice((*ABSURD, 0.5 * c[i], c[i], 2 * c[i])) for i in rows])
 
 
-def attack(r: random.Random, family: str, loss: str, kind: str) -> tuple[Counter[str], list[str]]:
-    """One problem: how many promises were looked at, by kind, and those that are broken."""
+def attack(r: random.Random, family: str, loss: str, kind: str, *, solve: bool = False) -> tuple[Counter[str], list[str]]:
+    """One problem: how many promises were looked at, by kind, and those that are broken. `solve`: those of a result, too."""
     X, signs, c = problem(r, family, loss, kind)
     found, faults = Counter(problems=1), list[str]()
     with ctx.workprec(BITS if family != "extreme" else 3000), np.errstate(over="ignore"):
@@ -189,9 +191,58 @@ def attack(r: random.Random, family: str, loss: str, kind: str) -> tuple[Counter
             found["enclosures"] += 1
             found["informative"] += optimum.lower > 0 and optimum.upper < math.inf
             faults += [f"{fault}: w={w!r}, b={b!r}, rows={rows!r}, weights={alpha!r}, slack={slack}" for fault in broken]
+        status, broken = solved(r, X, data, c, least) if solve else ("", [])
+        found[status] += 1
+        faults += broken
     if faults:
         faults.append(f"X={X!r}, signs={signs!r}, c={c!r}")
     return found, faults
+
+
+def solved(r: random.Random, X: np.ndarray, data: Data, c: np.ndarray, least: Minimum | None) -> tuple[str, list[str]]:
+    """`minimize_loss` of the problem: its status, and the promises of the result that are broken."""
+    y, kept = np.zeros(len(c), np.int64), np.flatnonzero(c)
+    y[kept] = data.y  # those of weight 0 may have any label
+    y[y == 0] = 1
+    limit, tol = r.choice((None, None, 1, 5)), r.choice((1e-2, 1e-4, 1e-9))
+    try:
+        result = gordan.minimize_loss(X, y, loss=data.loss, intercept=data.kind, sample_weight=c, max_iter=limit, tol=tol)
+    except gordan.InputError as error:
+        return "refused", [] if "overflows" in str(error) else [f"refused: {error}"]
+    faults = [f"solved, but {result.gap} > {tol}"] if result.status == "solved" and not result.gap <= tol else []
+    if least is None:
+        return result.status, faults
+    objective, points = result._evidence.question.objective, _points(r, X)
+    faults += enclosure_faults(objective, data, least, result._optimum, (result.w, result.b, *_exceptions(result)))
+    faults += region_faults(objective, data, least, result._optimum, result.b, points, Counter())
+    if not (result.objective == (result._optimum.lower, result._optimum.upper) and result.radius == result._optimum.radius):
+        faults.append("the result says something else than what is proved")
+    own = [exact(e) for e in result.w]
+    for x, same in zip(points.tolist(), result.same_prediction(points).tolist(), strict=True):
+        score = sum((exact(e) * w for e, w in zip(x, own, strict=True)), start=exact(result.b))
+        best = least.score([exact(e) for e in x], data.kind)
+        if same and any(s * score < 0 or s == 0 or score == 0 for s in best):
+            faults.append(f"the label of {x} is another one: {score} here, {best} at the minimum")
+    return result.status, faults
+
+
+def _exceptions(result: Any) -> tuple[np.ndarray, np.ndarray]:
+    return result._evidence.rows, result._evidence.alpha
+
+
+def chunk(family: str, kind: str, seed: str, size: int) -> tuple[Counter[str], list[tuple[str, str]]]:
+    """`size` problems for `make fuzz`: how often `minimize_loss` ended how, and the faults with where they are."""
+    statuses, faults = Counter[str](), list[tuple[str, str]]()
+    for k in range(size):
+        loss = LOSSES[k % len(LOSSES)]
+        found, broken = attack(random.Random(f"{family} {loss} {kind} {seed} {k}"), family, loss, kind, solve=True)
+        statuses.update({status: found[status] for status in (*Status, "refused") if found[status]})
+        where = f"minimize_loss, {family}, {loss}, {kind}, seed {seed!r}, instance {k}"
+        claims = ["was claimed" in text for text in broken]
+        if broken:
+            kinds = {"valid certificate rejected" if claim else "invalid bracket" for claim in claims[:-1]}
+            faults += [(name, "\n  ".join((where, *broken))) for name in sorted(kinds)]
+    return statuses, faults
 
 
 def _points(r: random.Random, X: np.ndarray) -> np.ndarray:
