@@ -161,6 +161,15 @@ def test_the_ball_where_the_imbalance_counts_as_much_as_the_distance():
     assert optimum.radius == pytest.approx(math.sqrt(2 * optimum.gap))
 
 
+def test_the_radius_where_the_weights_are_not_balanced():
+    # v is 0.05 from w as computed, and 0.1 once the heavier class is scaled, as far as w* is
+    problem, data = objective([[-0.5], [-1.25]], [1, -1], "hinge", "free", [1.0, 0.5])
+    faults, optimum, least = faults_of(problem, data, [0.275], 1.1375, [0, 1], [0.6, 0.5], [[0.0], [1.0]])
+    assert not faults
+    assert to_float(least.v[0]) == 0.375
+    assert 0.1 <= optimum.radius < 0.1 + 1e-6
+
+
 @pytest.mark.parametrize("b", [0.0, 1.0, -1.0, 0.3])
 @pytest.mark.parametrize("c", [0.1, 0.2, 1 / 3])
 @pytest.mark.parametrize("loss", ["hinge"])
