@@ -240,6 +240,8 @@ STORAGE = {
     "lists": lambda X, tmp_path: X.tolist(),
     "pandas": lambda X, tmp_path: pd.DataFrame(X, columns=["a", "b", "c"]),
     "memory map": mapped,
+    "rows of nonzeros": lambda X, tmp_path: sp.csr_array(X),
+    "columns of nonzeros": lambda X, tmp_path: sp.csc_matrix(X),
     "objects": lambda X, tmp_path: X.astype(object),
 }
 
