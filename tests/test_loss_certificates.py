@@ -212,6 +212,14 @@ def test_rows_of_weight_zero_do_not_count():
     assert 2 in Region.of(problem, optimum, 0.0).weights[1]
 
 
+def test_rows_of_weight_zero_may_be_too_long_for_floats():
+    problem, _ = objective([[1.0, 0.0], [-1.0, 0.0], [1.7e308, 1.7e308]], [1, -1, -1], "squared_hinge", "free", [1.0, 1.0, 0.0])
+    assert problem.X.norms[2] == math.inf
+    optimum = problem.enclose(np.array([0.8, 0.0]), 0.0, *NONE)
+    assert 0.4 - 1e-9 < optimum.lower <= 0.4 <= optimum.upper < 0.4 + 1e-9
+    assert Region.of(problem, optimum, 0.0).intercept == pytest.approx((0.0, 0.0), abs=1e-4)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_proposals_that_are_no_numbers(loss, kind):

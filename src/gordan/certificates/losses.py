@@ -50,6 +50,7 @@ class Optimum:
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
 
     @cached_property
+    @ieee_floats()
     def distance(self) -> tuple[float, float]:
         """‖w - v‖ for the v of the exact weights, at least and at most."""
         with np.errstate(over="ignore"):
@@ -57,6 +58,7 @@ class Optimum:
         return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
 
     @cached_property
+    @ieee_floats()
     def radius(self) -> float:
         """What ‖w - w*‖ is at most.
 
@@ -70,6 +72,7 @@ class Optimum:
         return up(s / 2 + up(math.sqrt(max(0.0, up(G - down(s * s / 4 * (1 - 4 * U)))))))
 
     @cached_property
+    @ieee_floats()
     def ball(self) -> tuple[Array, float]:
         """A centre m and a radius r with ‖m - w*‖ ≤ r: m is midway between w and v.
 
@@ -159,9 +162,10 @@ class Objective:
 
     def _slacks(self, products: Products, slack: float) -> Any:
         """`slack` for each row. A checker may hold X as a dense array, where a row counts as a sum of more terms."""
-        if slack == 1 or not self.X.sparse:
+        if slack == 1:
             return slack
-        dense = min(self.X.d, 2 * LONGEST_SUM + self.X.d // LONGEST_SUM)
+        d = self.X.d
+        dense = d if d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-d // LONGEST_SUM)
         return np.maximum(slack, 2.5 + 1.01 * (dense + 5.0) / (products.terms + 5.0))
 
     # ---- from the weights -------------------------------------------------------------------------------------------
@@ -241,7 +245,7 @@ class Objective:
     def _surplus(self, alpha: Array, drift: Drift | None) -> tuple[list[Array], float]:
         """The rows of the heavier class, and 1 - t at most, where t ≤ 1 is the mass of the other over its mass; exact before
         rounding. Weights that drift by T in all add 2T over that mass at most, and either class may then be the heavier."""
-        sides = [np.flatnonzero(self.signs == side) for side in (1, -1)]
+        sides = [np.flatnonzero((self.signs == side) & (alpha > 0)) for side in (1, -1)]
         masses = [Fraction(m) * Fraction(2) ** e for m, e in (bounds.exact_sum(alpha[side]) for side in sides)]
         heavy = int(masses[1] > masses[0])
         if not masses[heavy]:

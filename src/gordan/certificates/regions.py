@@ -48,10 +48,12 @@ class Region:
         return self._entries[: self.objective.X.d]
 
     @property
+    @ieee_floats()
     def _entries(self) -> Array:
         return np.column_stack((np.nextafter(self.m - self.r, -np.inf), np.nextafter(self.m + self.r, np.inf)))
 
     @cached_property
+    @ieee_floats()
     def intercept(self) -> tuple[float, float]:
         """Every b* lies in it."""
         kind = self.objective.intercept
@@ -101,10 +103,10 @@ class Region:
     @cached_property
     @ieee_floats()
     def _origin(self) -> Array:
-        """The mean of the rows, as computed: any point will do."""
-        X = self.objective.X
+        """The mean of the rows that count, as computed: any point will do."""
+        X, counted = self.objective.X, self.objective.c > 0
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = X.combination(np.full(X.n, 1.0 / X.n))
+            mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
         return mean if np.isfinite(mean).all() else np.zeros(X.d)
 
     @cached_property

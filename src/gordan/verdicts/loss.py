@@ -31,6 +31,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Region
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width, without_plane
 from gordan.ledger.question import Budget, Play
@@ -104,6 +105,7 @@ class LossResult:
         """The rows that are proved to have none: without them the minimizer is the same."""
         return self._region.weights[1]
 
+    @ieee_floats()
     def same_prediction(self, Z: Any) -> Array:
         """For each row of Z, whether the exact minimizer is proved to predict the same label as this plane."""
         storage = stored(Z)
