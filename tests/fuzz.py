@@ -3,8 +3,8 @@ totals for each family.
 
 Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
 ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`,
-of which both checkers must say the same. A fault is printed with the chunk that shows it again, a
-chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
+of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A fault is printed with
+the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from collections import Counter
 SIZE, PLANTED, LONGEST = 25, 5, 120
 TURN = ("separate", "separate", "separate", "maximize_margin")
 PLANTED_TURN = ("separate", "maximize_margin", "diagnose")
-FUNCTIONS = (*PLANTED_TURN, "verify")
-# Statuses that leave a question open; a margin of the small problems is often stopped on purpose.
+FUNCTIONS = (*PLANTED_TURN, "minimize_loss", "verify")
+# Statuses that leave a question open; a margin of the small problems, or a loss, is often stopped on purpose.
 OPEN = ("undecided", "margin-below-tol", "no-progress", "iteration-limit", "time-limit")
 CERTIFICATE_CHANGES = 20  # of each certificate
 KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "disagreement")
@@ -38,6 +38,7 @@ def hang(*_):
 
 def worker(number, seed, end, most, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import loss_problems
     import mutations
     import test_fuzz as fuzz
 
@@ -49,6 +50,7 @@ def worker(number, seed, end, most, results):
         for function, family, intercept, size in [
             *((TURN[k % len(TURN)], family, intercept, SIZE) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS),
             *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
+            *(("minimize_loss", family, intercept, SIZE) for family in loss_problems.FAMILIES for intercept in fuzz.INTERCEPTS),
             ("verify", "changed", "any", SIZE),
         ]
     )
@@ -61,6 +63,8 @@ def worker(number, seed, end, most, results):
         try:
             if function == "verify":
                 found, faults = mutations.run(name, size, CERTIFICATE_CHANGES)
+            elif function == "minimize_loss":
+                found, faults = loss_problems.chunk(family, intercept, name, size)
             else:
                 found, faults = fuzz.chunk(function, family, intercept, name, size)
         except Exception:
@@ -109,7 +113,7 @@ def report(statuses, faults, seconds, workers):
     lines = [["function", "family", "instances", *KINDS, "open"]]
     for (function, family), found in sorted(statuses.items(), key=lambda item: (FUNCTIONS.index(item[0][0]), item[0][1])):
         total = found.total()
-        stopped = function == "maximize_margin" and family not in CHANGES
+        stopped = function == "minimize_loss" or (function == "maximize_margin" and family not in CHANGES)
         still = "-" if stopped else f"{100 * sum(found[status] for status in OPEN) / max(1, total):.3f}%"
         lines.append([function, family, f"{total:,}", *(str(faults[function, family, kind]) for kind in KINDS), still])
     total = sum(found.total() for found in statuses.values())

@@ -42,7 +42,7 @@ def exp(x: Array) -> Array:
 
 
 def log1p(x: Array) -> Array:
-    """log(1 + x) (1 ± REL) for -½ ≤ x ≤ 1, as 2 artanh(x/(2 + x)).
+    """log(1 + x) (1 ± REL) ± TINY for -½ ≤ x ≤ 1, as 2 artanh(x/(2 + x)).
 
     s = x/(2 + x) is off by 2u; |s| ≤ 1/3, so that the 18 terms, of one sign, leave out less than u, and adding them rounds by
     2u.

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.margins import combination_with_error
-from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.matrix import LONGEST_SUM, Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -49,6 +50,7 @@ class Optimum:
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
 
     @cached_property
+    @ieee_floats()
     def distance(self) -> tuple[float, float]:
         """‖w - v‖ for the v of the exact weights, at least and at most."""
         with np.errstate(over="ignore"):
@@ -56,6 +58,7 @@ class Optimum:
         return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
 
     @cached_property
+    @ieee_floats()
     def radius(self) -> float:
         """What ‖w - w*‖ is at most.
 
@@ -69,19 +72,29 @@ class Optimum:
         return up(s / 2 + up(math.sqrt(max(0.0, up(G - down(s * s / 4 * (1 - 4 * U)))))))
 
     @cached_property
+    @ieee_floats()
     def ball(self) -> tuple[Array, float]:
         """A centre m and a radius r with ‖m - w*‖ ≤ r: m is midway between w and v.
 
         The v of the exact weights is off by `error` from the one here, so that the centre is off by half of that. The
         rounding of m is a share u of each entry.
         """
+        if not self.gap < math.inf:
+            return np.zeros_like(self.v), math.inf
         m = 0.5 * self.w + 0.5 * self.v
         s, _ = self.distance
-        if not self.gap < math.inf:
-            return m, math.inf
         rounded = 2 * U * bounds.norm_bound(np.abs(m), 2.0, dual=False) + len(m) * TINY
         r = math.sqrt(max(0.0, up(self.gap - down(s * s / 4 * (1 - 4 * U)))))
         return m, up(up(r * (1 + 4 * U)) + up(self.error / 2 + rounded))
+
+
+class Drift(NamedTuple):
+    """How far weights may be from those of a checker: Σ|Δα_i|, Σ|Δα_i|‖A_i‖, and what that does to Σ C g and to P - D at most."""
+
+    weights: float
+    lengths: float
+    paid: float
+    cost: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,31 +132,41 @@ class Objective:
         """The interval that w, b and the weights prove.
 
         The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
-        their `weights` α are the exceptions. `slack` as in `margins`.
+        their `weights` α are the exceptions. With a `slack` of `matrix.CLAIM` the interval holds the one that is found with sums
+        in another order, or with the same values in other storage: what was claimed is found again.
         """
-        products = Products.of(self.X, w)
+        products, plane = Products.of(self.X, w), self.intercept.joined(w, b)
         upper = self._value_above(products, b, slack)
         alpha = self.alpha(products, b, rows, weights)
-        lower, v, error = self._dual_below(alpha, slack)
-        return Optimum(lower, upper, self.intercept.joined(w, b), v, error)
+        drift = None if slack == 1 else self._drift(products, b, alpha, rows)
+        lower, v, error = self._dual_below(alpha, plane, slack, drift)
+        return Optimum(lower, upper, plane, v, error)
 
     # ---- from w and b -----------------------------------------------------------------------------------------------
 
     def _value_above(self, products: Products, b: float, slack: float) -> float:
         """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
-        lo, _ = products.scores(b, self.signs, slack)
-        size = np.abs(self.intercept.joined(products.w, b))
+        lo, _ = products.scores(b, self.signs, self._slacks(products, slack))
+        size, sums = np.abs(self.intercept.joined(products.w, b)), 2 * bounds.GO * U
         length = bounds.norm_bound(size, 2.0, dual=False)
-        total = up(0.5 * length * length * (1 + 4 * U))
+        total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))
         terms = np.empty(len(lo))
         with np.errstate(over="ignore", invalid="ignore"):
             for part in _blocks(len(lo)):
                 terms[part] = np.where(
                     self.c[part] > 0, self.c[part] * _loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0
                 )
-            whole = up(bounds.near_sum(terms) * (1 + 2 * bounds.GO * U))
+            whole = up(bounds.near_sum(terms) * (1 + slack * sums))
         value = up(total + whole)
         return value if value < math.inf else math.inf  # NaN is no bound
+
+    def _slacks(self, products: Products, slack: float) -> Any:
+        """`slack` for each row. A checker may hold X as a dense array, where a row counts as a sum of more terms."""
+        if slack == 1:
+            return slack
+        d = self.X.d
+        dense = d if d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-d // LONGEST_SUM)
+        return np.maximum(slack, 2.5 + 1.01 * (dense + 5.0) / (products.terms + 5.0))
 
     # ---- from the weights -------------------------------------------------------------------------------------------
 
@@ -160,7 +183,31 @@ class Objective:
         alpha[~((alpha >= LEAST) & (self.c > 0))] = 0.0  # NaN too
         return alpha
 
-    def _dual_below(self, alpha: Array, slack: float) -> tuple[float, Array, float]:
+    def _drift(self, products: Products, b: float, alpha: Array, rows: Array) -> Drift:
+        """How far off these weights the ones are that follow from sums in another order.
+
+        Both z are within a radius R of the exact one, and a(z) falls: so the weights differ by C(a(z - 2R) - a(z + 2R)) at
+        most, and for a library's exp by 8u of themselves. A weight a(z') instead of a(z) costs ℓ(z) + a(z')z - g(a(z')) = ℓ(z)
+        - ℓ(z') - ℓ'(z')(z - z') ≤ |z - z'||a(z) - a(z')|. Near 1, where g is steep, a weight that is off by 8u changes g by
+        300u, elsewhere by less than 64u(1 + |z|) of the weight.
+        """
+        lo, hi = products.scores(b, self.signs, 2.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = self.c * (self.loss.weight(lo) - self.loss.weight(hi)) * (1 + 16 * U) + 16 * U * alpha
+            moved[rows] = 0.0
+            moved[self.c == 0] = 0.0
+            used = np.flatnonzero(moved)
+            delta, low, high = moved[used], lo[used], hi[used]
+            size = np.maximum(np.abs(low), np.abs(high)) + 1.0
+            rounded = alpha[used] * ((512 + 64 * size) * U)
+            sizes = self.X.norms[used] + self.intercept.in_norm
+            weights, lengths, paid, cost = (
+                bounds.near_sum(part) * (1 + 4 * bounds.GO * U)
+                for part in (delta, delta * sizes, delta * size + rounded, delta * (high - low) + rounded)
+            )
+        return Drift(weights, lengths, paid, cost + abs(b) * weights if self.intercept.grouped else cost)
+
+    def _dual_below(self, alpha: Array, plane: Array, slack: float, drift: Drift | None) -> tuple[float, Array, float]:
         """What D is at least for these weights, their combination, and its error; nothing better than α = 0, if that is better.
 
         Where b is free the weights of the heavier class are multiplied by t < 1, the ratio of the masses, so that these are
@@ -175,28 +222,39 @@ class Objective:
             v, error = combination_with_error(self.X, self.signs, alpha, self.intercept)
             if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
                 return nothing
-            error, total = up(slack * error), sum_below(paid)
+            error, total = up(slack * error), sum_below(paid, slack)
+            surplus, shift = 0.0, 0.0
             if self.intercept.grouped:
-                heavy, surplus = self._surplus(alpha)
+                sides, surplus = self._surplus(alpha, drift)
                 if surplus >= 1:
                     return nothing
-                surplus = up(slack * surplus)
-                lost = up(surplus * up(max(0.0, -sum_below(-paid[heavy]))))
-                moved = up(bounds.near_sum(alpha[heavy] * self.X.norms[heavy]) * (1 + 4 * bounds.GO * U))
-                total, error = down(total - lost), up(error + up(surplus * moved))
+                lost = max(up(surplus * up(max(0.0, -sum_below(-paid[side], slack)))) for side in sides)
+                masses = (bounds.near_sum(alpha[side] * self.X.norms[side]) for side in sides)
+                shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.GO * U)))
+                total = down(total - lost)
+            if drift is not None:
+                # D at weights that are `drift` away: P - D = ½‖w - v‖² + Σ C(ℓ(z) + az - g(a)) - b Σ y_i α_i
+                off = bounds.norm_bound(np.abs(plane - v), 2.0, dual=False)
+                total -= (drift.lengths * (off + drift.lengths + 2 * error) + drift.cost + surplus * drift.paid) * (1 + 16 * U)
+                shift = up(shift + up(surplus * drift.lengths))
+            error = up(error + shift)
         length = up(bounds.norm_bound(np.abs(v), 2.0, dual=False) + error)
         lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
         return (lower, v, error) if LEAST <= lower < math.inf else nothing
 
-    def _surplus(self, alpha: Array) -> tuple[Array, float]:
+    def _surplus(self, alpha: Array, drift: Drift | None) -> tuple[list[Array], float]:
         """The rows of the heavier class, and 1 - t at most, where t ≤ 1 is the mass of the other over its mass; exact before
-        rounding."""
-        sides = [np.flatnonzero(self.signs == side) for side in (1, -1)]
+        rounding. Weights that drift by T in all add 2T over that mass at most, and either class may then be the heavier."""
+        sides = [np.flatnonzero((self.signs == side) & (alpha > 0)) for side in (1, -1)]
         masses = [Fraction(m) * Fraction(2) ** e for m, e in (bounds.exact_sum(alpha[side]) for side in sides)]
         heavy = int(masses[1] > masses[0])
         if not masses[heavy]:
-            return sides[heavy], 1.0
-        return sides[heavy], bounds.enclosed(1 - masses[1 - heavy] / masses[heavy])[1]
+            return sides, 1.0
+        surplus = bounds.enclosed(1 - masses[1 - heavy] / masses[heavy])[1]
+        if drift is None:
+            return [sides[heavy]], surplus
+        share = drift.weights / bounds.enclosed(masses[heavy])[0]
+        return sides, up(surplus + up(2 * share)) if share < 0.25 else 1.0
 
 
 def row_constants(C: float, sample_weight: Array | None, class_weight: Array | None, which: Array) -> Array:
@@ -243,8 +301,10 @@ def _paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     return np.where(used, c * elementary.entropy_below(np.maximum(q, 0.0)) * (1 - 4 * U), 0.0)
 
 
-def sum_below(values: Array) -> float:
+def sum_below(values: Array, slack: float = 1.0) -> float:
     """What Σ values is at least; positive and negative ones are added up apart."""
-    share = 2 * bounds.GO * U
+    share = 2 * slack * bounds.GO * U
     gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
+    if not gains < math.inf:
+        return -math.inf
     return down(down(gains * (1 - share)) - up(losses * (1 + share)))

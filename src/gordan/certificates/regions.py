@@ -48,10 +48,12 @@ class Region:
         return self._entries[: self.objective.X.d]
 
     @property
+    @ieee_floats()
     def _entries(self) -> Array:
         return np.column_stack((np.nextafter(self.m - self.r, -np.inf), np.nextafter(self.m + self.r, np.inf)))
 
     @cached_property
+    @ieee_floats()
     def intercept(self) -> tuple[float, float]:
         """Every b* lies in it."""
         kind = self.objective.intercept
@@ -60,7 +62,8 @@ class Region:
             return low, high
         if not kind.exists:
             return 0.0, 0.0
-        shift, away = self._shift, up(self.r * bounds.norm_bound(np.abs(self._origin), 2.0, dual=False))
+        length = bounds.norm_bound(np.abs(self._origin), 2.0, dual=False)
+        shift, away = self._shift, up(self.r * length) if length > 0 else 0.0
         low, high = self._moved_intercept
         return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
 
@@ -76,8 +79,13 @@ class Region:
         lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
         with np.errstate(over="ignore", invalid="ignore"):
             sizes = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
-            reach = sizes * (self.r * (1 + 4 * U)) + TINY
+        reach = self._reach(sizes)
         return _down(lo - reach), _up(hi + reach)
+
+    def _reach(self, sizes: Array) -> Array:
+        """What x·w* differs by from x·m at most, for rows x of these sizes; 0 matters where r is infinite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(sizes > 0, sizes * (self.r * (1 + 4 * U)), 0.0) + TINY
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -95,10 +103,10 @@ class Region:
     @cached_property
     @ieee_floats()
     def _origin(self) -> Array:
-        """The mean of the rows, as computed: any point will do."""
-        X = self.objective.X
+        """The mean of the rows that count, as computed: any point will do."""
+        X, counted = self.objective.X, self.objective.c > 0
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = X.combination(np.full(X.n, 1.0 / X.n))
+            mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
         return mean if np.isfinite(mean).all() else np.zeros(X.d)
 
     @cached_property
@@ -107,7 +115,8 @@ class Region:
         with np.errstate(over="ignore", invalid="ignore"):
             terms = self._origin * self.m
             error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
-            total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else math.nan
+            # sums of terms below this do not overflow on the way
+            total = math.fsum(terms.tolist()) if float(np.max(np.abs(terms))) * len(terms) < math.inf else math.nan
         return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
 
     def _moved(self, X: Matrix) -> tuple[Array, Array]:
@@ -117,11 +126,12 @@ class Region:
         length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
         lo, hi = Products.of(X, self.m).scores(0.0, ones)
         with np.errstate(over="ignore", invalid="ignore"):
-            # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that
+            # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What
+            # underflows is less than the TINY that `towards` is too low by.
             whole = X.norms + length
             squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
             sizes = np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U)
-            reach = sizes * (self.r * (1 + 4 * U)) + TINY
+            reach = self._reach(sizes)
             return _down(_down(lo - self._shift[1]) - reach), _up(_up(hi - self._shift[0]) + reach)
 
     @cached_property
@@ -130,30 +140,36 @@ class Region:
         """b* + origin·w*, at least and at most."""
         objective = self.objective
         lo, hi = self._moved(objective.X)
-        positive, c = objective.signs > 0, objective.c
+        kept = np.flatnonzero(objective.c)
+        lo, hi, signs, c = lo[kept], hi[kept], objective.signs[kept], objective.c[kept]
         near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
 
         def slope_has_sign(b: float, scores: Array, gaining: Array) -> bool:
             """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
-            z = (scores + b) * objective.signs
-            light, heavy = _weight_bounds(objective.loss, _down(z), _up(z))
             with np.errstate(over="ignore", invalid="ignore"):
+                z = (scores + b) * signs
+                light, heavy = _weight_bounds(objective.loss, _down(z), _up(z))
                 return sum_below(_down(np.where(gaining, c * light, -c * heavy))) > 0
 
-        least = _end(near, -1.0, lambda b: slope_has_sign(b, hi, positive))
-        return least, _end(near, 1.0, lambda b: slope_has_sign(b, lo, ~positive))
+        near = near if math.isfinite(near) else 0.0
+        # an end is about as far from `near` as scores are uncertain
+        step = max(abs(near), 1.0) * 2.0**-40 + min(float(np.max(hi - lo)) / 64, 1e150)
+        least = _end(near, -step, lambda b: slope_has_sign(b, hi, signs > 0))
+        return least, _end(near, step, lambda b: slope_has_sign(b, lo, signs < 0))
 
 
-def _end(near: float, side: float, proved: Callable[[float], bool]) -> float:
-    """An end of the interval on this side of `near` that is proved to be one; infinite if none is found."""
-    step, inner = max(abs(near), 1.0) * 2.0**-40, near
+def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
+    """An end of the interval that is proved to be one, on the side of `near` that `step` has; infinite if none is found."""
+    inner, outer = near, near + step
     for _ in range(DOUBLINGS):
-        outer = near + side * step
-        if proved(outer):
+        if not math.isfinite(outer) or proved(outer):
             break
-        inner, step = outer, 2 * step
+        step *= 2
+        inner, outer = outer, near + step
     else:
-        return side * math.inf
+        outer = math.copysign(math.inf, step)
+    if math.isinf(outer):
+        return outer
     for _ in range(HALVINGS):
         middle = 0.5 * inner + 0.5 * outer
         if proved(middle):

@@ -30,6 +30,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Region
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width, without_plane
 from gordan.ledger.question import Budget, Play
@@ -86,7 +87,7 @@ class LossResult:
     @property
     def coef_interval(self) -> Array:
         """(d, 2): every entry of w* lies in its interval (proved)."""
-        return self._region.coef
+        return Region.of(self._evidence.question.objective, self._optimum, self.b).coef  # which needs no X
 
     @property
     def intercept_interval(self) -> tuple[float, float]:
@@ -103,6 +104,7 @@ class LossResult:
         """The rows that are proved to have none: without them the minimizer is the same."""
         return self._region.weights[1]
 
+    @ieee_floats()
     def same_prediction(self, Z: Any) -> Array:
         """For each row of Z, whether the exact minimizer is proved to predict the same label as this plane."""
         storage = stored(Z)
@@ -135,7 +137,17 @@ class LossResult:
 
     @cached_property
     def _region(self) -> Region:
-        return Region.of(self._evidence.question.objective, self._optimum, self.b)
+        """Where the minimizer is; all that depends on X is computed at once, while X is known to be what it was."""
+        question = self._evidence.question
+        problem = question.problem
+        if problem.checksum is not None and problem.X.checksum() != problem.checksum:
+            raise InputError(
+                "X was changed after it was looked at, so that nothing more can be proved about what it was; ask for "
+                "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
+            )
+        region = Region.of(question.objective, self._optimum, self.b)
+        _ = region.intercept, region.weights
+        return region
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.objective)
@@ -186,8 +198,8 @@ def minimize_loss(
     max_iter, time_limit
         rounds (steps of Newton's method, epochs of coordinate ascent) at most, and seconds; what is proved by then is returned.
     start
-        an earlier result for data of as many columns (any C, any rows), or a w (with b as a last entry, or without) to start
-        from.
+        an earlier result for data of as many columns (any C, any rows), or a finite w (with b as a last entry, or without) to
+        start from.
     random_state
         seed of the order in which rows are visited, and of those that a first plane is found for where there are many.
     threads
@@ -207,19 +219,22 @@ def minimize_loss(
     kind, chosen, tol, limit = Intercept.of(intercept), Loss.of(loss), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if not (is_number(C) and 0 < C < math.inf):
-        raise InputError(f"C is {C!r}; pass a positive finite number")
-    if start is not None and not isinstance(start, (LossResult, np.ndarray)):
-        raise InputError(f"start is {start!r:.60}; pass an earlier result of minimize_loss or a w, or None")
+        raise InputError(f"C is {C!r:.60}; pass a positive finite number")
+    if checkpoint is not None:
+        raise InputError("checkpoint is not yet supported by minimize_loss; leave it out, and go on from a result with start=")
     check_callback(callback, "moment")
     started = time.perf_counter()
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
-    row_weights(sample_weight, class_weight, problem.classes, which)  # refuses what leaves a class without weight
+    weights = row_weights(sample_weight, class_weight, problem.classes, which)  # refuses what leaves a class without weight
     sample, factors = weight_factors(sample_weight, class_weight, problem.classes, which)
     c = row_constants(C, sample, factors, which)
     if not np.isfinite(c).all():
         raise InputError(f"the weight of row {int(np.argmin(np.isfinite(c)))} overflows: C × its weight; divide one of them")
+    if weights is not None and ((c == 0) & (weights > 0)).any():
+        row = int(np.argmax((c == 0) & (weights > 0)))
+        raise InputError(f"the weight of row {row} underflows: C × its weight; multiply one of them, or make the weight 0")
     question = LossQuestion(
         problem,
         Objective(problem.X, problem.signs, chosen, c, kind),
@@ -228,9 +243,11 @@ def minimize_loss(
         Play(start=_start(start, kind, problem.X.d), watch=callback),
         _head(problem, chosen, float(C), kind, sample, factors),
     )
-    with blas_threads(problem.storage.entries):
+    # finders may overflow: what they then propose is not finite, and proves nothing
+    with blas_threads(problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence: LossEvidence = answer(question)
-        optimum = without_plane(evidence) if evidence.optimum is None else evidence.optimum
+        found = evidence.optimum
+        optimum = without_plane(evidence) if found is None or not found.upper < math.inf else found
     assert evidence.w is not None
     effort = evidence.effort
     return LossResult(
@@ -272,9 +289,14 @@ def _start(start: LossResult | Array | None, kind: Intercept, d: int) -> Array |
         return None
     found = np.append(start.w, start.b) if isinstance(start, LossResult) else start
     if kind.exists and np.shape(found) == (d + 1,):
-        return vector(found, "start", d + 1, "columns")
-    w = vector(found[:d] if isinstance(start, LossResult) else found, "start", d, "columns")
-    return np.append(w, 0.0) if kind.exists else w
+        plane = vector(found, "start", d + 1, "columns")
+    else:
+        w = vector(found[:d] if isinstance(start, LossResult) else found, "start", d, "columns")
+        plane = np.append(w, 0.0) if kind.exists else w
+    if not np.isfinite(plane).all():
+        row = int(np.argmin(np.isfinite(plane)))
+        raise InputError(f"start[{row}] is not finite; pass an earlier result or a finite w, or None")
+    return plane
 
 
 def _status(evidence: LossEvidence) -> Status:

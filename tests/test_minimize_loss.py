@@ -1,0 +1,294 @@
+"""`minimize_loss`: results against exact minimizers, what it refuses and how, and every kind of storage."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from loss_problems import FAMILIES, KINDS, LOSSES, attack
+
+import gordan
+from gordan import InputError
+from gordan.certificates import problem
+
+SIZE = 2
+
+
+def data(n=30, d=3, seed=0):
+    """Two classes that overlap."""
+    r = np.random.default_rng(seed)
+    X = r.standard_normal((n, d))
+    return X, np.where(X[:, 0] + 0.5 * r.standard_normal(n) > 0, 1, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_results_hold_the_exact_minimizer(loss, kind):
+    for family in FAMILIES:
+        for k in range(SIZE):
+            _, faults = attack(random.Random(f"{family} {loss} {kind} solve {k}"), family, loss, kind, solve=True)
+            assert not faults, (family, k, *faults)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_solved_to_the_tolerance(loss, kind):
+    X, y = data()
+    result = gordan.minimize_loss(X, y, loss=loss, intercept=kind, tol=1e-6)
+    lower, upper = result.objective
+    assert result.status == "solved"
+    assert 0 < lower <= upper
+    assert result.gap <= 1e-6
+    z = np.where(y == 1, 1, -1) * (X @ result.w + result.b)
+    short = np.maximum(1 - z, 0)
+    cost = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0, -z)}[loss]
+    size = result.w @ result.w + (result.b**2 if kind == "penalized" else 0)
+    assert lower <= 0.5 * size + cost.sum() <= upper
+    low, high = result.coef_interval.T
+    assert ((low <= result.w) & (result.w <= high)).all()
+    assert result.same_prediction(X).mean() > 0.9
+    assert not {*result.support.tolist()} & {*result.not_support.tolist()}
+    assert loss == "hinge" or len(result.support) + len(result.not_support) >= 25
+    assert result.b == 0 or kind != "none"
+
+
+REFUSED = {
+    "C": ({"C": 0}, r"C is 0; pass a positive finite number"),
+    "negative C": ({"C": -1.0}, r"C is -1\.0; pass a positive"),
+    "C is no number": ({"C": math.nan}, r"C is nan; pass a positive"),
+    "C is infinite": ({"C": math.inf}, r"C is inf; pass a positive"),
+    "C is text": ({"C": "1"}, r"C is '1'; pass a positive"),
+    "C is a list": ({"C": [1.0]}, r"C is \[1\.0\]; pass a positive"),
+    "C beyond floats": ({"C": 10**400}, r"C is 1000*; pass a positive finite number$"),
+    "loss": ({"loss": "log"}, r"loss is 'log'; choose one of 'hinge', 'squared_hinge', 'logistic'"),
+    "no loss": ({"loss": None}, r"loss is None; choose one of"),
+    "intercept": ({"intercept": True}, r"intercept is True; choose one of"),
+    "tol": ({"tol": 0}, r"tol is 0; pass a positive number"),
+    "time_limit": ({"time_limit": 0}, r"time_limit is 0; pass a positive number of seconds"),
+    "max_iter": ({"max_iter": 0}, r"max_iter is 0; pass a whole number"),
+    "threads": ({"threads": 2.5}, r"threads is 2\.5; pass a whole number"),
+    "random_state": ({"random_state": "a"}, r"random_state is 'a'; pass a whole number"),
+    "callback": ({"callback": 3}, r"callback is 3; pass a function"),
+    "checkpoint": ({"checkpoint": "x"}, r"checkpoint is not yet supported by minimize_loss; leave it out"),
+    "weights of zero": ({"sample_weight": np.zeros(30)}, r"all rows of class 0 have weight zero; two classes are needed"),
+    "negative weights": (
+        {"sample_weight": np.full(30, -1.0)},
+        r"sample_weight\[0\] is -1\.0; weights must be finite and not neg",
+    ),
+    "weights that are no numbers": ({"sample_weight": np.full(30, math.nan)}, r"sample_weight\[0\] is nan; weights must be"),
+    "too few weights": ({"sample_weight": np.ones(29)}, r"sample_weight must hold one number for each of the 30 rows"),
+    "weights overflow": ({"C": 1e300, "sample_weight": np.full(30, 1e300)}, r"weight of row 0 overflows: .*; divide one of them"),
+    "weights underflow": ({"C": 1e-300, "sample_weight": np.full(30, 1e-300)}, r"weight of row 0 underflows: .*; multiply one"),
+    "class weights": ({"class_weight": {2: 1.0}}, r"class_weight names 2, but the classes are 0, 1"),
+    "length of start": ({"start": np.zeros(5)}, r"start must hold one number for each of the 3 columns"),
+    "start is no number": ({"start": np.array([0.0, math.nan, 0.0])}, r"start\[1\] is not finite; pass an earlier result"),
+    "start is text": ({"start": "x"}, r"start must hold real numbers"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_and_what_to_do(name):
+    options, message = REFUSED[name]
+    with pytest.raises(InputError, match=message):
+        gordan.minimize_loss(*data(), **options)
+
+
+DATA = {
+    "one class": ([[0.0], [1.0]], [1, 1], r"y has one class only, 1; two are needed"),
+    "one row": ([[0.0]], [1], r"y has one class only"),
+    "no row": (np.zeros((0, 2)), [], r"X has 0 rows and 2 columns; at least one of each"),
+    "three classes": ([[0.0], [1.0], [2.0]], [0, 1, 2], r"y has 3 classes; two are needed: pass y == one of them"),
+    "large integers": ([[2**53 + 1], [1]], [0, 1], r"an integer beyond 2\*\*53.*rescale the column"),
+    "NaN": ([[0.0, 1.0], [math.nan, 1.0]], [0, 1], r"X\[1, 0\] is nan; every entry must be finite"),
+    "infinity": ([[0.0, 1.0], [0.0, math.inf]], [0, 1], r"X\[1, 1\] is inf; every entry must be finite"),
+    "text": ([["a"], ["b"]], [0, 1], r"features must be real numbers"),
+    "one dimension": ([0.0, 1.0], [0, 1], r"X must be a matrix of rows and columns"),
+    "missing label": ([[0.0], [1.0]], [0.0, math.nan], r"y\[1\] is nan; every row needs a label"),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_data_that_is_refused(name):
+    X, y, message = DATA[name]
+    with pytest.raises(InputError, match=message):
+        gordan.minimize_loss(X, y)
+
+
+def test_a_bad_entry_is_named_by_its_row_where_others_have_weight_zero():
+    X, y = data()
+    X[5, 1] = math.nan
+    weights = np.ones(30)
+    weights[[2, 5]] = 0
+    with pytest.raises(InputError, match=r"X\[5, 1\] is nan"):
+        gordan.minimize_loss(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_constant_columns_and_nothing_but_zeros(loss):
+    _, y = data()
+    least = gordan.minimize_loss(np.zeros((30, 2)), y, loss=loss, tol=1e-6)
+    assert least.status == "solved"
+    assert (least.w == 0).all()
+    # the same least value, since b takes what a constant column could
+    constant = gordan.minimize_loss(np.ones((30, 2)), y, loss=loss, tol=1e-6)
+    assert constant.objective == pytest.approx(least.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_separable_data_have_a_minimum(loss):
+    X, _ = data()
+    y = (X[:, 0] > 0).astype(int)
+    result = gordan.minimize_loss(X, y, loss=loss, C=1e4, tol=1e-3)
+    assert result.status == "solved"
+    if loss != "logistic":  # the first column alone separates, without loss
+        assert result.objective[0] <= 0.5 / np.min(np.abs(X[:, 0])) ** 2
+
+
+def answer(X, y, **options):
+    """The result, or why there is none."""
+    try:
+        return gordan.minimize_loss(X, y, **options)
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**500, 2.0**1000])
+@pytest.mark.filterwarnings("error")
+def test_sizes_beyond_reason_are_refused_or_leave_a_true_interval(loss, scale):
+    X, y = data(6)
+    for C in (1.0, 1e300, 1e-300):
+        result = answer(X * scale, y, loss=loss, C=C)
+        if isinstance(result, str):
+            assert "divide X by a power of two" in result
+            continue
+        lower, upper = result.objective
+        assert 0 <= lower <= upper < math.inf
+        assert upper <= 6.0001 * C  # w = 0 is never better
+        assert not np.isnan(result.coef_interval).any()
+        assert not np.isnan(result.intercept_interval).any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_start_that_overflows_is_no_worse_than_no_plane():
+    X, y = data()
+    result = gordan.minimize_loss(X, y, start=np.full(3, 1e200))
+    assert result.objective[1] <= 30.1
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_starts(loss):
+    X, y = data()
+    earlier = gordan.minimize_loss(X[:20], y[:20], loss=loss, C=2.0, intercept="none")
+    wanted = gordan.minimize_loss(X, y, loss=loss, tol=1e-7).objective
+    for start in (earlier, earlier.w, earlier.w.tolist(), np.zeros(3, np.float32)):
+        result = gordan.minimize_loss(X, y, loss=loss, start=start, tol=1e-5)
+        assert result.status == "solved"
+        assert result.objective[0] <= wanted[1]
+        assert wanted[0] <= result.objective[1]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_stopped_early_with_what_is_proved(loss, clock):
+    X, y = data()
+    true = gordan.minimize_loss(X, y, loss=loss, tol=1e-6).objective
+
+    def interrupt(moment):
+        raise KeyboardInterrupt
+
+    clock.tick = 1.0
+    results = {"time-limit": gordan.minimize_loss(X, y, loss=loss, time_limit=1e-9)}
+    clock.tick = 0.0
+    results["interrupted"] = gordan.minimize_loss(X, y, loss=loss, callback=interrupt)
+    stopped = gordan.minimize_loss(X, y, loss=loss, callback=lambda moment: True)
+    results["iteration-limit"] = gordan.minimize_loss(X, y, loss=loss, max_iter=1, tol=1e-9)
+    assert stopped.status == "interrupted"
+    for status, result in results.items():
+        assert result.status == status
+        assert result.objective[0] <= true[1]
+        assert true[0] <= result.objective[1] < math.inf
+        assert repr(result).startswith(f"stopped ({status})")
+        assert len(result.same_prediction(X)) == 30
+
+
+def test_errors_of_a_callback_come_through():
+    def fail(moment):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        gordan.minimize_loss(*data(), callback=fail)
+
+
+def in_rows(X, tmp_path):
+    return X
+
+
+def mapped(X, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    return np.load(tmp_path / "X.npy", mmap_mode="r")
+
+
+STORAGE = {
+    "float64": in_rows,
+    "columns first": lambda X, tmp_path: np.asfortranarray(X),
+    "float32": lambda X, tmp_path: X.astype(np.float32),
+    "lists": lambda X, tmp_path: X.tolist(),
+    "pandas": lambda X, tmp_path: pd.DataFrame(X, columns=["a", "b", "c"]),
+    "memory map": mapped,
+    "rows of nonzeros": lambda X, tmp_path: sp.csr_array(X),
+    "columns of nonzeros": lambda X, tmp_path: sp.csc_matrix(X),
+    "objects": lambda X, tmp_path: X.astype(object),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("storage", STORAGE)
+def test_storage_does_not_matter(storage, loss, tmp_path):
+    X, y = data()
+    X = X.astype(np.float32).astype(np.float64)
+    wanted = gordan.minimize_loss(X, y, loss=loss, tol=1e-6).objective
+    labels = pd.Series(np.where(y, "yes", "no")) if storage == "pandas" else y
+    result = gordan.minimize_loss(STORAGE[storage](X, tmp_path), labels, loss=loss, tol=1e-6)
+    assert result.status == "solved"
+    assert result.objective == pytest.approx(wanted, rel=1e-6)
+
+
+def test_indexes_of_pandas_must_agree():
+    X, y = data()
+    with pytest.raises(InputError, match="the indexes of X and y differ"):
+        gordan.minimize_loss(pd.DataFrame(X), pd.Series(y, index=range(1, 31)))
+
+
+def test_points_of_other_data():
+    X, y = data()
+    result = gordan.minimize_loss(X, y, tol=1e-8)
+    for points in (X, sp.csr_array(X), pd.DataFrame(X), X.astype(np.float32)):
+        assert result.same_prediction(points).sum() >= 29
+    on_the_plane = -result.b * result.w / (result.w @ result.w)
+    assert not result.same_prediction([on_the_plane]).any()
+    assert not result.same_prediction(np.full((2, 3), math.nan)).any()
+    with pytest.raises(InputError, match="Z has 2 columns, but the plane was found for 3"):
+        result.same_prediction(X[:, :2])
+
+
+@pytest.mark.parametrize("kept", [1 << 30, 0], ids=["copied", "watched"])
+def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, kept):
+    monkeypatch.setattr(problem, "COPIED", kept)
+    X, y = data()
+    result = gordan.minimize_loss(X, y)
+    asked = copy.copy(result)
+    wanted = asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()
+    X += 1.0
+    assert (asked.intercept_interval, asked.support.tolist(), asked.coef_interval.tolist()) == wanted
+    assert result.coef_interval.tolist() == wanted[2]
+    if kept:
+        assert (result.intercept_interval, result.support.tolist()) == wanted[:2]
+        return
+    for ask in (lambda: result.intercept_interval, lambda: result.support, lambda: result.same_prediction(X)):
+        with pytest.raises(InputError, match="X was changed after it was looked at"):
+            ask()
