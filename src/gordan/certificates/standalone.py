@@ -335,6 +335,8 @@ def _reduced(row: Row, echelon: Mapping[int, Row]) -> dict[int, Fraction]:
 UNPROVED = "its weights do not prove that its rows cancel with positive weights"
 # Binary digits after the point with which M and Q are held as integers.
 M_DIGITS, Q_DIGITS = 70, 60
+# Entries of an inverse beyond which another choice of columns is tried.
+POOR = 1e8
 
 
 def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
@@ -363,10 +365,16 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
         N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
     except OverflowError:
         return False
-    found = _inverse(N, progress)
-    if found is None:
-        return False
-    basis, inverse = found  # the columns of N in `basis` times `inverse` are the identity, about
+    sums = [sum(map(abs, column)) for column in zip(*N, strict=True)]
+    heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # these are enough, most often, and sooner gone through
+    found = _inverse([[row[i] for i in heavy] for row in N], progress)
+    basis, inverse = ([heavy[i] for i in found[0]], found[1]) if found else ([], [])
+    if not found or (k > len(heavy) and max(abs(v) for row in inverse for v in row) > POOR):
+        found = _inverse(N, progress)
+        if found is None:
+            return False
+        basis, inverse = found
+    # the columns of N in `basis` times `inverse` are the identity, about
     Q = [[int(math.ldexp(value * p_near[i], Q_DIGITS)) for value in row] for i, row in zip(basis, inverse, strict=True)]
     sums = [sum(map(abs, row)) for row in Q]
     M = [[row[i] for i in basis] for row in M]
