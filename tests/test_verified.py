@@ -383,7 +383,7 @@ def noisy(n, d, seed=0):
 
 def test_a_verdict_with_float_weights(monkeypatch):
     """Nothing but `witness` and `find_witness` computes exact weights."""
-    X, y = noisy(320, 70)
+    X, y = noisy(400, 90)
     with monkeypatch.context() as patch:
         patch.setattr(cancelling, "balance", None)  # calling it would fail
         v = gordan.separate(X, y)
@@ -405,7 +405,7 @@ def test_a_verdict_with_float_weights(monkeypatch):
     assert exact.exact
     assert v.find_witness() is exact is v.witness
     assert {*exact.rows} <= {*stated.rows}
-    assert len(exact.rows) <= 72
+    assert len(exact.rows) <= 92
     witness = gordan.Certificate("witness", "free", (0, 1), X.shape, rows=exact.rows, weights=exact.weights)
     assert both(witness, X.tolist(), y.tolist()) == (True, True)
 
@@ -426,7 +426,7 @@ def test_small_data_has_exact_weights():
 
 
 def test_exact_weights_of_data_that_was_changed():
-    X, y = noisy(3000, 70)
+    X, y = noisy(3000, 90)
     v = gordan.separate(X, y)
     assert not v.stated_witness.exact
     X[0, 0] += 1
@@ -440,7 +440,7 @@ def test_dependent_columns_of_a_design(intercept):
     r = np.random.default_rng(3)
     n = 500
     levels = np.eye(4)[r.integers(0, 4, n)]
-    X = np.column_stack([r.standard_normal((n, 60)), levels, np.zeros(n), r.integers(0, 9, (n, 2))])
+    X = np.column_stack([r.standard_normal((n, 80)), levels, np.zeros(n), r.integers(0, 9, (n, 2))])
     X = np.column_stack([X, X[:, -1] - X[:, -2], 0.25 * X[:, 3]])
     y = (X[:, 0] + 2 * r.standard_normal(n) > 0).astype(int)
     d = gordan.diagnose(X, y, intercept=intercept)
@@ -455,10 +455,10 @@ def test_dependent_columns_of_a_design(intercept):
 
 
 def test_rows_of_weight_zero_are_left_out():
-    X, y = noisy(400, 70)
-    weights = np.ones(400)
+    X, y = noisy(500, 90)
+    weights = np.ones(500)
     weights[::5] = 0.0
     result = gordan.maximize_margin(X, y, sample_weight=weights)
     assert result.status == "not-separable"
-    assert not set(result.certificate.rows) & set(range(0, 400, 5))
+    assert not set(result.certificate.rows) & set(range(0, 500, 5))
     assert deviation(result.certificate, Problem.of(X, y)) < 1e-6

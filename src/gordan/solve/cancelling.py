@@ -19,8 +19,8 @@ from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
 
-# Rows times columns squared up to which exact weights are found at once: about 20 ms.
-EXACT_AT_ONCE = 250_000
+# Rows times columns squared up to which exact weights are found at once: about 20 ms for rows of full digits.
+EXACT_AT_ONCE = 80**3
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
 # Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.

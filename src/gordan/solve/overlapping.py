@@ -36,7 +36,7 @@ def applies(question: Question) -> bool:
     """Whether there are as many rows as are needed, and room; for smaller data other finders and exact weights are at hand."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
     rows = min(n, ROUNDS * ROWS_A_COLUMN * k)
-    return n > 2 * k and k <= MOST_COLUMNS and 2 * k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
+    return n > 2 * k and k <= MOST_COLUMNS and k**3 > EXACT_AT_ONCE and fits(8.0 * COPIES * rows * k)
 
 
 def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
