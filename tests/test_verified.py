@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import time
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -19,12 +20,15 @@ from scipy.optimize import linprog
 
 import gordan
 from gordan.certificates import standalone, verified
+from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import deviation
 from gordan.cli.answers import witness_plain
 from gordan.intercepts import Intercept
-from gordan.solve import cancelling
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Asks, Budget, Question
+from gordan.solve import cancelling, overlapping
 from gordan.solve.cone import independent_columns
 
 INTERCEPTS = ("free", "none", "penalized")
@@ -462,3 +466,80 @@ def test_rows_of_weight_zero_are_left_out():
     assert result.status == "not-separable"
     assert not set(result.certificate.rows) & set(range(0, 500, 5))
     assert deviation(result.certificate, Problem.of(X, y)) < 1e-6
+
+
+# ---- Newton steps ----------------------------------------------------------------------------------------------------
+
+
+def asked(X, y, intercept="free", limit=math.inf):
+    problem, started = Problem.of(X, y), time.perf_counter()
+    margin = Margin(problem.X, problem.signs, Intercept(intercept))
+    return Question(problem, margin, Asks.SIGN, Budget(started, started + limit))
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_newton_steps_find_rows_that_cancel(storage, intercept):
+    """At once from random rows; p is where the gradient of the loss vanishes, so that the rows cancel up to rounding."""
+    X, y = noisy(2000, 90)
+    X[:, 3:] *= 10.0 ** np.linspace(-6, 6, 87)
+    X[X < -2] = 0.0
+    question = asked(storage(X), y, intercept)
+    assert overlapping.applies(question)
+    evidence = Evidence(question)
+    decided = [evidence.offer(proposal) for proposal in overlapping.by_newton_steps(question, evidence, None)]
+    assert decided == [True]
+    assert evidence.witness.kind == "verified-witness"
+    assert both(evidence.witness, X.tolist(), y.tolist()) == (True, True)
+    assert len(evidence.witness.rows) <= 4 * 91
+
+
+def test_newton_steps_bring_in_rows_that_are_missed():
+    """Where the first rows are separable, the plane is proposed, and rows that it has on the wrong side come in."""
+    r = np.random.default_rng(2)
+    X = r.standard_normal((4000, 90))
+    y = (X[:, 0] > 0) ^ (r.random(4000) < 0.005)
+    question = asked(X, y)
+    evidence = Evidence(question)
+    proposals = [*overlapping.by_newton_steps(question, evidence, None)]
+    assert proposals[0].w is not None  # a plane for some of the rows
+    assert [evidence.offer(proposal) for proposal in proposals][-1]
+    assert evidence.witness is not None
+    assert gordan.verify(evidence.witness, X, y)
+
+
+def test_newton_steps_find_separators():
+    r = np.random.default_rng(2)
+    X = r.standard_normal((1000, 90))
+    y = X @ r.standard_normal(90) > 0
+    question = asked(X, y)
+    evidence = Evidence(question)
+    decided = [evidence.offer(proposal) for proposal in overlapping.by_newton_steps(question, evidence, None)]
+    assert decided[-1] or not evidence.strict
+    assert evidence.witness is None
+
+
+def test_newton_steps_end_in_time():
+    X, y = noisy(2000, 90)
+    question = asked(X, y, limit=0.0)
+    assert [*overlapping.by_newton_steps(question, Evidence(question), None)] == []
+
+
+def test_newton_steps_are_for_many_rows_and_columns():
+    for n, d in ((60, 8), (150, 90), (2000, 20)):
+        assert not overlapping.applies(asked(*noisy(n, d)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_of_many_cancel(seed):
+    """Carathéodory: one row more than columns is left, and these cancel with positive weights, exactly."""
+    r = np.random.default_rng(seed)
+    S = r.standard_normal((40, 6))
+    p = r.random(40) + 0.01
+    S[-1] = -(p[:-1] @ S[:-1]) / p[-1]
+    p = cancelling.near(S, p)
+    rows = cancelling.few_rows(S, p)
+    assert len(rows) == 7
+    x = null_vector(S[rows])
+    assert x is not None
+    assert all(weight > 0 for weight in x)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gordan
+from gordan.certificates.data import About
 from gordan.cli.answers import (
     headline,
     note,
@@ -73,7 +75,7 @@ def separate(
             device=device,
             callback=watch.verdict if watch.visible else None,
         )
-        written = _write_certificate(certificate, v)
+        written = _write_certificate(certificate, v, data, label)
     if as_json:
         content = {**_verdict_plain(v, data), "interrupted": interrupts.pressed, "certificate": written.path}
         say_json({**content, **written.fields}, data.notices)
@@ -104,12 +106,12 @@ def _verdict_plain(v: gordan.Verdict, data: Data) -> dict[str, Any]:
     }
 
 
-def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> Saved:
-    """Write the certificate, if a file was named for it and there is one."""
-    if answer.certificate is None:
+def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis, data: Data, label: str | None) -> Saved:
+    """Write the certificate, if a file was named for it and there is one, with what it is about."""
+    if path is None or answer.certificate is None:
         return Saved()
-    text = answer.certificate.to_json
-    return saved(path, lambda path: write_atomic(path, f"{text()}\n".encode()))
+    certificate = replace(answer.certificate, about=About(data.path.name, label, data.names, gordan.__version__))
+    return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
 def _tell_written(path: Path | None, written: Saved) -> None:
@@ -142,7 +144,7 @@ def diagnose(
         data = read_data(file, label, positive, drop=drop, keep_index=keep_index)
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
-        written = _write_certificate(certificate, found)
+        written = _write_certificate(certificate, found, data, label)
     if as_json:
         content = {**_diagnosis_plain(found, data), "interrupted": interrupts.pressed, "certificate": written.path}
         say_json({**content, **written.fields}, data.notices)
