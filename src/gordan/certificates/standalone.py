@@ -884,6 +884,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         accepted, reason = _answer(options)
+        _progress("")
         _say("accepted" if accepted else f"rejected: {reason}", sys.stdout)
         return 0 if accepted else 1
     except BadInput as error:
@@ -931,7 +932,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, str]:
 def _progress(words: str) -> None:
     """Say what is being done, on a terminal, in one line that is written over."""
     if sys.stderr.isatty():
-        print(f"\r{words:<60}", end="", file=sys.stderr, flush=True)
+        print(f"\r{words:<60}", end="\r", file=sys.stderr, flush=True)
 
 
 def _say(text: str, file: Any) -> None:
