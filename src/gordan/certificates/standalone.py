@@ -335,8 +335,6 @@ def _reduced(row: Row, echelon: Mapping[int, Row]) -> dict[int, Fraction]:
 UNPROVED = "its weights do not prove that its rows cancel with positive weights"
 # Binary digits after the point with which M and Q are held as integers.
 M_DIGITS, Q_DIGITS = 70, 60
-# Entries of an inverse beyond which another choice of columns is tried.
-POOR = 1e8
 
 
 def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
@@ -365,17 +363,23 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
         N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
     except OverflowError:
         return False
+    R = max(abs(sum(a[i][j] * s_whole[i] for i in range(k))) * _power(-own) for j, own in enumerate(f)) / denominator
     sums = [sum(map(abs, column)) for column in zip(*N, strict=True)]
     heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # these are enough, most often, and sooner gone through
-    found = _inverse([[row[i] for i in heavy] for row in N], progress)
-    basis, inverse = ([heavy[i] for i in found[0]], found[1]) if found else ([], [])
-    if not found or (k > len(heavy) and max(abs(v) for row in inverse for v in row) > POOR):
-        found = _inverse(N, progress)
-        if found is None:
-            return False
-        basis, inverse = found
-    # the columns of N in `basis` times `inverse` are the identity, about
-    Q = [[int(math.ldexp(value * p_near[i], Q_DIGITS)) for value in row] for i, row in zip(basis, inverse, strict=True)]
+    return any(_proves(M, N, p, R, chosen, progress) for chosen in ([heavy, [*range(k)]] if len(heavy) < k else [heavy]))
+
+
+def _proves(M: list[list[int]], N: list[list[float]], p: list[Fraction], R: Fraction, chosen: list[int], progress: Any) -> bool:
+    """The theorem with a Q that is 0 but for a basis among the chosen columns of M, which is in units of 2^-M_DIGITS."""
+    r = len(M)
+    found = _inverse([[row[i] for i in chosen] for row in N], progress)
+    if found is None:
+        return False
+    basis, inverse = [chosen[i] for i in found[0]], found[1]  # the columns of N in `basis` times `inverse` are I, about
+    try:
+        Q = [[int(math.ldexp(value * float(p[i]), Q_DIGITS)) for value in row] for i, row in zip(basis, inverse, strict=True)]
+    except OverflowError:
+        return False
     sums = [sum(map(abs, row)) for row in Q]
     M = [[row[i] for i in basis] for row in M]
     # each row of Q is one large integer, with a slot for each entry: then MQ is a product of small integers with large ones
@@ -395,7 +399,6 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
     D = Fraction(delta + sum(sums), one)  # rounding an M_ji moves it by less than a unit, and so a sum by less than that of |Q|
     if D >= 1:
         return False
-    R = max(abs(sum(a[i][j] * s_whole[i] for i in range(k))) * _power(-own) for j, own in enumerate(f)) / denominator
     factor = R / (1 - D) / (1 << Q_DIGITS)
     return all(own * factor < p[i] for own, i in zip(sums, basis, strict=True))
 

@@ -116,6 +116,8 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     It is the theorem for the rows S_i·2^-e_i and weights p_i·2^e_i, of which each combination is one of the S_i.
     """
     k, r = S.shape
+    if not (np.isfinite(p).all() and (p > 0).all()):
+        return math.inf
     if not r:
         return 0.0
     scaled = _scaled(S, p)
@@ -166,7 +168,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     whose result is between LEAST and MOST.
     """
     top = np.max(np.abs(S), axis=1)
-    if not (np.isfinite(top).all() and np.isfinite(p).all() and (p > 0).all()):
+    if not np.isfinite(top).all():
         return None
     e = np.where(top > 0, np.frexp(top)[1], 0)
     # that the largest weight is about 1 is a factor of all rows
@@ -175,7 +177,10 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     if not (weights >= LEAST).all():
         return None
     used = S != 0
-    f = np.frexp(np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0))[1]
+    largest = np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0)
+    if not np.isfinite(largest).all():
+        return None
+    f = np.frexp(largest)[1]
     M = np.ldexp(S, -e[:, None] - f[None, :])
     size = np.abs(M)
     if not ((size <= MOST) & (~used | (size >= LEAST))).all() or not used.any(axis=0).all():
