@@ -155,7 +155,11 @@ def test_certificate_of_a_diagnosis(tmp_path, capsys):
     result = run("verify", proof, tmp_path / "trial.csv")
     assert (result.exit_code, result.stdout.split(":")[0]) == (0, "accepted")
     assert standalone.main([str(proof), str(tmp_path / "trial.csv")]) == 0
+    before = proof.read_text()
     assert "certificate written to" in run("diagnose", tmp_path / "trial.csv", "--certificate", proof).stdout
+    assert proof.read_text() == before  # equal runs write equal files
+    about = {"file": "trial.csv", "label": None, "columns": ["x", "z"], "version": gordan.__version__}
+    assert json.loads(before)["about"] == about
 
 
 def test_certificate_of_one_class_against_the_rest(tmp_path):

@@ -24,10 +24,10 @@ from gordan.estimators import MaxMarginClassifier
 from gordan.intercepts import Intercept
 from gordan.rows import Rows
 from gordan.solve import double_oracle, recession
+from gordan.solve.cancelling import balance
 from gordan.solve.coefficients import coordinate_signs
 from gordan.solve.cone import Cone
 from gordan.solve.recession import from_separator
-from gordan.solve.separation import balance
 
 MEMINFO = "MemTotal:       24000000 kB\nMemFree:         1000000 kB\nMemAvailable:    8000000 kB\n"
 

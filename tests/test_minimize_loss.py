@@ -74,7 +74,6 @@ REFUSED = {
     "threads": ({"threads": 2.5}, r"threads is 2\.5; pass a whole number"),
     "random_state": ({"random_state": "a"}, r"random_state is 'a'; pass a whole number"),
     "callback": ({"callback": 3}, r"callback is 3; pass a function"),
-    "checkpoint": ({"checkpoint": "x"}, r"checkpoint is not yet supported by minimize_loss; leave it out"),
     "weights of zero": ({"sample_weight": np.zeros(30)}, r"all rows of class 0 have weight zero; two classes are needed"),
     "negative weights": (
         {"sample_weight": np.full(30, -1.0)},

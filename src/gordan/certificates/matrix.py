@@ -1,8 +1,8 @@
 """The user's X as the checker reads it, and rigorous enclosures of its products with a w.
 
 NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated, but for a checksum that no proof needs. And
-no BLAS: its threads are in whatever floating-point mode the thread that started them was in. All arithmetic is done in threads
-that look at their mode (`floats`).
+no BLAS: its threads are in whatever floating-point mode the thread that started them was in (`verified` has one product whose
+bounds hold in any). All arithmetic is done in threads that look at their mode (`floats`).
 """
 
 from __future__ import annotations

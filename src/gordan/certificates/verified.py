@@ -27,6 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
@@ -115,6 +116,8 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     It is the theorem for the rows S_i·2^-e_i and weights p_i·2^e_i, of which each combination is one of the S_i.
     """
     k, r = S.shape
+    if not (np.isfinite(p).all() and (p > 0).all()):
+        return math.inf
     if not r:
         return 0.0
     scaled = _scaled(S, p)
@@ -122,15 +125,18 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
         return math.inf
     M, p, e = scaled
     try:
-        Q = right_inverse(M, p)
+        basis = heaviest_basis(M * p)
+        Q = np.linalg.inv(M[:, basis])
     except np.linalg.LinAlgError:
         return math.inf
-    Q[np.abs(Q) < LEAST] = 0.0  # any Q will do
+    # the rows of Q for the other columns of M are 0; nobody believes what is in it, and any Q will do
+    Q[np.abs(Q) < LEAST] = 0.0
     if not np.max(np.abs(Q), initial=0.0) <= MOST:
         return math.inf
     size = np.abs(M)
-    q = _above(np.abs(Q).sum(axis=1), r)
-    left = M @ Q
+    q = np.zeros(k)
+    q[basis] = _above(np.abs(Q).sum(axis=1), r)
+    left = M[:, basis] @ Q
     left.flat[:: r + 1] -= 1.0
     # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
     g = 2 * V * (k + 4)
@@ -162,7 +168,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     whose result is between LEAST and MOST.
     """
     top = np.max(np.abs(S), axis=1)
-    if not (np.isfinite(top).all() and np.isfinite(p).all() and (p > 0).all()):
+    if not np.isfinite(top).all():
         return None
     e = np.where(top > 0, np.frexp(top)[1], 0)
     # that the largest weight is about 1 is a factor of all rows
@@ -171,7 +177,10 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     if not (weights >= LEAST).all():
         return None
     used = S != 0
-    f = np.frexp(np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0))[1]
+    largest = np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0)
+    if not np.isfinite(largest).all():
+        return None
+    f = np.frexp(largest)[1]
     M = np.ldexp(S, -e[:, None] - f[None, :])
     size = np.abs(M)
     if not ((size <= MOST) & (~used | (size >= LEAST))).all() or not used.any(axis=0).all():
@@ -179,11 +188,12 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     return np.ascontiguousarray(M.T), weights, e
 
 
-def right_inverse(M: Array, p: Array) -> Array:
-    """Q with MQ ≈ I whose rows are small where p is. Nobody believes it."""
-    r, k = M.shape
-    N = M * p
-    if k == r + 1:
-        return np.asarray(np.linalg.inv(np.vstack((N, np.full(k, 1.0 / k))))[:, :-1] * p[:, None])
-    H, L = np.linalg.qr(N.T)  # N = LᵀHᵀ, and Q = P H L⁻ᵀ
-    return np.asarray(p[:, None] * np.linalg.solve(L, H.T).T)
+def heaviest_basis(N: Array) -> Array:
+    """As many columns of N as it has rows, independent and the largest ones possible: the pivots of Gaussian elimination."""
+    _, swaps, info = scipy_linalg().lapack.dgetrf(N.T)
+    if info:
+        raise np.linalg.LinAlgError("the rows of N depend on each other")
+    order = np.arange(N.shape[1])
+    for i, j in enumerate(swaps[: len(N)].tolist()):
+        order[i], order[j] = order[j], order[i]
+    return order[: len(N)]

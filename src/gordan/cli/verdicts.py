@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gordan
+from gordan.certificates.data import About
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Place, Source, on_cluster
+from gordan.cli.data import Data, Place, Source, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import CertificateOut, Json, TimeLimit, WithIntercept
 from gordan.cli.progress import Watch
@@ -45,7 +47,7 @@ def separate(
             device=place.device,
             callback=watch.verdict if watch.visible else None,
         )
-        written = _write_certificate(certificate, v)
+        written = _write_certificate(certificate, v, data, source.label)
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
@@ -59,12 +61,12 @@ def separate(
     return written.ended(interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable])
 
 
-def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis) -> Saved:
-    """Write the certificate, if a file was named for it and there is one."""
-    if answer.certificate is None:
+def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis, data: Data, label: str | None) -> Saved:
+    """Write the certificate, if a file was named for it and there is one, with what it is about."""
+    if path is None or answer.certificate is None:
         return Saved()
-    text = answer.certificate.to_json
-    return saved(path, lambda path: write_atomic(path, f"{text()}\n".encode()))
+    certificate = replace(answer.certificate, about=About(data.path.name, label, data.names, gordan.__version__))
+    return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
 def _tell_written(path: Path | None, written: Saved) -> None:
@@ -93,7 +95,7 @@ def diagnose(
         data = source.read()
         watch.about("diagnosing")
         found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
-        written = _write_certificate(certificate, found)
+        written = _write_certificate(certificate, found, data, source.label)
     if as_json:
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}

@@ -14,13 +14,13 @@ from gordan.arrays import Array
 from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
-from gordan.certificates.verified import signed_rows
+from gordan.certificates.verified import heaviest_basis, signed_rows
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
 
-# Rows times columns squared up to which exact weights are found at once: about 20 ms.
-EXACT_AT_ONCE = 250_000
+# Rows times columns squared up to which exact weights are found at once: about 20 ms for rows of full digits.
+EXACT_AT_ONCE = 80**3
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
 # Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.
@@ -75,17 +75,10 @@ def near(S: Array, p: Array) -> Array | None:
     if not (np.isfinite(top).all() and (top > 0).all()):
         return None
     N /= top[:, None]
-    if k == r + 1:
-        square = np.vstack((N, np.ones(k)))
-        z = np.linalg.solve(square, np.append(np.zeros(r), float(k)))
-    else:
-        H, L = np.linalg.qr(N.T)
-        size = np.abs(np.diag(L))
-        if not size.min(initial=math.inf) > DEPENDENT * size.max(initial=0.0):
-            return None
-        z = np.ones(k)
-        for _ in range(2):
-            z = z - H @ np.linalg.solve(L.T, N @ z)
+    basis = heaviest_basis(N)
+    z = np.ones(k)
+    for _ in range(2):  # what is left over is made up for by the rows of the basis
+        z[basis] -= np.linalg.solve(N[:, basis], N @ z)
     weights = p * z
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         return None
@@ -155,16 +148,48 @@ def by_row(weights: dict[int, int], rows: Any, exponents: list[int]) -> dict[int
     return {int(rows[i]): weight for i, weight in exact.unscaled(weights, exponents).items()}
 
 
-def exact_weights(
-    problem: Problem, rows: Sequence[int], intercept: Intercept, seconds: float = math.inf
-) -> dict[int, int] | None:
-    """The same for rows that are known to cancel; None if that takes longer, as a part of the rows foretells."""
+def exact_weights(problem: Problem, found: Cancelling, intercept: Intercept, seconds: float = math.inf) -> dict[int, int] | None:
+    """Positive integer weights of some of these rows, which are known to cancel, one more than independent columns at most.
+
+    None if that takes longer, as a part of the rows foretells; or if floats do not tell which rows to take.
+    """
     from gordan.solve.alternative import balance_of_support
 
-    if seconds < math.inf and len(rows) > 2 * FORETELLING:
+    gone = {relation[0][0] for relation in found.dependent}
+    kept = [j for j in range(intercept.columns(problem.X.d)) if j not in gone]
+    if seconds < math.inf and len(kept) > 2 * FORETELLING:
         started = time.perf_counter()
-        M, _ = exact.integer_rows(problem, rows[: FORETELLING + 1], intercept)
+        M, _ = exact.integer_rows(problem, found.rows[: FORETELLING + 1].tolist(), intercept)
         balance_of_support([row[:FORETELLING] for row in M])
-        if (time.perf_counter() - started) * (len(rows) / FORETELLING) ** GROWTH > seconds:
+        if (time.perf_counter() - started) * (len(kept) / FORETELLING) ** GROWTH > seconds:
             return None
-    return balance(problem, np.array(rows), intercept)
+    A = signed_rows(problem, found.rows.tolist(), intercept, problem.signs)[:, kept]
+    return balance(problem, found.rows[few_rows(A, found.weights)], intercept)
+
+
+@np.errstate(all="ignore")
+def few_rows(S: Array, p: Array) -> Array:
+    """Rows S_i, one more than there are columns, that cancel with positive weights if all do with weights p (Carathéodory).
+
+    One row after the other gives its weight to those of a basis; if the weight of one of these comes down to 0 first, the two
+    change places.
+    """
+    k, r = S.shape
+    N = (S * p[:, None]).T
+    basis = heaviest_basis(N / np.max(np.abs(N), axis=1, initial=1e-300)[:, None])
+    others = np.setdiff1d(np.arange(k), basis)
+    T, z, rest = np.linalg.solve(N[:, basis], N[:, others]), np.ones(r), [*range(len(others))]
+    while len(rest) > 1:
+        j = rest.pop()
+        enough = z + T[:, j]
+        if (enough >= 0).all():
+            z = enough
+            continue
+        i = int(np.argmin(np.where(T[:, j] < 0, -z / T[:, j], math.inf)))
+        share = -z[i] / T[i, j]
+        z += share * T[:, j]
+        z[i], basis[i] = 1 - share, others[j]
+        row = T[i, rest] / T[i, j]
+        T[:, rest] -= np.outer(T[:, j], row)
+        T[i, rest] = row
+    return np.sort(np.append(basis, others[rest]))

@@ -14,7 +14,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
-from gordan.solve import minimizing, playing, separation, soft
+from gordan.solve import minimizing, overlapping, playing, separation, soft
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.proximal import MOST_COLUMNS
@@ -60,6 +60,10 @@ def _in_memory(question: Question, evidence: Evidence) -> bool:
 
 def _not_tiny(question: Question, evidence: Evidence) -> bool:
     return not separation.is_tiny(question) and _level(question, evidence)
+
+
+def _overlapping(question: Question, evidence: Evidence) -> bool:
+    return _level(question, evidence) and overlapping.applies(question)
 
 
 def _on_device(question: Question, evidence: Evidence) -> bool:
@@ -108,6 +112,7 @@ FINDERS = (
     Finder("interior point", SIGN, separation.by_interior_point, _small),
     Finder("coordinate ascent", SIGN, separation.by_ascent, _in_memory),
     Finder("levelling", SIGN, by_levelling, _uneven),
+    Finder("Newton steps", SIGN, overlapping.by_newton_steps, _overlapping),
     Finder("working set", SIGN, separation.by_working_set, _not_tiny),
     Finder("exact arithmetic", SIGN, separation.by_exact_arithmetic, _hard),
     Finder("equal columns", SIGN, soft.by_equal_columns, _soft),

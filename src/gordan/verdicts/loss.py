@@ -220,8 +220,6 @@ def minimize_loss(
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if not (is_number(C) and 0 < C < math.inf):
         raise InputError(f"C is {C!r:.60}; pass a positive finite number")
-    if checkpoint is not None:
-        raise InputError("checkpoint is not yet supported by minimize_loss; leave it out, and go on from a result with start=")
     check_callback(callback, "moment")
     started = time.perf_counter()
     problem = Problem.of(X, y, device).nearby().watched(X)

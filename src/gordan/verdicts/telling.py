@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from gordan.arrays import Array, seconds_at_most
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
+from gordan.ledger.question import Cancelling
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Inseparable:
         return self.find_witness()
 
     def find_witness(self, time_limit: float | None = None) -> Witness | None:
-        """The witness with exact integer weights; None where there is none, or where it would take longer than so many seconds.
+        """The witness with exact integer weights, on one row more than independent columns at most; None where there is none, or
+        where it would take longer than so many seconds.
 
         How long it takes is estimated from a part of the rows; once begun, it is not interrupted.
         """
@@ -72,7 +76,8 @@ class Inseparable:
         from gordan.solve.cancelling import exact_weights
 
         self._problem.require_unchanged("witness")
-        weights = exact_weights(self._problem, stated.rows, Intercept(self._proof.head.intercept), seconds)
+        found = Cancelling(np.array(stated.rows), np.array(stated.weights), self._proof.head.dependent)
+        weights = exact_weights(self._problem, found, Intercept(self._proof.head.intercept), seconds)
         return None if weights is None else Witness((*weights,), (*weights.values(),), stated.one_class)
 
 
