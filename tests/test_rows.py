@@ -22,7 +22,8 @@ from gordan.compiling import compiled, compiled_exactly
 from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HostVectors, Storage, Sums
+from gordan.rows.reads import DenseBlock, FetchesRows, SparseBlock
+from gordan.rows.storage import Block, HostVectors, Storage, Sums
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -552,13 +553,13 @@ def test_radius_neither_overflows_nor_underflows(constant, size):
 # ---- any storage ----------------------------------------------------------------------------------------------------
 
 
-class Smallest(HostVectors):
+class Smallest(FetchesRows, HostVectors):
     """A storage with what a `Storage` must have and nothing else, in plain NumPy: the least that a backend is."""
 
     kind = "smallest"
 
     def __init__(self, X):
-        self.X, self.arrays, self.dtype = X, (X,), X.dtype
+        self.X, self.dtype = X, X.dtype
         self.n, self.d, self.entries = *X.shape, X.size
 
     def scores(self, w, b, signs, threads):
@@ -599,6 +600,15 @@ class Smallest(HostVectors):
 
     part = take
 
+    def each_block(self, work, over_rows=(), shared=(), rows=None, *, step=0, added=False):
+        rows = np.arange(self.n) if rows is None else rows
+        for lo in range(0, len(rows), step or 7):
+            some = rows[lo : lo + (step or 7)]
+            yield work(DenseBlock(self.X[some], int(some[0])), *(values[some] for values in over_rows), *shared)
+
+    def plain(self):
+        return self.X.astype(np.float64)
+
     def gram(self, i, j, scale, weights=None):
         return (scale * self.X[i] * (1.0 if weights is None else weights)) @ (scale * self.X[j]).T
 
@@ -607,6 +617,9 @@ def test_the_smallest_storage_is_enough():
     members = {name for name in {*vars(Storage), *Storage.__annotations__} if not name.startswith("_")}
     assert members <= {*dir(Smallest(BASE))}
     assert {name for name in vars(Smallest) if not name.startswith("_")} <= members
+    demands = {name for name in {*vars(Block), *Block.__annotations__} if not name.startswith("_")}
+    for block in (DenseBlock(BASE), SparseBlock(np.ones(1), np.zeros(1, np.int32), np.array([0, 1]), 4)):
+        assert demands <= {*dir(block)}
     X, signs = matrix(50, 4, np.float64), np.where(np.arange(50) % 3, 1, -1).astype(np.int8)
     made = rows.Rows(Smallest(X), signs, constant=True, scale=0.5)
     twin = Twin(0.5 * signs[:, None] * np.column_stack((X, np.ones(50))))

@@ -11,8 +11,7 @@ import numpy as np
 from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
-from gordan.rows.mapped import is_mapped
-from gordan.rows.memory import Held, Sparse
+from gordan.rows.memory import Held
 from gordan.rows.storage import Reduces, Storage, not_finite
 from gordan.rows.threads import available
 
@@ -86,12 +85,12 @@ class Rows:
     @property
     def sparse(self) -> bool:
         """Whether only nonzero entries are stored."""
-        return isinstance(self.storage, Sparse)
+        return self.storage.sparse
 
     @property
     def mapped(self) -> bool:
         """Whether the entries are in a memory-mapped file, of which no copy should be made."""
-        return is_mapped(self.storage.arrays[0])
+        return self.storage.mapped
 
     @property
     def in_memory(self) -> bool:
@@ -99,7 +98,7 @@ class Rows:
 
         Rows of a large file count as not in memory: visited in random order, each would cost a seek.
         """
-        return isinstance(self.storage, Held) and not self.storage.on_disk
+        return self.storage.in_memory
 
     @property
     def reduces(self) -> bool:
@@ -287,9 +286,9 @@ class Rows:
         """A as a SciPy CSR array in float64, or None where the rows are dense."""
         import scipy.sparse as sp
 
-        if not isinstance(self.storage, Sparse):
+        if not self.sparse:
             return None
-        X = self.storage.csr()
+        X = self.storage.plain()
         if self.constant:
             X = sp.hstack([X, np.ones((self.n, 1))], format="csr")
         X.data *= np.repeat(self.signs * self.scale, np.diff(X.indptr))
@@ -297,7 +296,8 @@ class Rows:
 
     def dense(self) -> Array:
         """A as a plain float64 array: for few rows."""
-        X = self.storage.csr().toarray() if isinstance(self.storage, Sparse) else self.storage.arrays[0].astype(np.float64)
+        X = self.storage.plain()
+        X = X.toarray() if self.sparse else X
         if self.constant:
             X = np.column_stack((X, np.ones(self.n)))
         return np.asarray(X * (self.signs * self.scale)[:, None])
