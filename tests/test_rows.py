@@ -623,7 +623,7 @@ def test_the_smallest_storage_is_enough():
     X, signs = matrix(50, 4, np.float64), np.where(np.arange(50) % 3, 1, -1).astype(np.int8)
     made = rows.Rows(Smallest(X), signs, constant=True, scale=0.5)
     twin = Twin(0.5 * signs[:, None] * np.column_stack((X, np.ones(50))))
-    assert [made.in_memory, made.reduces, made.sparse, made.mapped] == [False] * 4
+    assert [made.in_memory, made.reduces, made.sparse, made.storage.mapped] == [False] * 4
     w, p, some = vector(5), vector(50), np.array([7, 0, 49])
     close(made.scores(w), twin.A @ w, 1.0)
     close(made.combine(p), twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
@@ -671,6 +671,49 @@ def test_any_block_of_vectors(problem, data, k):
     parts = [Kept(whole.take(np.arange(lo, hi))) for lo, hi in itertools.pairwise(cuts)]
     for where in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X.astype(np.float64))):
         passes_agree(replace(made, storage=where), twin.A, W, P)
+
+
+def read(block, numbers, factor):
+    """Where the block begins, its entries spread out, and what came with it."""
+    place, columns, values = block.entries()
+    X = np.zeros((block.n, block.d))
+    X[place, columns] = values
+    assert (block.dot(np.ones(block.d))[0] == block.by_row(np.add, lambda values, _: values.astype(np.float64))).all()
+    return block.first, X, numbers * factor
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), data=st.data(), size=st.integers(1, 30), step=st.integers(0, 5))
+def test_any_reads_for_proofs(problem, data, size, step):
+    """All rows or some of them, in blocks of some size or that end at multiples of a number, come once and in order."""
+    storage, X, *_ = problem
+    X, n = np.round(X), len(X)
+    whole = rows.stored(as_stored(X, storage))
+    cuts = data.draw(st.lists(st.integers(1, n), max_size=2).map(lambda ends: sorted({0, *ends, n})))
+    parts = [Kept(whole.take(np.arange(lo, hi))) for lo, hi in itertools.pairwise(cuts)]
+    some = np.flatnonzero(data.draw(hnp.arrays(np.bool_, n)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gordan.rows.reads.BLOCK_ENTRIES", size)
+        patch.setattr("gordan.rows.reads.WORTH_THREADS", 20)
+        for held in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X)):
+            found = list(held.each_block(read, (np.arange(n),), (2,), step=step))
+            assert [first for first, *_ in found] == [0, *np.cumsum([len(part) for _, part, _ in found])[:-1]]
+            assert np.array_equal(np.concatenate([part for _, part, _ in found]), X)
+            assert np.array_equal(np.concatenate([numbers for *_, numbers in found]), 2 * np.arange(n))
+            if step and held is not whole and isinstance(held, Blocks):
+                assert all(first // step == (first + len(part) - 1) // step for first, part, _ in found)
+            chosen = [np.empty((0, X.shape[1])), *(part for _, part, _ in held.each_block(read, (np.arange(n),), (2,), some))]
+            assert np.array_equal(np.concatenate(chosen), X[some])
+            held.prefetch(some)
+            for i in (*some, 0):
+                columns, values = held.row(int(i))
+                assert columns.tolist() == np.flatnonzero(X[i]).tolist()
+                assert values.tolist() == X[i][columns].tolist()
+            plain = held.plain()
+            assert np.array_equal(plain.toarray() if sp.issparse(plain) else plain, X)
+            copy = held.snapshot(1 << 20)
+            assert (copy is None) == (held is not whole)
+            assert held.snapshot(0) is None
 
 
 @pytest.mark.parametrize("density", [0.02, 0.9])

@@ -63,29 +63,22 @@ class Matrix:
     @cached_property
     def norms(self) -> Array:
         """Upper bounds on ‖x_i‖, a few units in the last place above it; not finite where x_i is not. One pass."""
-        return _joined(self.n, self.storage.each_block(_norms))
+        return np.concatenate(list(self.storage.each_block(_norms)))
 
     def products(self, w: Array) -> tuple[Array, Array]:
         """X w in float64, and the additions that a term goes through at most: for each row, or one number for all.
 
         The norms come with them if nobody has asked for them yet: one pass for both.
         """
-        fresh, terms = "norms" not in self.__dict__, []
-        sums, norms = np.empty(self.n), np.empty(self.n if fresh else 0)
-        lo = 0
-        for part, additions, own in self.storage.each_block(_products, (), (w, fresh)):
-            sums[lo : lo + len(part)] = part
-            terms.append(additions)
-            if fresh:
-                norms[lo : lo + len(part)] = own
-            lo += len(part)
+        fresh = "norms" not in self.__dict__
+        sums, terms, norms = zip(*self.storage.each_block(_products, (), (w, fresh)), strict=True)
         if fresh:
-            self.__dict__["norms"] = norms  # where `cached_property` keeps it
-        return sums, np.concatenate(terms) if terms[0].ndim else terms[0]
+            self.__dict__["norms"] = np.concatenate(norms)  # where `cached_property` keeps it
+        return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
 
     def absolute(self, w: Array, rows: Array) -> Array:
         """|X||w| for these rows (in order), as computed."""
-        return _joined(len(rows), self.storage.each_block(_absolute, (), (np.abs(w),), rows))
+        return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
 
     def combination(self, q: Array) -> Array:
         """Xᵀq in float64, from the rows where q is not 0."""
@@ -146,15 +139,6 @@ def _checksum(block: Block, at_length: bool) -> list[int]:
     return block.checksum(at_length)
 
 
-def _joined(n: int, parts: Iterator[Array]) -> Array:
-    """n numbers from their parts."""
-    whole, lo = np.empty(n), 0
-    for part in parts:
-        whole[lo : lo + len(part)] = part
-        lo += len(part)
-    return whole
-
-
 def error(absolute: Array, terms: Any) -> Array:
     """A bound on |computed - exact| for a sum of so many products whose absolute values add up to `absolute` (as computed).
 
@@ -188,9 +172,8 @@ class Products:
 
     @staticmethod
     def _computed(X: Matrix, w: Array) -> Products:
-        sums, terms = X.products(w)
+        (sums, terms), length = X.products(w), norm_bound(np.abs(w), 2.0, dual=True)
         with np.errstate(over="ignore", invalid="ignore"):
-            length = norm_bound(np.abs(w), 2.0, dual=True)
             return Products(X, w, length, sums, X.norms * length, terms)
 
     def sharpen(self, rows: Array) -> None:

@@ -182,14 +182,11 @@ class Cluster(FetchesRows, OnHost, Reduces):
         """A vector over rows in the parts of the blocks."""
         return (np.ascontiguousarray(values[lo:hi]) for lo, hi in itertools.pairwise(self.ends))
 
-    def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order, brought here.
+    def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
+        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, as futures.
 
         A list in place of a vector has one entry for each block.
         """
-        return self.engine.gather(self._start(work, over_rows, shared))
-
-    def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
         columns = [self._column(values) for values in over_rows]
         own: Own = list(zip(*columns, strict=True)) if columns else [()] * len(self.blocks)
         return self.engine.start(work, self.blocks, own, shared)
@@ -290,7 +287,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
         return found.rows, found.scores, found.finite
 
     def norms(self, p: float, threads: int) -> Array:
-        return np.concatenate(self.each(tasks.norms, (), (p, self._threads)))
+        return np.concatenate(self.engine.gather(self._start(tasks.norms, (), (p, self._threads))))
 
     def knows_norms(self, p: float) -> bool:
         return False

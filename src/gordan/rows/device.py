@@ -70,7 +70,7 @@ class Device(FetchesRows):
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
     """
 
-    on_device, sparse, in_memory, mapped = True, False, False, False
+    on_device = True
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
         torch = torch_for()
@@ -274,9 +274,6 @@ class Device(FetchesRows):
 
     def plain(self) -> Array:
         return exact(self.X).astype(np.float64, copy=False)
-
-    def snapshot(self, most: int) -> None:
-        return None
 
     def ieee(self) -> bool:
         return not self.X.is_cuda or device_is_ieee(self.X)

@@ -52,6 +52,7 @@ class _Memory(HostVectors):
     """The passes, over whichever kernels and arrays a subclass names."""
 
     kind: str
+    sparse: bool
     names: list[str] | None = None  # of the columns, for messages
     block: Any  # rows lo..hi-1 as proofs read them
     _over: Any  # the same rows over other arrays
@@ -389,9 +390,6 @@ class Sparse(_Memory):
         filled = values != 0
         return columns[filled], values[filled]
 
-    def plain(self) -> Any:
-        return self.csr()
-
     def _over(self, data: Array, indices: Array, indptr: Array) -> Sparse:
         return Sparse(data, indices, indptr, self.d)
 
@@ -402,6 +400,8 @@ class Sparse(_Memory):
     def csr(self, lo: int = 0, hi: int | None = None) -> Any:
         """Rows lo..hi-1 as a CSR array of SciPy's, a copy in float64."""
         return csr_rows(self.arrays, self.d, lo, self.n if hi is None else hi).astype(np.float64)
+
+    plain = csr
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays

@@ -140,13 +140,17 @@ class SparseBlock:
 
 
 class FetchesRows:
-    """The part of a storage that brings single rows into memory: those named by `prefetch` some at a time, others one by one."""
+    """The part of a storage that is not in memory: single rows are brought there, those named by `prefetch` some at a time."""
 
     n: int
     entries: int
     take: Any
+    sparse, in_memory, mapped = False, False, False
     _wanted: Array = np.empty(0, np.intp)
     _near: tuple[Any, dict[int, int]] = None, {}
+
+    def snapshot(self, most: int) -> None:
+        return None
 
     def prefetch(self, rows: Any) -> None:
         self._wanted = np.unique(np.asarray(rows, dtype=np.intp))

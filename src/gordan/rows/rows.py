@@ -88,11 +88,6 @@ class Rows:
         return self.storage.sparse
 
     @property
-    def mapped(self) -> bool:
-        """Whether the entries are in a memory-mapped file, of which no copy should be made."""
-        return self.storage.mapped
-
-    @property
     def in_memory(self) -> bool:
         """Whether single rows can be visited (`rows.visiting`). `take` gives such rows, whatever it takes them from.
 

@@ -268,13 +268,10 @@ class OnHost(ABC):
     n: int
     place: Any
     combine: Any
-    on_device, sparse, in_memory, mapped = False, False, False, False
+    on_device = False
 
     def ieee(self) -> bool:
         return True  # threads see to their own mode
-
-    def snapshot(self, most: int) -> Any:
-        return None
 
     @abstractmethod
     def _squares(self, q: Any, threads: int) -> Array:

@@ -219,7 +219,7 @@ class _Playing:
             raw.passes, played.passes = before.passes
             return played, before.scale
         fixed = not question.margin.intercept.grouped
-        if fixed or radius == 0 or raw.mapped or not may_be_copied(raw):
+        if fixed or radius == 0 or raw.storage.mapped or not may_be_copied(raw):
             return raw, radius
         mean = self._mean()
         if norm_of(mean, question.margin.norm) < FAR * radius:
