@@ -170,7 +170,7 @@ class Rows:
         """
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
-        v, b = self._split(w)
+        v, b = self._split(vector(w, "w", self.d, "columns"))
         if isinstance(self.storage, Reduces):
             groups = None if halves is None else self.split(halves)
             found, scores, finite = self.storage.lowest(v, b, self._placed_signs, k, groups)
@@ -334,8 +334,10 @@ class Rows:
         In float64 on the host. Of rows on a device good for a direction; i and q are there, and the answers stay. `solve` takes
         them.
         """
-        self.passes += len(q) / self.n
         q = self.storage.place(q, "q") if i is None else q
+        if len(q.shape) != 1:
+            raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
+        self.passes += q.shape[0] / self.n
         products, sums, total = self.storage.moments(q, i, self._placed_signs, self.constant, self._threads)
         return products * self.scale * self.scale, sums * self.scale, total
 
