@@ -73,7 +73,8 @@ def planes(held, y: torch.Tensor, k: int, nu: float | None, tol: float, method: 
 
 
 def accuracy(held, y: torch.Tensor, W: np.ndarray, b: np.ndarray) -> float:
-    return float(np.mean(held.distances(W, b).argmax(axis=1) == y.cpu().numpy()))
+    ones = held.place(np.ones(held.n, np.int8), "signs")
+    return float(np.mean(held.fetch(held.scores(W.T, b, ones, 1)).argmax(axis=1) == y.cpu().numpy()))
 
 
 class Logistic:
@@ -123,9 +124,8 @@ def proof_speed(held, w: np.ndarray, device: str) -> dict:
     """Enclosures of all scores, made on the device, and from entries that are copied to the host: seconds each."""
     from gordan.certificates.matrix import Matrix, Products
 
-    there = Matrix(held.n, held.d, held.arrays)
     rows = max(1, min(held.n, (1 << 26) // held.d))
-    here = Matrix(rows, held.d, (held.arrays[0][:rows],))
+    there, here = Matrix(held), Matrix(held.take(np.arange(rows)))
     times = {}
     for name, matrix in (("device", there), ("host", here)):
         synchronize(device)
@@ -133,7 +133,7 @@ def proof_speed(held, w: np.ndarray, device: str) -> dict:
         Products.of(matrix, w)
         times[name] = (time.perf_counter() - started) * held.n / matrix.n
     started = time.perf_counter()
-    held.arrays[0][:rows]
+    held.take(np.arange(rows))
     times["copy to the host"] = (time.perf_counter() - started) * held.n / rows
     return times
 

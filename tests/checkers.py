@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gordan
 from gordan.certificates import standalone
+from gordan.rows.memory import Dense
 
 
 def both(certificate, X, y):
@@ -20,17 +21,16 @@ def both(certificate, X, y):
     return first, second
 
 
-class Distant:
+class Distant(Dense):
     """Rows on another machine: those that were not asked for together are not there."""
 
-    each = None
+    def __init__(self, X):
+        super().__init__(X)
+        self.brought = set()
 
-    def __init__(self, rows):
-        self._rows, self._brought = rows, ()
+    def prefetch(self, rows):
+        self.brought |= {int(i) for i in rows}
 
-    def have(self, rows):
-        self._brought = tuple(rows)
-
-    def __getitem__(self, i):
-        assert i in self._brought
-        return self._rows[i]
+    def row(self, i):
+        assert i in self.brought
+        return super().row(i)

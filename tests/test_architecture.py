@@ -119,3 +119,12 @@ def public(owner):
             yield node
             if isinstance(node, ast.ClassDef):
                 yield from public(node)
+
+
+def test_only_rows_look_at_the_arrays_of_a_storage():
+    """What a storage is made of is asked for nowhere else; `rows/storage.py` has everything that may be asked for."""
+    source = Path(gordan.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        if path.parent != source / "rows":
+            looked = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if getattr(node, "attr", None) == "arrays"]
+            assert not looked, f"{path.name}, line {looked}"

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 from checkers import both
 from hypothesis import example, given
 from hypothesis import strategies as st
+from passes import Kept
 
 import gordan
 from gordan import floats
@@ -29,8 +29,11 @@ from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
 from gordan.intercepts import Intercept
-from gordan.rows import stored
-from gordan.rows.tensors import Entries
+from gordan.rows import cluster, memory, reads, stored
+from gordan.rows.blocks import Blocks
+from gordan.rows.cluster import Cluster
+from gordan.rows.memory import Dense, Sparse
+from gordan.rows.reads import DenseBlock
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 SEPARABLE = [[1.0, 0.5], [2.0, 3.0], [0.75, -0.25], [-1.0, -2.0], [-2.0, 0.125], [-0.5, -1.0]]
@@ -452,7 +455,7 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
     for w in (np.ones(6), np.arange(6.0), np.ones(6)):
         for data, sign in ((problem, 1), (other, -1)):
             assert np.allclose(Products.of(data.X, w).sums, sign * X @ w, rtol=1e-12, atol=1e-12)
-    part = replace(problem.X, n=20, arrays=Problem.of(storage(X[:20]), y[:20]).storage.arrays)
+    part = replace(problem.X, storage=Problem.of(storage(X[:20]), y[:20]).storage)
     assert len(Products.of(part, np.ones(6)).sums) == 20
     for p in (np.ones(40), np.where(np.arange(40) < 9, 1.0, 0.0)):
         upper = [Margin(problem.X, problem.signs).upper(p) for _ in range(2)]
@@ -465,52 +468,44 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
 # The matrix, wherever its rows are.
 
 
-class Elsewhere:
+class Here:
+    """An engine that works on blocks as another machine would."""
+
+    def run(self, work, blocks, own, shared):
+        return [work(block.load(), *mine, *shared) for block, mine in zip(blocks, own, strict=True)]
+
+
+def elsewhere(X, length):
     """Rows in blocks of some length that are worked on one by one, as on other machines."""
-
-    def __init__(self, X, length):
-        self.X, self.length, self.storage, self.brought = X, length, self, set()
-        self.firsts = list(range(0, X.shape[0], length))
-
-    def each(self, work, over_rows=(), shared=()):
-        for k, first in enumerate(self.firsts):
-            part = slice(first, first + self.length)
-            yield work(stored(self.X[part]), *(v[k] if isinstance(v, list) else v[part] for v in over_rows), *shared)
-
-    def take(self, rows):
-        assert len(rows) <= matrix.MOST_BROUGHT
-        return stored(self.X[rows]) if len(rows) else SimpleNamespace(n=0, d=6, arrays=(np.empty((0, 6)),))
-
-    def have(self, rows):
-        self.brought |= {int(i) for i in rows}
-
-    def __getitem__(self, i):
-        return self.X[[i]].toarray()[0] if sp.issparse(self.X) else self.X[i]
+    held = [stored(X[lo : lo + length]) for lo in range(0, X.shape[0], length)]
+    storage = Cluster.__new__(Cluster)
+    storage.engine, storage._blocks = Here(), Blocks([Kept(part) for part in held], X.shape[1], X.dtype, engine=Here())
+    for name in ("blocks", "ends", "n", "d", "entries"):
+        setattr(storage, name, getattr(storage._blocks, name))
+    return storage
 
 
-class OnDevice(Entries):
-    """Rows as on a device: asked for products, not for entries."""
+class OnDevice(Dense):
+    """Rows as on a device: asked for sums, not for entries."""
 
-    def __init__(self, X):
-        self.X, self.shape, self.block_entries = X, X.shape, 8
+    class Block(DenseBlock):
+        def dot(self, w):
+            return self.values.astype(np.float64) @ w, np.array(self.d)
 
-    def __getitem__(self, rows):
-        return self.X[rows]
+        def squares(self):
+            return np.sum(self.values.astype(np.float64) ** 2, axis=1)
 
-    def products(self, w, lo, hi):
-        return self.X[lo:hi].astype(np.float64) @ w
+        def abs_dot(self, size):
+            return np.abs(self.values.astype(np.float64)) @ size
 
-    def squares(self, lo, hi):
-        return np.sum(self.X[lo:hi].astype(np.float64) ** 2, axis=1)
+        def weighted(self, q):
+            return q @ self.values.astype(np.float64)
 
-    def absolute(self, size, rows):
-        return np.abs(self.X[rows].astype(np.float64)) @ size
+        def only(self, i):
+            return type(self)(self.values[i])
 
-    def combination(self, q):
-        return q @ self.X.astype(np.float64)
-
-    def ieee(self):
-        return True
+    def block(self, lo, hi, first=0):
+        return self.Block(self.arrays[0][lo:hi], first + lo)
 
 
 WHERE = {
@@ -519,22 +514,26 @@ WHERE = {
     "columns": lambda X: stored(np.asfortranarray(X)),
     "CSR": lambda X: stored(sp.csr_array(X)),
     "CSR, float32": lambda X: stored(sp.csr_array(X.astype(np.float32))),
-    "CSR, long indices": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=long_indices(X)),
-    "CSR with zeros": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=every_entry(X)),
-    "elsewhere": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(Elsewhere(X, 4),)),
-    "CSR elsewhere": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(Elsewhere(sp.csr_array(X), 7),)),
-    "on a device": lambda X: SimpleNamespace(n=X.shape[0], d=X.shape[1], arrays=(OnDevice(X),)),
+    "CSR, long indices": lambda X: long_indices(X),
+    "CSR with zeros": lambda X: every_entry(X),
+    "in blocks": lambda X: Blocks([Kept(Dense(part)) for part in np.array_split(X, 5)], 6, X.dtype),
+    "CSR in blocks": lambda X: Blocks([Kept(stored(sp.csr_array(part))) for part in np.array_split(X, 5)], 6, X.dtype),
+    "elsewhere": lambda X: elsewhere(X, 4),
+    "CSR elsewhere": lambda X: elsewhere(sp.csr_array(X), 7),
+    "on a device": lambda X: OnDevice(X),
 }
 
 
 def every_entry(X):
     n, d = X.shape
-    return X.reshape(-1), np.tile(np.arange(d, dtype=np.int32), n), np.arange(0, n * d + 1, d)
+    return Sparse(X.reshape(-1), np.tile(np.arange(d, dtype=np.int32), n), np.arange(0, n * d + 1, d), d)
 
 
 def long_indices(X):
     X = sp.csr_array(X)
-    return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    held = Sparse(X.data, X.indices, X.indptr, X.shape[1])
+    held.arrays = held.arrays[0], X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return held
 
 
 def random_rows(rng, n=23, d=6):
@@ -549,13 +548,13 @@ def random_rows(rng, n=23, d=6):
 def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
     """Norms, products, sums of sizes, combinations and single rows, in blocks of a few rows, against fractions."""
     rng = np.random.default_rng(11)
-    monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (12,))
-    monkeypatch.setattr(matrix, "BLOCK_ENTRIES", 12)
-    monkeypatch.setattr(matrix, "WORTH_THREADS", 1 if threads > 1 else 1 << 19)
-    monkeypatch.setattr(matrix, "MOST_BROUGHT", 5 if threads > 1 else matrix.MOST_BROUGHT)
+    monkeypatch.setattr(reads, "BLOCK_ENTRIES", 12)
+    monkeypatch.setattr(reads, "WORTH_THREADS", 1 if threads > 1 else 1 << 19)
+    monkeypatch.setattr(cluster, "MOST_BROUGHT", 5 if threads > 1 else cluster.MOST_BROUGHT)
+    monkeypatch.setattr(reads, "FETCHED", 40 if threads > 1 else reads.FETCHED)
     X, w = random_rows(rng), rng.normal(size=6)
     held = WHERE[where](X)
-    M = Matrix(held.n, held.d, held.arrays)
+    M = Matrix(held)
     exact = [[Fraction(x) for x in row] for row in X.tolist()]
     v = [Fraction(x) for x in w.tolist()]
     scores = [sum(x * y for x, y in zip(row, v, strict=True)) for row in exact]
@@ -601,14 +600,13 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
 @pytest.mark.parametrize("where", ["dense", "CSR"])
 def test_combinations_of_most_rows_and_of_few(where, share, monkeypatch):
     """In several blocks, whole numbers, so that nothing is rounded; most, half, few or hardly any rows have weight."""
-    monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (30,))
-    monkeypatch.setattr(matrix, "BLOCK_ENTRIES", 30)
+    monkeypatch.setattr(reads, "BLOCK_ENTRIES", 30)
     rng = np.random.default_rng(6)
     X = rng.integers(-9, 9, (200, 3)) * (rng.uniform(size=(200, 3)) < 0.7) * 1.0
     q = np.where(rng.permutation(200) < share * 200, rng.integers(1, 9, 200), 0) * 1.0
     held = WHERE[where](X)
-    assert len(list(Matrix(200, 3, held.arrays).blocks(48))) > 4
-    assert Matrix(200, 3, held.arrays).combination(q).tolist() == [sum(map(math.prod, zip(q, x, strict=True))) for x in X.T]
+    assert len(list(held.each_block(rows_of, added=True))) > 4
+    assert Matrix(held).combination(q).tolist() == [sum(map(math.prod, zip(q, x, strict=True))) for x in X.T]
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 5, 7, 8, 23, 100])
@@ -627,14 +625,14 @@ def test_the_hash_of_rows_is_the_same_wherever_they_are(where, chunk, monkeypatc
         whole.update(part.digest())
     whole.update(b'23,6;"a",2;none;' + bytes(int(s) % 256 for s in signs))
     held = WHERE[where](X)
-    assert Problem(Matrix(held.n, held.d, held.arrays), signs, ("a", 2), None).hash("none") == whole.hexdigest()
+    assert Problem(Matrix(held), signs, ("a", 2)).hash("none") == whole.hexdigest()
 
 
 @pytest.mark.parametrize("where", ["elsewhere", "CSR elsewhere"])
 def test_nothing_is_known_of_rows_where_floats_are_not_ieee(where, monkeypatch):
-    M = Matrix(23, 6, WHERE[where](random_rows(np.random.default_rng(2))).arrays)
+    M = Matrix(WHERE[where](random_rows(np.random.default_rng(2))))
     monkeypatch.setattr(floats, "floats_are_ieee", lambda: False)
-    monkeypatch.setattr(matrix, "MOST_BROUGHT", 0)
+    monkeypatch.setattr(cluster, "MOST_BROUGHT", 0)
     for ask in (
         lambda: M.norms,
         lambda: Products.of(M, np.ones(6)),
@@ -647,7 +645,7 @@ def test_nothing_is_known_of_rows_where_floats_are_not_ieee(where, monkeypatch):
 
 def test_a_device_without_ieee_proves_nothing(monkeypatch):
     X, signs = np.array([[-1.0], [1.0]]), np.array([-1, 1], dtype=np.int8)
-    problem = Problem(Matrix(2, 1, (OnDevice(X),)), signs, (0, 1), None)
+    problem = Problem(Matrix(OnDevice(X)), signs, (0, 1))
     certificate = gordan.Certificate("separator", "none", (0, 1), (2, 1), w=(1.0,))
     assert check(certificate, problem)
     monkeypatch.setattr(OnDevice, "ieee", lambda self: False)
@@ -659,33 +657,45 @@ def gamma(k):
     return Fraction(k, 2**53) / (1 - Fraction(k, 2**53))
 
 
-class Adversary(OnDevice):
+class Adversary(Dense):
     """Sums as far off as the number of their terms allows, to one side or the other."""
 
     def __init__(self, X, side):
         super().__init__(X)
         self.side, self.exact = side, [[Fraction(x) for x in row] for row in X.tolist()]
 
-    def off(self, terms, count, side):
-        """Σ terms and as much as `count` roundings may add to it; two of them are left for this float."""
-        return float(sum(terms) + side * (gamma(count) - Fraction(2, 2**53)) * sum(map(abs, terms)))
+    def block(self, lo, hi, first=0):
+        return AdversaryBlock(self.arrays[0][lo:hi], first + lo, self.side)
 
-    def products(self, w, lo, hi):
+
+class AdversaryBlock(DenseBlock):
+    def __init__(self, values, first, side):
+        super().__init__(values, first)
+        self.side, self.exact = side, [[Fraction(x) for x in row] for row in values.tolist()]
+
+    def off(self, terms, side):
+        """Σ terms and as much as roundings may add to it; two of them are left for this float."""
+        return float(sum(terms) + side * (gamma(len(terms)) - Fraction(2, 2**53)) * sum(map(abs, terms)))
+
+    def dot(self, w):
         v = [Fraction(x) for x in w.tolist()]
-        return np.array([self.off([x * y for x, y in zip(row, v, strict=True)], len(v), self.side) for row in self.exact[lo:hi]])
+        sums = [self.off([x * y for x, y in zip(row, v, strict=True)], self.side) for row in self.exact]
+        return np.array(sums), np.array(self.d)
 
-    def squares(self, lo, hi):
-        return np.array([self.off([x * x for x in row], len(row), -1) for row in self.exact[lo:hi]])
+    def squares(self):
+        return np.array([self.off([x * x for x in row], -1) for row in self.exact])
 
-    def absolute(self, size, rows):
+    def abs_dot(self, size):
         v = [Fraction(x) for x in size.tolist()]
-        return np.array([self.off([abs(x * y) for x, y in zip(self.exact[i], v, strict=True)], len(v), -1) for i in rows])
+        return np.array([self.off([abs(x * y) for x, y in zip(row, v, strict=True)], -1) for row in self.exact])
 
-    def combination(self, q):
-        used = np.flatnonzero(q).tolist()
-        weights = [Fraction(float(q[i])) for i in used]
-        columns = zip(*(self.exact[i] for i in used), strict=True)
-        return np.array([self.off([x * y for x, y in zip(col, weights, strict=True)], len(used), self.side) for col in columns])
+    def weighted(self, q):
+        weights = [Fraction(x) for x in q.tolist()]
+        columns = zip(*self.exact, strict=True)
+        return np.array([self.off([x * y for x, y in zip(column, weights, strict=True)], self.side) for column in columns])
+
+    def only(self, i):
+        return AdversaryBlock(self.values[i], 0, self.side)
 
 
 def nearly(values, side):
@@ -702,8 +712,8 @@ def test_bounds_hold_for_whatever_a_sum_may_lose(side, near, intercept, monkeypa
     signs = np.array([1] * 16 if intercept != "free" else [1, -1] * 8, dtype=np.int8)
     if intercept == "free":
         X[1::2] *= -1
-    M = Matrix(16, 60, (Adversary(X, side),))
-    exact = M.arrays[0].exact
+    M = Matrix(Adversary(X, side))
+    exact = M.storage.exact
     for row, norm in zip(exact, M.norms.tolist(), strict=True):
         assert sum(x * x for x in row) <= Fraction(norm) ** 2
     products = Products.of(M, w)
@@ -756,7 +766,7 @@ def test_norms_of_rows_whose_squares_are_no_floats(d, storage):
 
 
 def test_overflow_in_one_row_is_not_that_of_others():
-    products = Products.of(Matrix(3, 2, (np.array([[1e308, 1e308], [1.0, 2.0], [-1e308, -1e308]]),)), np.array([1e10, 1e10]))
+    products = Products.of(Matrix(Dense(np.array([[1e308, 1e308], [1.0, 2.0], [-1e308, -1e308]]))), np.array([1e10, 1e10]))
     lo, hi = products.scores(0.0, np.ones(3))
     assert lo[0] == lo[2] == -math.inf
     assert hi[0] == hi[2] == math.inf
@@ -770,14 +780,14 @@ def test_products_are_split_without_error():
         rest = Fraction(x) * Fraction(v) - Fraction(x * v)
         row = np.array([[x, -(x * v), -float(rest)], [1.0, 0.0, 0.0]])
         assert Fraction(float(rest)) == rest
-        assert near_score(Matrix(2, 3, (row,)), 0, np.array([v, 1.0, 1.0]), 0.0, 1) == 0
-        assert near_score(Matrix(2, 3, (row,)), 0, np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
+        assert near_score(Matrix(Dense(row)), 0, np.array([v, 1.0, 1.0]), 0.0, 1) == 0
+        assert near_score(Matrix(Dense(row)), 0, np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
 
 
 def test_products_that_cannot_be_split_are_not_guessed():
     """Products beyond the floats, of both signs; a factor that is itself too large to split. `exact_score` knows."""
     for x, v in (([1e200, 1e200, 1.0], [1e200, -1e200, 1.0]), ([1.5e308, 1.0], [1e-300, 1.0])):
-        M, w = Matrix(1, len(x), (np.array([x]),)), np.array(v)
+        M, w = Matrix(Dense(np.array([x]))), np.array(v)
         assert math.isnan(near_score(M, 0, w, 0.0, 1))
         m, e = exact_score(M, 0, w, 0.0, 1)
         assert Fraction(m) * Fraction(2) ** e == sum(Fraction(a) * Fraction(b) for a, b in zip(x, v, strict=True))
@@ -790,7 +800,7 @@ def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
     X, signs, w = np.array([[1.0, 1e9], [2.0, -1e9], [1.5, 1e8], [1.0, 1e9]]), np.ones(4, dtype=np.int8), np.array([1.0, 0.0])
 
     def lower(X, **options):  # anew: what was sharpened is remembered
-        return Margin(Matrix(*X.shape, (X,)), signs, Intercept.NONE, nu=nu).lower(w[: X.shape[1]], 0.0, **options)
+        return Margin(Matrix(Dense(X)), signs, Intercept.NONE, nu=nu).lower(w[: X.shape[1]], 0.0, **options)
 
     found = lower(X)
     assert 1 - 1e-14 < found < 1
@@ -803,12 +813,12 @@ def test_lower_bounds_scale_with_the_data_and_keep_their_slack(nu):
 def test_upper_bounds_of_rows_that_vanish_when_weighted():
     """A third of the least float is 0; three thirds of it are not."""
     X = np.full((3, 1), 5e-324)
-    assert Margin(Matrix(3, 1, (X,)), np.ones(3, dtype=np.int8), Intercept.NONE).upper(np.ones(3)) >= 5e-324
+    assert Margin(Matrix(Dense(X)), np.ones(3, dtype=np.int8), Intercept.NONE).upper(np.ones(3)) >= 5e-324
 
 
 def test_slack_widens_the_enclosures():
     X = random_rows(np.random.default_rng(4))
-    products, signs = Products.of(Matrix(23, 6, (X,)), np.arange(6.0)), np.ones(23)
+    products, signs = Products.of(Matrix(Dense(X)), np.arange(6.0)), np.ones(23)
     plain, wide = products.scores(0.5, signs), products.scores(0.5, signs, 1000.0)
     assert [part.tolist() for part in products.scores(0.5, signs, 1.0)] == [part.tolist() for part in plain]
     assert np.allclose(wide[1] - wide[0], 1000 * (plain[1] - plain[0]), rtol=0.5)
@@ -825,54 +835,69 @@ def test_errors_are_those_of_the_theory():
 
 def test_long_rows_are_added_up_in_parts(monkeypatch):
     """No term goes through more additions than a part and the number of parts have; all parts count."""
-    monkeypatch.setattr(matrix, "LONGEST_SUM", 4)
+    monkeypatch.setattr(reads, "LONGEST_SUM", 4)
     rng = np.random.default_rng(3)
     for d, additions in ((8, 8), (9, 4 + 3), (12, 4 + 3), (13, 4 + 4)):
         X, w = rng.integers(-9, 9, (5, d)).astype(np.float64), rng.integers(-9, 9, d).astype(np.float64)
-        sums, terms = Matrix(5, d, (X,)).products(w, 1, 4)
+        sums, terms = Dense(X).block(1, 4).dot(w)
         assert sums.tolist() == [sum(a * b for a, b in zip(row, w.tolist(), strict=True)) for row in X[1:4].tolist()]
         assert terms == additions
 
 
-def test_blocks_have_about_so_many_entries():
-    """By the columns of a dense row, by the mean of sparse ones, by what a device says; at least one row."""
-    assert list(Matrix(5, 3, (np.zeros((5, 3)),)).blocks(6)) == [(0, 2), (2, 4), (4, 5)]
-    assert list(Matrix(3, 3, (np.zeros((3, 3)),)).blocks(2)) == [(0, 1), (1, 2), (2, 3)]
-    assert list(Matrix(5, 1, (np.zeros((5, 1)),)).blocks(3)) == [(0, 3), (3, 5)]
+def rows_of(block):
+    return block.first, block.first + block.n
+
+
+def test_blocks_have_about_so_many_entries(monkeypatch):
+    """By the columns of a dense row, by the mean of sparse ones; at least one row; or they end at multiples of a number."""
+
+    def ranges(held, entries, **how):
+        monkeypatch.setattr(reads, "BLOCK_ENTRIES", entries)
+        return list(held.each_block(rows_of, **how))
+
+    assert ranges(Dense(np.zeros((5, 3))), 6) == [(0, 2), (2, 4), (4, 5)]
+    assert ranges(Dense(np.zeros((3, 3))), 2) == [(0, 1), (1, 2), (2, 3)]
+    assert ranges(Dense(np.zeros((5, 1))), 3) == [(0, 3), (3, 5)]
     ends = np.array([0, 2, 4, 6, 8])
-    assert list(Matrix(4, 100, (np.ones(8), np.zeros(8), ends)).blocks(6)) == [(0, 3), (3, 4)]
-    assert list(Matrix(4, 100, (np.ones(0), np.zeros(0), 0 * ends)).blocks(3)) == [(0, 3), (3, 4)]
-    assert list(Matrix(1, 100, (np.ones(4), np.zeros(4), ends[[0, 2]])).blocks(4)) == [(0, 1)]
-    assert list(Matrix(5, 2, (OnDevice(np.zeros((5, 2))),)).blocks(1000)) == [(0, 4), (4, 5)]
+    assert ranges(Sparse(np.ones(8), np.zeros(8, np.int32), ends, 100), 6) == [(0, 3), (3, 4)]
+    assert ranges(Sparse(np.ones(8), np.zeros(8, np.int32), ends, 100), 6, added=True) == [(0, 4)]
+    assert ranges(Sparse(np.ones(0), np.zeros(0, np.int32), 0 * ends, 100), 3) == [(0, 3), (3, 4)]
+    assert ranges(Sparse(np.ones(4), np.zeros(4, np.int32), ends[[0, 2]], 100), 4) == [(0, 1)]
+    assert ranges(Dense(np.zeros((5, 3))), 6, step=4) == [(0, 4), (4, 5)]
+    parts = Blocks([Kept(Dense(np.zeros((n, 3)))) for n in (3, 6, 1)], 3, np.float64)
+    assert ranges(parts, 6) == [(0, 2), (2, 3), (3, 5), (5, 7), (7, 9), (9, 10)]
+    assert ranges(parts, 6, step=4) == [(0, 3), (3, 4), (4, 8), (8, 9), (9, 10)]
+    assert list(parts.each_block(rows_of, rows=np.array([1, 4, 7, 8]))) == [(0, 1), (0, 1), (7, 9)]
+    assert [block.loads for block in parts.blocks] == [3, 3, 2]
 
 
 def test_large_passes_are_made_by_several_threads(monkeypatch):
     asked = []
-    monkeypatch.setattr(matrix, "WORTH_THREADS", 12)
-    monkeypatch.setattr(matrix, "available", lambda: 7)
-    monkeypatch.setattr(matrix, "in_order", lambda work, arrays, ranges, threads: asked.append((ranges, threads)))
+    monkeypatch.setattr(reads, "WORTH_THREADS", 12)
+    monkeypatch.setattr(memory, "available", lambda: 7)
+    monkeypatch.setattr(memory, "in_waves", lambda work, arrays, ranges, threads, wave: asked.append((ranges, threads)) or [])
     for n, d in ((4, 3), (11, 1), (2, 6), (1, 11)):
-        Matrix(n, d, (np.zeros((n, d)),)).by_blocks(print)
+        list(Dense(np.zeros((n, d))).each_block(print))
     for entries in (12, 11):
-        Matrix(2, 100, (np.ones(entries), np.zeros(entries), np.array([0, 5, entries]))).by_blocks(print)
+        list(Sparse(np.ones(entries), np.zeros(entries, np.int32), np.array([0, 5, entries]), 100).each_block(print))
     assert asked == [([(0, n)], threads) for n, threads in ((4, 7), (11, 1), (2, 7), (1, 1), (2, 7), (2, 1))]
 
 
 def test_norms_come_with_the_first_products(monkeypatch):
     """One pass for both, and none for what is known."""
-    passes, norms = [], matrix.Matrix._norms
-    monkeypatch.setattr(matrix.Matrix, "_norms", lambda self, lo, hi: passes.append(lo) or norms(self, lo, hi))
-    blocks, by_blocks = [], matrix.Matrix.by_blocks
-    monkeypatch.setattr(matrix.Matrix, "by_blocks", lambda self, work: blocks.append(work) or by_blocks(self, work))
+    passes, norms = [], matrix._norms
+    monkeypatch.setattr(matrix, "_norms", lambda block: passes.append(block.first) or norms(block))
+    blocks, each_block = [], Dense.each_block
+    monkeypatch.setattr(Dense, "each_block", lambda self, work, *rest: blocks.append(work) or each_block(self, work, *rest))
     X = random_rows(np.random.default_rng(4))
-    M = Matrix(23, 6, (X,))
+    M = Matrix(Dense(X))
     Products.of(M, np.ones(6))
     assert passes == [0]
     assert len(blocks) == 1
     assert np.allclose(M.norms, np.linalg.norm(X, axis=1), rtol=1e-14)
     Products.of(M, np.arange(6.0))
     assert passes == [0]
-    other = Matrix(23, 6, (X,))
+    other = Matrix(Dense(X))
     assert other.norms.tolist() == M.norms.tolist()
     Products.of(other, np.ones(6))
     assert passes == [0, 0]
@@ -880,7 +905,7 @@ def test_norms_come_with_the_first_products(monkeypatch):
 
 def test_what_was_asked_for_just_before_is_not_computed_again():
     X = random_rows(np.random.default_rng(4))
-    M, w = Matrix(23, 6, (X,)), np.arange(6.0)
+    M, w = Matrix(Dense(X)), np.arange(6.0)
     first = Products.of(M, w)
     assert Products.of(M, w.copy()) is first
     w[0] = 7.0  # what is kept is a copy

@@ -14,7 +14,7 @@ from gordan.certificates import matrix, problem
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.io import read
-from gordan.rows import device, stored
+from gordan.rows import device, reads, stored
 
 Y = np.arange(40) % 2
 ASK = {
@@ -94,7 +94,7 @@ def size(request, monkeypatch):
         monkeypatch.setattr(device, "WORTH_IT", 0)
     if request.param == "large and compiled":
         monkeypatch.setattr(matrix, "WORTH_COMPILING", 0)
-        monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (30,))
+        monkeypatch.setattr(reads, "BLOCK_ENTRIES", 30)
     return request.param
 
 
@@ -176,7 +176,7 @@ def test_parts_are_not_watched():
     X = points()
     whole = Problem.of(X, Y)
     assert whole.watched(whole.storage) is whole
-    watched = Problem(whole.X, whole.signs, whole.classes, whole.storage, checksum=whole.X.checksum() + 1)
+    watched = Problem(whole.X, whole.signs, whole.classes, checksum=whole.X.checksum() + 1)
     with pytest.raises(InputError, match="X was changed"):
         watched.hash("free")
     part = watched.part(np.arange(10))
@@ -188,12 +188,12 @@ def test_parts_are_not_watched():
 def test_checksums_see_every_change(where, compiled, monkeypatch):
     """Of any bit of any entry, in whatever storage; and are the same for the same entries."""
     monkeypatch.setattr(matrix, "WORTH_COMPILING", 0 if compiled else 1 << 60)
-    monkeypatch.setattr(matrix.Matrix.blocks, "__defaults__", (12,))
+    monkeypatch.setattr(reads, "BLOCK_ENTRIES", 12)
     X = random_rows(np.random.default_rng(2))
 
     def checksum(X):
         held = WHERE[where](X)
-        return Matrix(held.n, held.d, held.arrays).checksum()
+        return Matrix(held).checksum()
 
     expected, seen = checksum(X), set()
     assert checksum(X.copy()) == expected
@@ -215,7 +215,7 @@ def test_checksums_of_tensors():
     X = torch.from_numpy(random_rows(np.random.default_rng(2)))
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
         held = stored(X.to(dtype).clone())
-        M = Matrix(held.n, held.d, held.arrays)
+        M = Matrix(held)
         expected, seen = M.checksum(), set()
         assert M.checksum() == expected
         assert bool((X.to(dtype) == held.X).all())

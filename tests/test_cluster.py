@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 import gordan
 from gordan import rows
-from gordan.certificates import matrix
 from gordan.rows.blocks import Blocks
 from gordan.rows.storage import Sums
 
@@ -32,7 +31,7 @@ dd = pytest.importorskip("dask.dataframe", reason=REASON)
 import dask  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from gordan.rows import cluster, lazy, tasks  # noqa: E402
+from gordan.rows import cluster, lazy, reads, tasks  # noqa: E402
 
 N, D, SIZE = 230, 6, 25  # ten blocks: the tree has two levels
 
@@ -110,8 +109,8 @@ def test_limits_as_for_large_data(client, kind, monkeypatch):
     for module, name, value in (
         (cluster, "WORTH_SENDING_ONCE", 0),
         (cluster, "MOST_TAKEN", 0),
-        (cluster, "MOST_ROWS", 30),
-        (matrix, "MOST_BROUGHT", 0),
+        (cluster, "MOST_BROUGHT", 0),
+        (reads, "FETCHED", 30),
     ):
         monkeypatch.setattr(module, name, value)
     ours, theirs = rows.of(KINDS[kind](X), y), rows.of(X, y)

@@ -28,10 +28,11 @@ from gordan.solve import proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
 
-from gordan.rows import accept, device  # noqa: E402
+from gordan.rows import accept, device, reads  # noqa: E402
 from gordan.rows.device import Device, on_device  # noqa: E402
 from gordan.rows.memory import Dense  # noqa: E402
-from gordan.rows.tensors import Entries  # noqa: E402
+from gordan.rows.reads import DenseBlock  # noqa: E402
+from gordan.rows.tensors import TensorBlock, device_is_ieee, exact  # noqa: E402
 
 torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
 
@@ -448,15 +449,8 @@ def test_the_largest_margin_is_the_same(dtype, intercept):
 
 def test_proofs_go_by_blocks(monkeypatch):
     """A proof makes float64 copies of some rows at a time, and brings single rows to the host, exactly."""
-    looked = []
-    original = Entries._sums
-
-    def watch(self, rows, w, **options):
-        found = original(self, rows, w, **options)
-        looked.append(len(found))
-        return found
-
-    monkeypatch.setattr(Entries, "_sums", watch)
+    looked, block = [], Device._block
+    monkeypatch.setattr(Device, "_block", lambda self, *which: looked.append(found := block(self, *which)) or found)
     X = torch.from_numpy(np.random.default_rng(0).standard_normal((5000, 50)))
     X[:, 0] += 9 * torch.sign(X[:, 0])
     X = X.to(torch.bfloat16)
@@ -464,8 +458,8 @@ def test_proofs_go_by_blocks(monkeypatch):
     certificate = gordan.separate(X, y, intercept="none").certificate
     looked.clear()
     assert gordan.verify(certificate, X, y)
-    assert 0 < max(looked) <= len(X) / 3
-    values = Problem.of(X, y).X.arrays[0][10:13]
+    assert 0 < max(found.n for found in looked) <= len(X) / 3
+    values = looked[0].values[10:13]
     assert values.dtype == np.float32
     assert np.array_equal(values, X[10:13].float().numpy())
 
@@ -501,22 +495,22 @@ def test_enclosures_hold_exactly(dtype):
     assert torch.equal(X, before)
 
 
-def test_rows_are_fetched_by_many_threads_at_once():
-    """Each thread gets the row it asked for, whatever the others ask for."""
-    X = torch.arange(3000.0)[:, None].expand(3000, 700).contiguous()
-    entries = Entries(X)
+def test_rows_are_fetched_by_many_threads_at_once(monkeypatch):
+    """Each thread gets the row it asked for, whatever the others ask for, some of them brought together."""
+    monkeypatch.setattr(reads, "FETCHED", 700 * 50)
+    held = Device(torch.arange(1.0, 3001.0)[:, None].expand(3000, 700).contiguous())
+    held.prefetch(range(0, 3000, 2))
     order = np.random.default_rng(0).permutation(3000)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda i: float(entries[int(i)][0]), order))
-    assert found == order.tolist()
-    assert np.array_equal(entries[order[:5]][:, 0], order[:5])
+        found = list(pool.map(lambda i: float(held.row(int(i))[1][0]), order))
+    assert found == (order + 1).tolist()
 
 
 def test_nothing_is_proved_where_floats_are_not_ieee(monkeypatch):
     X, y = torch.tensor([[0.0], [1.0]]), [0, 1]
     certificate = gordan.separate(X, y).certificate
     assert gordan.verify(certificate, X, y)
-    monkeypatch.setattr(Entries, "ieee", lambda self: False)
+    monkeypatch.setattr(Device, "ieee", lambda self: False)
     assert "nothing can be proved" in gordan.verify(certificate, X, y).reason
 
 
@@ -525,28 +519,32 @@ def test_sums_are_the_same_on_a_device_and_in_memory(dtype):
     """What a GPU does with a tensor, done by torch on the CPU, against what NumPy does with a tensor in memory: integers."""
     rng = np.random.default_rng(6)
     X = torch.from_numpy(rng.integers(-9, 10, (700, 11))).to(dtype)
-    w, q, rows = rng.integers(-9, 10, 11).astype(float), rng.integers(0, 3, 700).astype(float), rng.permutation(700)[:90]
-    here, there = Entries(X), Entries(X)
-    there._here, there.block_entries = False, 300
+    w, q, some = rng.integers(-9, 10, 11).astype(float), rng.integers(0, 3, 700).astype(float), rng.permutation(700)[:90]
     A = X.double().numpy()
-    for entries in (here, there):
-        assert np.array_equal(entries.products(w, 5, 90), A[5:90] @ w)
-        assert np.array_equal(entries.squares(5, 90), (A[5:90] ** 2).sum(1))
-        assert np.array_equal(entries.absolute(abs(w), rows), abs(A[rows]) @ abs(w))
-        assert np.array_equal(entries.combination(q), A.T @ q)
-        assert np.array_equal(entries[rows], A[rows])
+    for block in (TensorBlock(X, 5), DenseBlock(exact(X), 5)):
+        assert (block.n, block.d, block.first, int(block.lengths)) == (700, 11, 5, 11)
+        for got, want in (
+            (block.dot(w)[0], A @ w),
+            (block.squares(), (A**2).sum(1)),
+            (block.only(some).abs_dot(abs(w)), abs(A[some]) @ abs(w)),
+            (block.weighted(q), A.T @ q),
+            (block.only(some).values, A[some]),
+            (block.sample(3)[1], A[:, [0, 5, 10]]),
+            (block.by_row(np.maximum, lambda values, columns: abs(values)), abs(A).max(1)),
+            (block.entries()[2], A.ravel()),
+        ):
+            assert np.array_equal(got, want)
 
 
 @pytest.mark.skipif(not CAN_BE_SET, reason=REASON)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_look_at_a_device(dtype):
     """One number at a time torch does what it does in this thread, whose mode can be set."""
-    entries = Entries(torch.ones((2, 2), dtype=dtype))
-    entries._here = False
-    assert entries.ieee()
+    X = torch.ones((2, 2), dtype=dtype)
+    assert device_is_ieee(X)
     for wanted in MODES.values():
         with mode(wanted):
-            assert not entries.ieee()
+            assert not device_is_ieee(X)
 
 
 # ---- Newton's method ------------------------------------------------------------------------------------------------
@@ -633,8 +631,8 @@ def test_classifier_on_tensors(three, multi_class, monkeypatch):
     X, y = three
     placed, asked = [], []
     monkeypatch.setattr(accept, "on_device", lambda *args: placed.append(1) or on_device(*args))
-    distances = Device.distances
-    monkeypatch.setattr(Device, "distances", lambda self, W, b: asked.append(len(W)) or distances(self, W, b))
+    scores = Device._block_scores
+    monkeypatch.setattr(Device, "_block_scores", lambda self, W, *rest: asked.append(W.shape[1]) or scores(self, W, *rest))
     model = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(torch.from_numpy(X), torch.from_numpy(y))
     twin = gordan.MaxMarginClassifier(multi_class=multi_class, nu=0.2).fit(X, y)
     assert len(placed) == 1

@@ -16,7 +16,7 @@ from flint import fmpq
 from oracle import rank
 
 import gordan
-from gordan.certificates import exact
+from gordan.certificates import exact, matrix
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
@@ -73,7 +73,7 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
 
 def test_rows_elsewhere_are_brought_together():
     rows = Distant(np.outer(np.arange(4.0), [1.0, 0.5]))
-    problem = Problem(Matrix(4, 2, (rows,)), np.ones(4), (0, 1), None)
+    problem = Problem(Matrix(rows), np.ones(4), (0, 1))
     assert exact.integer_rows(problem, [3, 1], Intercept.NONE) == ([[6, 3], [2, 1]], [-1, -1])
 
 
@@ -157,7 +157,7 @@ def test_spans_where_the_prime_divides(support, monkeypatch):
 @pytest.mark.parametrize("some", [1, 3, 4096])
 def test_scores_and_combinations_are_exact(storage, some, monkeypatch):
     """Of entries of any size, with zeros among the rows, w and the weights."""
-    monkeypatch.setattr(exact, "ROWS_AT_A_TIME", some)
+    monkeypatch.setattr(matrix, "ROWS_AT_A_TIME", some)
     r = random.Random(5)
     for entry in (lambda: r.choice((0.0, r.gauss(0, 1))), lambda: math.ldexp(r.randint(-3, 3), r.randint(-1000, 1000))):
         X = [[entry() for _ in range(60)] for _ in range(7)]

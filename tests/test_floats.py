@@ -28,7 +28,7 @@ from gordan.certificates.problem import Problem
 from gordan.certificates.verify import accepts, check
 from gordan.floats import NotIEEE, floats_are_ieee, ieee_floats
 from gordan.intercepts import Intercept
-from gordan.rows import stored, threads
+from gordan.rows import memory, reads, stored, tasks, threads
 
 pytestmark = pytest.mark.skipif(not CAN_BE_SET, reason=REASON)
 
@@ -217,7 +217,7 @@ def test_the_mode_cannot_be_set_without_the_functions_for_it(monkeypatch):
 def pool(monkeypatch):
     """A pool of two threads, and its start in some mode."""
     monkeypatch.setattr(threads, "available", lambda: 2)
-    monkeypatch.setattr(matrix, "available", lambda: 2)
+    monkeypatch.setattr(memory, "available", lambda: 2)
     monkeypatch.setattr(threads, "_pool", None)
 
     def start(wanted):
@@ -244,7 +244,7 @@ def each_pool_thread(work):
 @pytest.mark.parametrize("storage", ["dense", "CSR"])
 def test_pool_threads_that_were_started_in_another_mode(storage, name, pool, monkeypatch):
     """They have the default mode whenever work is handed to them, and their own one when they wait for it."""
-    monkeypatch.setattr(matrix, "WORTH_THREADS", 1)
+    monkeypatch.setattr(reads, "WORTH_THREADS", 1)
     waiting = pool(MODES[name])
     X, y, witness, separator = cancelling(300_000)
     for _ in range(2):
@@ -312,13 +312,13 @@ become(0)
 X, w = np.full((60_000, 64), 2.0**-1023), np.full(64, 2.0**900)
 def share(found, true):
     return float(np.mean(found != true))
-M = matrix.Matrix(*X.shape, (X,))
+M = matrix.Matrix(memory.Dense(X))
 shares = [
-    share(M.products(w, 0, len(X))[0], 64 * 2.0**-123),
+    share(M.products(w)[0], 64 * 2.0**-123),
     share(M.absolute(w, np.arange(len(X))), 64 * 2.0**-123),
     share(M.combination(np.full(len(X), 2.0**900)), len(X) * 2.0**-123),
-    share(matrix.column_sums(np.full(len(X), 2.0**900), X), len(X) * 2.0**-123),
-    share(matrix.row_sums(X, np.broadcast_to(w, X.shape)), 64 * 2.0**-123),
+    share(reads.column_sums(np.full(len(X), 2.0**900), X), len(X) * 2.0**-123),
+    share(reads.row_sums(X, np.broadcast_to(w, X.shape)), 64 * 2.0**-123),
 ]
 print(json.dumps([share(X @ w, 64 * 2.0**-123), shares]))
 """
@@ -340,10 +340,10 @@ def test_sums_of_rows_and_columns(n, d):
     rng = np.random.default_rng(n * d)
     A, B = rng.integers(-999, 999, (2, n, d)).astype(np.float64)
     w, q = B[0], rng.integers(-999, 999, n).astype(np.float64)
-    assert matrix.row_sums(A, w).tolist() == [sum(map(int, row * w)) for row in A]
-    assert matrix.row_sums(A, B).tolist() == [sum(map(int, row)) for row in A * B]
-    assert matrix.column_sums(q, A).tolist() == [sum(map(int, column)) for column in (A * q[:, None]).T]
-    assert matrix.row_sums(A[:, ::-1], w).tolist() == [sum(map(int, row[::-1] * w)) for row in A]
+    assert reads.row_sums(A, w).tolist() == [sum(map(int, row * w)) for row in A]
+    assert reads.row_sums(A, B).tolist() == [sum(map(int, row)) for row in A * B]
+    assert reads.column_sums(q, A).tolist() == [sum(map(int, column)) for column in (A * q[:, None]).T]
+    assert reads.row_sums(A[:, ::-1], w).tolist() == [sum(map(int, row[::-1] * w)) for row in A]
 
 
 # ---- other machines ---------------------------------------------------------------------------------------------------------
@@ -357,8 +357,11 @@ def test_work_on_other_machines_is_in_ieee_arithmetic(name):
     absolute = [sum(abs(x * v) for x, v in zip(row, w.tolist(), strict=True)) for row in X.tolist()]
     hashes = Problem.of(X, np.arange(4) % 2).hash("none")
     with mode(MODES[name]):
-        norms, (sums, _) = matrix._norms_there(held), matrix._products_there(held, w)
-        sizes, combined = matrix._absolute_there(held, w), matrix._combination_there(held, np.array([0.0, 2.0**20, -1.0, 0.0]))
+        (norms,) = tasks.each_block(held, 0, None, (), matrix._norms, {})
+        ((sums, _, _),) = tasks.each_block(held, 0, None, (), matrix._products, {}, w, False)
+        (sizes,) = tasks.each_block(held, 0, None, (), matrix._absolute, {}, np.abs(w))
+        weights = (np.array([0.0, 2.0**20, -1.0, 0.0]),)
+        (combined,) = tasks.each_block(held, 0, None, weights, matrix._combination, {"added": True})
         hashed = Problem.of(X, np.arange(4) % 2).hash("none")
     assert (norms**2 >= 0).all()
     assert (norms[1:3] > 0).all()

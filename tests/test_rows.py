@@ -22,7 +22,8 @@ from gordan.compiling import compiled, compiled_exactly
 from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
-from gordan.rows.storage import HostVectors, Storage, Sums
+from gordan.rows.reads import DenseBlock, FetchesRows, SparseBlock
+from gordan.rows.storage import Block, HostVectors, Storage, Sums
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -552,13 +553,13 @@ def test_radius_neither_overflows_nor_underflows(constant, size):
 # ---- any storage ----------------------------------------------------------------------------------------------------
 
 
-class Smallest(HostVectors):
+class Smallest(FetchesRows, HostVectors):
     """A storage with what a `Storage` must have and nothing else, in plain NumPy: the least that a backend is."""
 
     kind = "smallest"
 
     def __init__(self, X):
-        self.X, self.arrays, self.dtype = X, (X,), X.dtype
+        self.X, self.dtype = X, X.dtype
         self.n, self.d, self.entries = *X.shape, X.size
 
     def scores(self, w, b, signs, threads):
@@ -599,6 +600,15 @@ class Smallest(HostVectors):
 
     part = take
 
+    def each_block(self, work, over_rows=(), shared=(), rows=None, *, step=0, added=False):
+        rows = np.arange(self.n) if rows is None else rows
+        for lo in range(0, len(rows), step or 7):
+            some = rows[lo : lo + (step or 7)]
+            yield work(DenseBlock(self.X[some], int(some[0])), *(values[some] for values in over_rows), *shared)
+
+    def plain(self):
+        return self.X.astype(np.float64)
+
     def gram(self, i, j, scale, weights=None):
         return (scale * self.X[i] * (1.0 if weights is None else weights)) @ (scale * self.X[j]).T
 
@@ -607,10 +617,13 @@ def test_the_smallest_storage_is_enough():
     members = {name for name in {*vars(Storage), *Storage.__annotations__} if not name.startswith("_")}
     assert members <= {*dir(Smallest(BASE))}
     assert {name for name in vars(Smallest) if not name.startswith("_")} <= members
+    demands = {name for name in {*vars(Block), *Block.__annotations__} if not name.startswith("_")}
+    for block in (DenseBlock(BASE), SparseBlock(np.ones(1), np.zeros(1, np.int32), np.array([0, 1]), 4)):
+        assert demands <= {*dir(block)}
     X, signs = matrix(50, 4, np.float64), np.where(np.arange(50) % 3, 1, -1).astype(np.int8)
     made = rows.Rows(Smallest(X), signs, constant=True, scale=0.5)
     twin = Twin(0.5 * signs[:, None] * np.column_stack((X, np.ones(50))))
-    assert [made.in_memory, made.reduces, made.sparse, made.mapped] == [False] * 4
+    assert [made.in_memory, made.reduces, made.sparse, made.storage.mapped] == [False] * 4
     w, p, some = vector(5), vector(50), np.array([7, 0, 49])
     close(made.scores(w), twin.A @ w, 1.0)
     close(made.combine(p), twin.A.T @ p, np.abs(twin.A).T @ np.abs(p))
@@ -658,6 +671,49 @@ def test_any_block_of_vectors(problem, data, k):
     parts = [Kept(whole.take(np.arange(lo, hi))) for lo, hi in itertools.pairwise(cuts)]
     for where in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X.astype(np.float64))):
         passes_agree(replace(made, storage=where), twin.A, W, P)
+
+
+def read(block, numbers, factor):
+    """Where the block begins, its entries spread out, and what came with it."""
+    place, columns, values = block.entries()
+    X = np.zeros((block.n, block.d))
+    X[place, columns] = values
+    assert (block.dot(np.ones(block.d))[0] == block.by_row(np.add, lambda values, _: values.astype(np.float64))).all()
+    return block.first, X, numbers * factor
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(), data=st.data(), size=st.integers(1, 30), step=st.integers(0, 5))
+def test_any_reads_for_proofs(problem, data, size, step):
+    """All rows or some of them, in blocks of some size or that end at multiples of a number, come once and in order."""
+    storage, X, *_ = problem
+    X, n = np.round(X), len(X)
+    whole = rows.stored(as_stored(X, storage))
+    cuts = data.draw(st.lists(st.integers(1, n), max_size=2).map(lambda ends: sorted({0, *ends, n})))
+    parts = [Kept(whole.take(np.arange(lo, hi))) for lo, hi in itertools.pairwise(cuts)]
+    some = np.flatnonzero(data.draw(hnp.arrays(np.bool_, n)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gordan.rows.reads.BLOCK_ENTRIES", size)
+        patch.setattr("gordan.rows.reads.WORTH_THREADS", 20)
+        for held in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X)):
+            found = list(held.each_block(read, (np.arange(n),), (2,), step=step))
+            assert [first for first, *_ in found] == [0, *np.cumsum([len(part) for _, part, _ in found])[:-1]]
+            assert np.array_equal(np.concatenate([part for _, part, _ in found]), X)
+            assert np.array_equal(np.concatenate([numbers for *_, numbers in found]), 2 * np.arange(n))
+            if step and held is not whole and isinstance(held, Blocks):
+                assert all(first // step == (first + len(part) - 1) // step for first, part, _ in found)
+            chosen = [np.empty((0, X.shape[1])), *(part for _, part, _ in held.each_block(read, (np.arange(n),), (2,), some))]
+            assert np.array_equal(np.concatenate(chosen), X[some])
+            held.prefetch(some)
+            for i in (*some, 0):
+                columns, values = held.row(int(i))
+                assert columns.tolist() == np.flatnonzero(X[i]).tolist()
+                assert values.tolist() == X[i][columns].tolist()
+            plain = held.plain()
+            assert np.array_equal(plain.toarray() if sp.issparse(plain) else plain, X)
+            copy = held.snapshot(1 << 20)
+            assert (copy is None) == (held is not whole)
+            assert held.snapshot(0) is None
 
 
 @pytest.mark.parametrize("density", [0.02, 0.9])

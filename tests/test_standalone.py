@@ -726,7 +726,7 @@ def test_each_demand_on_integers(name):
 
 
 def test_witnesses_bring_their_rows_together():
-    problem = Problem(Matrix(2, 1, (Distant(np.full((2, 1), 2.0)),)), np.array([1, -1], dtype=np.int8), (0, 1), None)
+    problem = Problem(Matrix(Distant(np.full((2, 1), 2.0))), np.array([1, -1], dtype=np.int8), (0, 1))
     assert check(gordan.Certificate("witness", "none", (0, 1), (2, 1), rows=(0, 1), weights=(1, 1)), problem)
 
 

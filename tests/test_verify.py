@@ -17,7 +17,7 @@ from checkers import Distant, both
 
 import gordan
 from gordan import InputError
-from gordan.certificates import exact, margins, standalone
+from gordan.certificates import margins, matrix, standalone
 from gordan.certificates import problem as problem_module
 from gordan.certificates.data import NUMBERS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
@@ -25,6 +25,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
 from gordan.certificates.verify import CHECKS, Check, accepts, check
 from gordan.intercepts import Intercept
+from gordan.rows.memory import Dense
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 UP = math.nextafter(1.0, 2.0)
@@ -461,7 +462,7 @@ def test_problems_elsewhere_and_in_part(monkeypatch):
     other = Problem.of([[1.0, 2.0]] * 2, [0, 1]).storage
     monkeypatch.setattr(problem_module, "nearby", lambda storage: other)
     near = problem.nearby()
-    assert (near.X.n, near.X.d, near.X.arrays, near.storage) == (2, 2, other.arrays, other)
+    assert (near.X.n, near.X.d, near.X.storage, near.storage) == (2, 2, other, other)
     assert near.signs is problem.signs
     asked = []
     monkeypatch.setattr(problem_module, "stored", lambda X, device: asked.append(device) or other)
@@ -493,7 +494,7 @@ def test_labels_in_the_hash(label, text):
 
 def test_the_hash_does_not_see_the_order_of_entries():
     data, indices, indptr = np.array([3.0, 1.0, 2.0]), np.array([2, 0, 1]), np.array([0, 2, 3])
-    unsorted = Problem(Matrix(2, 3, (data, indices, indptr)), np.array([1, -1], dtype=np.int8), (0, 1), None)
+    unsorted = Problem.of(sp.csr_array((data, indices, indptr), shape=(2, 3)), [1, 0])
     plain = Problem.of([[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]], [1, 0])
     assert unsorted.hash("free") == plain.hash("free")
     assert plain.hash("free") != plain.hash("none")
@@ -581,7 +582,7 @@ SIGNS = np.array([1, 1, -1, -1], dtype=np.int8)
 def margin_of(X=POINTS, signs=SIGNS, **options):
     X = np.asarray(X, dtype=np.float64)
     intercept = Intercept(options.pop("intercept", "free"))
-    return Margin(Matrix(*X.shape, (X,)), np.asarray(signs, dtype=np.int8), intercept, **options)
+    return Margin(Matrix(Dense(X)), np.asarray(signs, dtype=np.int8), intercept, **options)
 
 
 def test_groups_and_weights():
@@ -737,10 +738,10 @@ def test_zero_is_proved_whatever_the_norm(norm):
 def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
     """However many are lowest, or have weight: where rows are brought from elsewhere, some at a time."""
     monkeypatch.setattr(margins, "MOST_EXACT_ROWS", 2)
-    monkeypatch.setattr(exact, "ROWS_AT_A_TIME", 2)
+    monkeypatch.setattr(matrix, "ROWS_AT_A_TIME", 2)
     X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
-    for rows in (X, Distant(X)):
-        margin = Margin(Matrix(4, 1, (rows,)), np.array(signs, dtype=np.int8), Intercept.NONE)
+    for rows in (Dense(X), Distant(X)):
+        margin = Margin(Matrix(rows), np.array(signs, dtype=np.int8), Intercept.NONE)
         margin.X._last["products"] = w, Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
         margin.X._last["combination"] = np.full(4, 0.25), np.array([1.25])
         margin.X.__dict__["norms"] = np.array([1.0, 1.0, 1.0, 2.0])
@@ -790,23 +791,6 @@ def test_weights_that_vanish_beside_others():
 def test_few_rows_are_brought_together():
     """Where rows are elsewhere, exact scores and sums ask for theirs beforehand."""
 
-    class Rows:
-        def __init__(self):
-            self.brought, self.storage = set(), self
-
-        def each(self, work, over_rows=(), shared=()):
-            yield work(Matrix(4, 2, (np.array(POINTS),)), *over_rows, *shared)
-
-        def take(self, rows):
-            return Matrix(len(rows), 2, (np.array(POINTS)[rows],))
-
-        def have(self, rows):
-            self.brought |= {int(i) for i in rows}
-
-        def __getitem__(self, i):
-            assert int(i) in self.brought
-            return np.array(POINTS)[i]
-
     w, p = np.array([1.0, 0.0]), np.array([1.0, 0, 0, 1.0])
     for use, rows in (
         (lambda margin: margin.lower(w, 0.0, exactly=True), {0, 3}),
@@ -814,8 +798,8 @@ def test_few_rows_are_brought_together():
         (lambda margin: margin.proves_upper(9.0, p), {0, 3}),
         (lambda margin: first_not_positive(Products.of(margin.X, np.zeros(2)), 0.0, SIGNS) == 0, {0, 1, 2, 3}),
     ):
-        held = Rows()
-        assert use(Margin(Matrix(4, 2, (held,)), SIGNS))
+        held = Distant(np.array(POINTS))
+        assert use(Margin(Matrix(held), SIGNS))
         assert held.brought == rows
 
 

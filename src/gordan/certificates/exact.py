@@ -7,7 +7,7 @@ integer row times a power of two; neither signs of scores nor spans see that pow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Any
 
@@ -20,7 +20,7 @@ from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.memory import fits
-from gordan.rows.memory import entries_of
+from gordan.rows import Block
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
 PRIME = 2**61 - 1
@@ -30,8 +30,6 @@ FEW = 400
 FEW_PRODUCTS = 20_000
 # Entries of a row up to which they are turned into integers one by one.
 FEW_ENTRIES = 40
-# Rows that are brought together where they are elsewhere.
-ROWS_AT_A_TIME = 4096
 # Bytes of an integer or a fraction in a list and in a matrix of flint, with short numbers in it.
 NUMBER_BYTES = 100
 # Rows whose signs are found together, and their entries, at most.
@@ -65,7 +63,7 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
     """Integers m and e with y_i(x_i·w + b) = m_i·2^e for these rows."""
     (v, low), constant = whole(w), bounds.dyadic(b)
     found = []
-    for i in _brought(X, rows):
+    for i in X.brought(rows):
         columns, entries, e = integer_entries(X, i)
         m, e = bounds.add([(sum(map(mul, entries, map(v.__getitem__, columns))), e + low), constant])
         found.append((int(signs[i]) * m, e))
@@ -76,7 +74,7 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
 def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: bool) -> dict[int, tuple[int, int]]:
     """Σ weight_i x_i over these rows, by column, as m·2^e; with a further column of ones if `constant`."""
     total: dict[int, tuple[int, int]] = {}
-    for i, weight in zip(_brought(X, rows), weights, strict=True):
+    for i, weight in zip(X.brought(rows), weights, strict=True):
         columns, entries, e = integer_entries(X, i)
         for column, entry in zip(columns, entries, strict=True):
             m, low = total.get(column, (0, e))
@@ -85,14 +83,6 @@ def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: boo
     if constant:
         total[X.d] = sum(weights), 0
     return total
-
-
-def _brought(X: Matrix, rows: Array) -> Iterator[int]:
-    """The numbers of these rows, some of them at a time brought here if they are elsewhere."""
-    for lo in range(0, len(rows), ROWS_AT_A_TIME):
-        part = rows[lo : lo + ROWS_AT_A_TIME].tolist()
-        X.have(part)
-        yield from part
 
 
 def first_not_cancelling(p: Sequence[int], entries: Sequence[tuple[list[int], list[int], int]]) -> int | None:
@@ -252,9 +242,10 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
         lo, hi = products.scores(float(rounded[-1]), signs)
         answer[lo > 0], answer[hi < 0] = 1, -1
         asked = asked[(lo[asked] <= 0) & (hi[asked] >= 0)]
-    entries = len(X.arrays[0]) / X.n if X.sparse else X.d
+    entries = X.storage.entries / X.n
     for part in np.array_split(asked, max(1, len(asked) // SIGN_ROWS, math.ceil(len(asked) * entries / SIGN_ENTRIES))):
-        answer[part] = _exact_signs(X, part, w, b) * signs[part]
+        if len(part):
+            answer[part] = _exact_signs(X, part, w, b) * signs[part]
     return answer
 
 
@@ -294,15 +285,14 @@ def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
 
 def _entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
     """The stored entries of these rows in the columns used, as (position of the row, column, float64 value)."""
-    if not X.sparse:
-        columns = np.flatnonzero(used)
-        block = X.arrays[0][rows][:, columns].astype(np.float64)
-        return np.repeat(np.arange(len(rows)), len(columns)), np.tile(columns, len(rows)), block.reshape(-1)
-    data, indices, indptr = X.arrays
-    where, lengths = entries_of(indptr, rows)
-    place, columns = np.repeat(np.arange(len(rows)), lengths), indices[where].astype(np.int64)
+    place, columns, values = map(np.concatenate, zip(*X.storage.take(rows).each_block(_stored), strict=True))
     kept = used[columns]
-    return place[kept], columns[kept], data[where[kept]].astype(np.float64)
+    return place[kept], columns[kept], values[kept]
+
+
+def _stored(block: Block) -> tuple[Array, Array, Array]:
+    place, columns, values = block.entries()
+    return place + block.first, columns, values
 
 
 def _adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:

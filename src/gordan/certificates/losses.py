@@ -22,11 +22,12 @@ from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.margins import combination_with_error
-from gordan.certificates.matrix import LONGEST_SUM, Matrix, Products
+from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
+from gordan.rows import LONGEST_SUM
 
 # Weights below this count as 0, and bounds below it are: products with them may be subnormal.
 LEAST = 2.0**-900

@@ -16,10 +16,11 @@ from gordan.certificates.data import Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
-from gordan.rows import host, nearby, stored
-from gordan.rows.storage import require_finite
+from gordan.rows import Block, Storage, host, nearby, require_finite, stored
 
 CHUNK = 4096
+# Entries of rows that are hashed at a time.
+HASHED = 1 << 18
 # Bytes of X up to which it is copied, so that it may be changed after a proof.
 COPIED = 1 << 20
 # Whole numbers from here on have no float beside them.
@@ -33,8 +34,12 @@ class Problem:
     X: Matrix
     signs: Array
     classes: tuple[Label, Label]
-    storage: Any
     checksum: int | None = None
+
+    @property
+    def storage(self) -> Storage:
+        """X as it is stored."""
+        return self.X.storage
 
     @staticmethod
     @ieee_floats()
@@ -51,8 +56,7 @@ class Problem:
                 raise InputError(f"y has one class only, {found[0]!r}; two are needed")
             raise InputError(f"y has {len(found)} classes; two are needed: pass y == one of them for that class against the rest")
         signs = (2 * which - 1).astype(np.int8)
-        classes = (found[0], found[1])
-        return Problem(Matrix(storage.n, storage.d, storage.arrays), signs, classes, storage)
+        return Problem(Matrix(storage), signs, (found[0], found[1]))
 
     def signs_for(self, classes: tuple[Label, Label]) -> Array:
         """The signs where the classes are named in this order."""
@@ -61,13 +65,11 @@ class Problem:
     def nearby(self) -> Problem:
         """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
         storage = nearby(self.storage)
-        return self if storage is self.storage else replace(self, X=Matrix(storage.n, storage.d, storage.arrays), storage=storage)
+        return self if storage is self.storage else replace(self, X=Matrix(storage))
 
     def part(self, rows: Array) -> Problem:
         """These rows alone."""
-        storage = self.storage.part(rows)
-        X = Matrix(storage.n, storage.d, storage.arrays)
-        return replace(self, X=X, signs=self.signs[rows], storage=storage, checksum=None)
+        return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], checksum=None)
 
     def watched(self, given: Any) -> Problem:
         """The same, so that `hash` is that of the values as they are now: X is copied where it is small, else its checksum taken.
@@ -76,9 +78,8 @@ class Problem:
         """
         if given is self.storage:
             return self
-        if all(isinstance(array, np.ndarray) for array in self.X.arrays) and sum(a.nbytes for a in self.X.arrays) <= COPIED:
-            return replace(self, X=Matrix(self.X.n, self.X.d, tuple(array.copy() for array in self.X.arrays)))
-        return replace(self, checksum=self.X.checksum())
+        copied = self.storage.snapshot(COPIED)
+        return replace(self, checksum=self.X.checksum()) if copied is None else replace(self, X=Matrix(copied))
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
@@ -102,11 +103,7 @@ class Problem:
         """
         self.require_unchanged("certificate")
         whole = hashlib.sha256()
-        if self.X.elsewhere:
-            whole.update(b"".join(_digests_there(self.X)))
-        else:
-            for start in range(0, self.X.n, CHUNK):
-                whole.update(_digest(self.X, start, min(start + CHUNK, self.X.n)))
+        whole.update(b"".join(_digests(self.storage)))
         whole.update(f"{self.X.n},{self.X.d};{','.join(map(_class_text, self.classes))};{intercept};".encode())
         whole.update(self.signs.astype("<i1").tobytes())
         return whole.hexdigest()
@@ -119,50 +116,45 @@ def _class_text(label: Label) -> str:
     return str(int(label)) if math.isfinite(label) and label == int(label) else float(label).hex()
 
 
-def _digest(X: Matrix, lo: int, hi: int) -> bytes:
-    """The SHA-256 of rows lo..hi-1."""
-    chunk = hashlib.sha256()
-    for row in _bytes(X, lo, hi):
-        chunk.update(row)
-    return chunk.digest()
-
-
-def _bytes(X: Matrix, lo: int, hi: int) -> Iterator[bytes]:
-    """The rows lo..hi-1 as the hash reads them."""
-    for i in range(lo, hi):
-        columns, values = X.row(i)
-        order = np.argsort(columns, kind="stable")
-        pairs = np.empty(len(columns), dtype=[("column", "<i8"), ("value", "<f8")])
-        pairs["column"], pairs["value"] = columns[order], values[order]
-        yield len(columns).to_bytes(8, "little") + pairs.tobytes()
-
-
-def _digests_there(X: Matrix) -> Iterator[bytes]:
+def _digests(storage: Storage) -> Iterator[bytes]:
     """The SHA-256 of each chunk, made where the rows are; only the rows of chunks that lie in several blocks come here."""
     open_number, open_chunk = -1, hashlib.sha256()
-    for pieces in X.each(_digests_of_block, (X.arrays[0].firsts,), ()):
-        for number, whole, content in pieces:
-            if open_number not in (-1, number):
-                yield open_chunk.digest()
-                open_number, open_chunk = -1, hashlib.sha256()
-            if whole:
-                yield content
-            else:
-                open_number = number
-                open_chunk.update(content)
+    for number, whole, content in storage.each_block(_chunk, (), (CHUNK, storage.n), step=CHUNK):
+        if open_number not in (-1, number):
+            yield open_chunk.digest()
+            open_number, open_chunk = -1, hashlib.sha256()
+        if whole:
+            yield content
+        else:
+            open_number = number
+            open_chunk.update(content)
     if open_number != -1:
         yield open_chunk.digest()
 
 
-@ieee_floats()
-def _digests_of_block(held: Any, first: int) -> list[tuple[int, bool, bytes]]:
-    """Number of the chunk, whether it is whole, and its digest or else its bytes, for the rows of a block from row `first`."""
-    X, pieces = Matrix(held.n, held.d, held.arrays), []
-    for number in range(first // CHUNK, (first + held.n - 1) // CHUNK + 1):
-        lo, hi = max(0, number * CHUNK - first), min(held.n, (number + 1) * CHUNK - first)
-        whole = hi - lo == CHUNK
-        pieces.append((number, whole, _digest(X, lo, hi) if whole else b"".join(_bytes(X, lo, hi))))
-    return pieces
+def _chunk(block: Block, rows: int, n: int) -> tuple[int, bool, bytes]:
+    """Number of the chunk of so many of the n rows, whether the block is all of it, and its digest or else its bytes."""
+    step = max(1, HASHED // block.d)
+    parts = (_bytes(block.only(np.arange(lo, min(lo + step, block.n)))) for lo in range(0, block.n, step))
+    number, whole = block.first // rows, block.n == min(rows, n - block.first // rows * rows)
+    if not whole:
+        return number, whole, b"".join(parts)
+    chunk = hashlib.sha256()
+    for part in parts:
+        chunk.update(part)
+    return number, whole, chunk.digest()
+
+
+def _bytes(block: Block) -> bytes:
+    """These rows as the hash reads them: of each the number of its entries that are not 0, then their columns and values."""
+    found = block.entries()
+    place, columns, values = (part[found[2] != 0] for part in found)
+    counts = np.bincount(place, minlength=block.n)
+    words = np.empty(block.n + 2 * len(values), "<i8")
+    words[np.arange(block.n) + 2 * (np.cumsum(counts) - counts)] = counts
+    at = place + 1 + 2 * np.arange(len(values))
+    words[at], words[at + 1] = columns, values.astype("<f8").view("<i8")
+    return words.tobytes()
 
 
 def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:

@@ -23,7 +23,6 @@ from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
-from gordan.rows.tensors import Entries
 
 # w and b of which the largest is within these powers of two of 1 are used as they are.
 FARTHEST = 500
@@ -152,8 +151,7 @@ def _other_data(c: Certificate, problem: Problem) -> str:
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
     if {*c.classes} != {*problem.classes}:
         return f"its classes are {c.classes}, those of y are {problem.classes}"
-    entries = problem.X.arrays[0]
-    if isinstance(entries, Entries) and not entries.ieee():
+    if not problem.storage.ieee():
         return "the device of X flushes subnormal numbers to zero or does not round to nearest; nothing can be proved on it"
     return ""
 

@@ -272,7 +272,7 @@ class LinearClassifier(Planes):
             raise InputError("this classifier was loaded from a file, which does not hold what this needs; fit it again")
         predicted = np.searchsorted(self.classes_, self.predict(X))
         storage = self._stored(X, "no_validation", None)
-        matrix = Matrix(storage.n, storage.d, storage.arrays)
+        matrix = Matrix(storage)
         bounds = [region.scores(matrix) for region in self._regions]
         if self.kind_ == "binary":
             low, high = bounds[0]

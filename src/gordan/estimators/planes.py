@@ -14,18 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, is_number, misaligned
-from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
 from gordan.io.model import Model, chosen
-from gordan.rows import host, stored
-from gordan.rows.device import Device
-from gordan.rows.lazy import computed, is_lazy
-from gordan.rows.storage import require_finite
-from gordan.rows.tensors import is_on_device, is_tensor
-
-# Entries of X that are multiplied at a time when predicting.
-PREDICTED = 1 << 22
+from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
 
 
 class IndexWarning(UserWarning):
@@ -98,14 +90,9 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             validate_data(self, X, skip_check_array=True, reset=False)
         except ValueError as error:  # other columns than those of the fit
             raise InputError(str(error)) from None
-        if isinstance(storage, Device):
-            return storage.distances(self.coef_, self.intercept_)
-        rows = Matrix(storage.n, storage.d, storage.arrays)
-        distances = np.empty((rows.n, len(self.coef_)))
         with np.errstate(over="ignore", invalid="ignore"):
-            for lo, hi in rows.blocks(PREDICTED):
-                distances[lo:hi] = (rows.csr(lo, hi) if rows.sparse else rows.arrays[0][lo:hi]) @ self.coef_.T
-            distances += self.intercept_
+            signs = storage.place(np.ones(storage.n, np.int8), "signs")
+            distances: Array = storage.fetch(storage.scores(self.coef_.T, self.intercept_, signs, available()))
             if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
                 require_finite(storage)
         return distances

@@ -17,8 +17,7 @@ from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
-from gordan.rows import Rows
-from gordan.rows.rows import SMALLEST_RADIUS
+from gordan.rows import SMALLEST_RADIUS, Rows
 
 if TYPE_CHECKING:
     from gordan.trace import Trace

@@ -10,6 +10,7 @@
 and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in reading order::
 
     storage                             what a backend must be able to do, and what it may
+    reads                               blocks of rows as proofs read them
     threads, mapped, kernels, memory    rows in memory or in mapped files
     blocks, tasks, cluster              rows in blocks that are read when needed, or kept by the workers of a cluster
     tensors, device, triton_kernels     rows in a torch tensor, on a GPU or not
@@ -20,20 +21,35 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in re
 
 from gordan.rows.accept import column_names, host, stored
 from gordan.rows.device import nearby
-from gordan.rows.rows import Rows, Softmin, of
+from gordan.rows.lazy import computed, is_lazy
+from gordan.rows.reads import LONGEST_SUM
+from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of
+from gordan.rows.storage import Block, Storage, require_finite
+from gordan.rows.tensors import is_on_device, is_tensor
+from gordan.rows.threads import available
 from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
 
 __all__ = [
+    "LONGEST_SUM",
+    "SMALLEST_RADIUS",
     "Ascent",
+    "Block",
     "Face",
     "Offset",
     "Rows",
     "Softmin",
+    "Storage",
     "Until",
+    "available",
     "column_names",
+    "computed",
     "host",
+    "is_lazy",
+    "is_on_device",
+    "is_tensor",
     "level_out",
     "nearby",
     "of",
+    "require_finite",
     "stored",
 ]

@@ -6,7 +6,6 @@ engine's business: `ReadAhead` does it here, while a thread reads the next block
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.memory import Dense, Held, Sparse
+from gordan.rows.reads import FetchesRows
 from gordan.rows.storage import HostVectors, Sums
 
 # Entries of the rows taken last that are kept, at most.
@@ -76,7 +76,7 @@ def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
             yield held
 
 
-class Blocks(HostVectors):
+class Blocks(FetchesRows, HostVectors):
     """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
 
     def __init__(
@@ -91,11 +91,6 @@ class Blocks(HostVectors):
         self._norms: dict[float, Array] = {}
         self._hand: tuple[Array, Held] | None = None
         self.engine: Engine = ReadAhead() if engine is None else engine
-
-    @property
-    def arrays(self) -> tuple[Reader]:
-        """The entries for whoever proves something about them."""
-        return (Reader(self),)
 
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
         """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
@@ -159,8 +154,11 @@ class Blocks(HostVectors):
         own = [(part - self.ends[k],) for k, part in asked]
         return joined(list(self.engine.run(tasks.take, [self.blocks[k] for k, _ in asked], own, ())))
 
-    def holding(self, rows: Array) -> list[tuple[int, Array]]:
-        """The numbers of the blocks that hold some of these rows, whose numbers rise, and which of them each holds."""
+    def holding(self, rows: Array | None) -> list[tuple[int, Any]]:
+        """The numbers of the blocks that hold some of these rows, whose numbers rise, and which of them each holds; of all blocks
+        and None where there are no numbers."""
+        if rows is None:
+            return [(k, None) for k in range(len(self.blocks))]
         parts = enumerate(np.split(rows, np.searchsorted(rows, self.ends[1:-1])))
         return [(k, part) for k, part in parts if len(part)]
 
@@ -171,49 +169,23 @@ class Blocks(HostVectors):
         left = np.arange(len(i))
         return both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
 
+    def each_block(
+        self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
+    ) -> Iterator[Any]:
+        asked = self.holding(rows)
+        for held, (k, mine) in zip(ahead([self.blocks[k] for k, _ in asked]), asked, strict=True):
+            lo, hi = int(self.ends[k]), int(self.ends[k + 1])
+            own = tuple(values[lo:hi] for values in over_rows)
+            yield from held.each_block(work, own, shared, None if mine is None else mine - lo, first=lo, **how)
+
+    def plain(self) -> Array:
+        return self.take(np.arange(self.n)).spread().astype(np.float64, copy=False)
+
     def first_not_finite(self) -> tuple[int, int, float] | None:
         for lo, bad in zip(self.ends, self.each(tasks.first_not_finite), strict=False):
             if bad is not None:
                 return int(lo) + bad[0], bad[1], bad[2]
         return None
-
-
-class Reader:
-    """The entries of dense or sparse blocks as one array that is read by slices of rows, the block in use kept in memory."""
-
-    def __init__(self, storage: Blocks) -> None:
-        self._storage = storage
-        self.shape = (storage.n, storage.d)
-        self._lock = threading.Lock()
-        self._held: dict[int, Held] = {}
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Array:
-        if isinstance(rows, slice):
-            lo, hi, _ = rows.indices(len(self))
-            return np.concatenate([self._part(k, lo, hi) for k in self._touched(lo, hi)] or [np.empty((0, self.shape[1]))])
-        if np.ndim(rows) == 0:
-            row: Array = self[int(rows) : int(rows) + 1][0]
-            return row
-        return self._storage.take(np.asarray(rows)).spread()
-
-    def astype(self, dtype: Any) -> Array:
-        """All of it."""
-        return self[:].astype(dtype, copy=False)
-
-    def _touched(self, lo: int, hi: int) -> range:
-        ends = self._storage.ends
-        return range(int(np.searchsorted(ends, lo, side="right")) - 1, int(np.searchsorted(ends, hi, side="left")))
-
-    def _part(self, k: int, lo: int, hi: int) -> Array:
-        begin, end = int(self._storage.ends[k]), int(self._storage.ends[k + 1])
-        with self._lock:
-            if k not in self._held:
-                self._held = {k: self._storage.blocks[k].load(), **dict(list(self._held.items())[:1])}  # this and the last one
-            held = self._held[k]
-        return held.spread(max(lo, begin) - begin, min(hi, end) - begin)
 
 
 def joined(parts: list[Held]) -> Held:

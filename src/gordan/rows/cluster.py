@@ -21,7 +21,8 @@ from gordan.arrays import Array, columns_of, zeros_and_ones
 from gordan.rows import tasks
 from gordan.rows.blocks import Blocks, Own, Work
 from gordan.rows.memory import Dense, Held
-from gordan.rows.storage import HostMoments, Reduces, Sums
+from gordan.rows.reads import FetchesRows
+from gordan.rows.storage import OnHost, Reduces, Sums
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -33,8 +34,8 @@ FEW = 1 / 8
 MOST_TAKEN = 1 << 22
 # Bytes of w and the like, for all blocks together, from which they are sent to each worker once and not with every task.
 WORTH_SENDING_ONCE = 1 << 20
-# Rows that exact arithmetic asked for, kept on the driver.
-MOST_ROWS = 1 << 14
+# Rows up to which proofs bring them here, and not the work to them.
+MOST_BROUGHT = 4096
 
 
 @dataclass(eq=False)
@@ -159,7 +160,7 @@ class Spread:
         return engine.merged(engine.map(tasks.total, self.futures), tasks.added)
 
 
-class Cluster(HostMoments, Reduces):
+class Cluster(FetchesRows, OnHost, Reduces):
     """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
@@ -177,23 +178,15 @@ class Cluster(HostMoments, Reduces):
         self._kept: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
-    @property
-    def arrays(self) -> tuple[Remote]:
-        """The entries for whoever proves something about them."""
-        return (Remote(self),)
-
     def cut(self, values: Array) -> Iterable[Array]:
         """A vector over rows in the parts of the blocks."""
         return (np.ascontiguousarray(values[lo:hi]) for lo, hi in itertools.pairwise(self.ends))
 
-    def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order, brought here.
+    def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
+        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, as futures.
 
         A list in place of a vector has one entry for each block.
         """
-        return self.engine.gather(self._start(work, over_rows, shared))
-
-    def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
         columns = [self._column(values) for values in over_rows]
         own: Own = list(zip(*columns, strict=True)) if columns else [()] * len(self.blocks)
         return self.engine.start(work, self.blocks, own, shared)
@@ -294,7 +287,7 @@ class Cluster(HostMoments, Reduces):
         return found.rows, found.scores, found.finite
 
     def norms(self, p: float, threads: int) -> Array:
-        return np.concatenate(self.each(tasks.norms, (), (p, self._threads)))
+        return np.concatenate(self.engine.gather(self._start(tasks.norms, (), (p, self._threads))))
 
     def knows_norms(self, p: float) -> bool:
         return False
@@ -309,45 +302,27 @@ class Cluster(HostMoments, Reduces):
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         return self._blocks.gram(i, j, scale, weights)
 
+    def each_block(
+        self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
+    ) -> Iterator[Any]:
+        """On the workers; few rows are brought here, and not the work to them."""
+        if rows is not None and len(rows) <= MOST_BROUGHT:
+            yield from self.take(rows).each_block(work, tuple(values[rows] for values in over_rows), shared, **how)
+            return
+        asked, own = self._blocks.holding(rows), []
+        for k, mine in asked:
+            lo, hi = int(self.ends[k]), int(self.ends[k + 1])
+            own.append((lo, None if mine is None else mine - lo, tuple(values[lo:hi] for values in over_rows)))
+        found = self.engine.run(tasks.each_block, [self.blocks[k] for k, _ in asked], own, (work, how, *shared))
+        yield from itertools.chain.from_iterable(found)
+
+    def plain(self) -> Array:
+        return self._blocks.plain()
+
     def first_not_finite(self) -> tuple[int, int, float] | None:
         return self._blocks.first_not_finite()
 
     part = take
-
-
-class Remote:
-    """The entries as an array of which rows are brought here when asked for; work on all of them goes to the blocks (`each`)."""
-
-    def __init__(self, storage: Cluster) -> None:
-        self.storage = storage
-        self.shape = (storage.n, storage.d)
-        self.each, self.firsts = storage.each, storage.firsts
-        self._rows: dict[int, tuple[Held, int]] = {}
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def have(self, rows: Sequence[int]) -> None:
-        """Bring these rows here together, since they will be asked for one by one."""
-        missing = np.array(sorted({int(i) for i in rows} - self._rows.keys()), dtype=np.intp)
-        if not len(missing):
-            return
-        if len(self._rows) + len(missing) > MOST_ROWS:
-            self._rows = {}
-        held = self.storage.take(missing)
-        self._rows.update((int(i), (held, k)) for k, i in enumerate(missing))
-
-    def __getitem__(self, rows: Any) -> Array:
-        if np.ndim(rows) == 0 and not isinstance(rows, slice):
-            self.have([int(rows)])
-            held, k = self._rows[int(rows)]
-            row: Array = held.spread(k, k + 1)[0]
-            return row
-        return self.storage.take(np.arange(len(self))[rows]).spread()
-
-    def astype(self, dtype: Any) -> Array:
-        """All of it."""
-        return self[:].astype(dtype, copy=False)
 
 
 @contextlib.contextmanager

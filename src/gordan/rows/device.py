@@ -9,7 +9,7 @@ Entries of 16, 32 and 64 bits are read as they are stored. What they are added u
 
 Scores of float32 rows are float64 because accelerated methods subtract scores of size γt²; the combination is a mean, whose error
 stays that of its terms. `sums="float32"` or "float64" sets the type of the scores and of `combine` otherwise. Numbers found here
-only propose: proofs read the entries themselves, in float64 (`tensors.Entries`).
+only propose: proofs read the entries themselves, in float64 (`tensors.TensorBlock`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ import numpy as np
 
 from gordan.arrays import Array, columns_of, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
+from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
+from gordan.rows.reads import DenseBlock, FetchesRows
 from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums
-from gordan.rows.tensors import Entries, affordable, exact, host, is_tensor, placed, torch_for
+from gordan.rows.tensors import TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
+
+# Entries that proofs, which make several float64 copies of a block, take at a time.
+PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
 
 # Fewer entries than this are solved in memory: a pass over them takes less time than its launch.
 WORTH_IT = 1 << 22
@@ -59,7 +64,7 @@ class Split(NamedTuple):
     ends: Any
 
 
-class Device:
+class Device(FetchesRows):
     """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
 
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
@@ -82,11 +87,6 @@ class Device:
         self.narrow = torch.float64 if name == "float64" else torch.float32
         self._fused = X.is_cuda if fused is None else fused
         self._norms: dict[float, Array] = {}
-
-    @property
-    def arrays(self) -> tuple[Entries]:
-        """The entries for whoever proves something about them."""
-        return (Entries(self.X),)
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -148,9 +148,9 @@ class Device:
         return scores
 
     def _block_scores(self, W: Array, b: Array, signs: Any) -> Any:
-        """Those of a block of vectors, added up in float64."""
+        """Those of a block of vectors, in float64."""
         torch = torch_for()
-        scores = self.X.new_empty((self.n, W.shape[1]), dtype=self.wide)
+        scores = self.X.new_empty((self.n, W.shape[1]), dtype=torch.float64)
         matrix, constants = torch.from_numpy(W.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
         for lo, hi in self._blocks():
             scores[lo:hi] = signs[lo:hi, None] * (self.X[lo:hi].double() @ matrix + constants)
@@ -221,16 +221,6 @@ class Device:
         return Device(self._picked(i), sums=self.sums, fused=self._fused)
 
     @_within_memory
-    def distances(self, W: Array, b: Array) -> Array:
-        """x·w + b for each row and each w of W, on the host, in float64: all of them in one pass over X."""
-        torch = torch_for()
-        matrix, constants = torch.from_numpy(W.T.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
-        out = np.empty((self.n, len(W)))
-        for lo, hi in self._blocks():
-            out[lo:hi] = self.fetch(self.X[lo:hi].double() @ matrix + constants)
-        return out
-
-    @_within_memory
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         left, right = (self._picked(rows).to(torch_for().float64) * scale for rows in (i, j))
         if weights is not None:
@@ -263,6 +253,30 @@ class Device:
     def _picked(self, i: Array) -> Any:
         where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
         return affordable(lambda: self.X[where], f"{len(i)} rows")
+
+    # ---- reads for proofs --------------------------------------------------------------------------------------------
+
+    def each_block(
+        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False
+    ) -> Iterator[Any]:
+        """The rows named are picked up some at a time, and not block by block."""
+        count, size = self.n if rows is None else len(rows), step or self._size(PROOF_BLOCK)
+        for lo in range(0, count, size):
+            which: Any = slice(lo, min(lo + size, count))
+            which = which if rows is None else rows[which]
+            with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
+                found = work(self._block(which, lo), *(values[which] for values in over_rows), *shared)
+            yield found
+
+    def _block(self, which: Any, first: int) -> DenseBlock:
+        chosen = self.X[which] if isinstance(which, slice) else self._picked(which)
+        return TensorBlock(chosen, first) if self.X.is_cuda else DenseBlock(exact(chosen), first)
+
+    def plain(self) -> Array:
+        return exact(self.X).astype(np.float64, copy=False)
+
+    def ieee(self) -> bool:
+        return not self.X.is_cuda or device_is_ieee(self.X)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         torch = torch_for()
@@ -348,9 +362,13 @@ class Device:
 
     def _blocks(self, n: int | None = None) -> Iterator[tuple[int, int]]:
         """Ranges of n rows, all if None, that torch operations take at a time."""
-        n, step = self.n if n is None else n, max(1, BLOCK["cuda" if self.X.is_cuda else "cpu"] // max(1, self.d))
+        n, step = self.n if n is None else n, self._size(BLOCK)
         for lo in range(0, n, step):
             yield lo, min(lo + step, n)
+
+    def _size(self, entries: dict[str, int]) -> int:
+        """The rows that have so many entries."""
+        return max(1, entries["cuda" if self.X.is_cuda else "cpu"] // int(self.d))
 
 
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:

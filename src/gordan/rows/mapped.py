@@ -9,7 +9,8 @@ from __future__ import annotations
 import mmap
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,8 +110,14 @@ def in_order(
     work: Callable[[int, int], Part], arrays: tuple[Any, ...], ranges: list[tuple[int, int]], threads: int
 ) -> list[Part]:
     """`threads.run` over ranges of the rows in these arrays, which are read ahead of it where they are in a large file."""
+    return list(in_waves(work, arrays, ranges, threads, len(ranges)))
+
+
+def in_waves(
+    work: Callable[[int, int], Part], arrays: tuple[Any, ...], ranges: list[tuple[int, int]], threads: int, wave: int
+) -> Iterator[Part]:
+    """The same, of which the results come in their order, so many at a time."""
     ahead = reading(arrays, ranges)
-    if ahead is None:
-        return run(work, ranges, threads)
-    with ahead:
-        return run(work, ranges, threads, ahead.begun)
+    with nullcontext() if ahead is None else ahead:
+        for k in range(0, len(ranges), max(1, wave)):
+            yield from run(work, ranges[k : k + wave], threads, (lambda: None) if ahead is None else ahead.begun)

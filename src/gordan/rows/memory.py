@@ -11,7 +11,10 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import blas_has_room, blas_threads
-from gordan.rows.mapped import CHUNK, in_order, is_large_file
+from gordan.floats import ieee_floats
+from gordan.rows import reads
+from gordan.rows.mapped import CHUNK, in_order, in_waves, is_large_file, is_mapped
+from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows, entries_of
 from gordan.rows.storage import HostVectors, Sums
 from gordan.rows.threads import available, chunks, even_ranges, run
 
@@ -48,15 +51,22 @@ class Kernels(NamedTuple):
 class _Memory(HostVectors):
     """The passes, over whichever kernels and arrays a subclass names."""
 
-    d: int
-    entries: int
-    dtype: np.dtype[Any]
-    arrays: tuple[Array, ...]
     kind: str
+    sparse: bool
     names: list[str] | None = None  # of the columns, for messages
+    block: Any  # rows lo..hi-1 as proofs read them
+    _over: Any  # the same rows over other arrays
     spread: Any  # rows lo..hi-1 as a plain array
     _piece: Any  # and in float64, of SciPy's CSR if sparse
     _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
+
+    def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
+        self.arrays, self.n, self.d = arrays, n, d
+        self.entries, self.dtype = max(1, arrays[0].size), arrays[0].dtype
+        self.mapped = is_mapped(arrays[0])
+        # in so large a file that rows should be visited in its order, and not one by one
+        self.on_disk = is_large_file(arrays)
+        self.in_memory = not self.on_disk
 
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
@@ -65,11 +75,6 @@ class _Memory(HostVectors):
     @cached_property
     def _norms(self) -> dict[float, Array]:
         return {}
-
-    @cached_property
-    def on_disk(self) -> bool:
-        """Whether the entries are in so large a file that rows should be visited in its order, and not one by one."""
-        return is_large_file(self.arrays)
 
     @cached_property
     def _one_group(self) -> Array:
@@ -93,7 +98,7 @@ class _Memory(HostVectors):
             blas_has_room()
             return work(lo, hi)
 
-        with blas_threads(0 if len(ranges) > 1 else self.entries):
+        with blas_threads(0 if len(ranges) > 1 else self.entries * self.d):
             return in_order(part, self.arrays, ranges, threads)
 
     def scores(self, w: Array, b: float | Array, signs: Array, threads: int) -> Array:
@@ -185,20 +190,51 @@ class _Memory(HostVectors):
     def knows_norms(self, p: float) -> bool:
         return self.on_disk and p in self._norms
 
+    # ---- reads for proofs --------------------------------------------------------------------------------------------
+
+    def each_block(
+        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False,
+        first: int = 0,
+    ) -> Iterator[Any]:  # fmt: skip
+        """`first` is the number of the first row, where this is a part of X."""
+        a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
+        size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
+        ends = np.array([0, *range(size - (first % size if step else 0), self.n, size), self.n])
+        filled = np.diff(ends if rows is None else np.searchsorted(rows, ends)) > 0
+
+        def part(lo: int, hi: int) -> Any:
+            which: Any = slice(lo, hi) if rows is None else rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
+            with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
+                block = self.block(lo, hi, first)
+                if rows is not None and len(which) < hi - lo:
+                    block = block.only(which - lo)
+                return work(block, *(values[which] for values in over_rows), *shared)
+
+        ranges = [(int(ends[k]), int(ends[k + 1])) for k in np.flatnonzero(filled)]
+        threads = available() if self.entries >= reads.WORTH_THREADS else 1
+        return in_waves(part, self.arrays, ranges, threads, 4 * threads)
+
+    def prefetch(self, rows: Any) -> None:
+        pass
+
+    def snapshot(self, most: int) -> Any:
+        if self.__sizeof__() > most:
+            return None
+        copied = self._over(*(array.copy() for array in self.arrays))
+        copied.names = self.names
+        return copied
+
 
 class Dense(_Memory):
     """A C-contiguous float32 or float64 array."""
 
-    kind = "dense"
+    kind, sparse = "dense", False
 
     def __init__(self, X: Array) -> None:
         # A read-only view: the input is never written to, and one kernel serves arrays and read-only memory maps alike.
         X = np.asarray(X).view(np.ndarray)
         X.flags.writeable = False
-        self.arrays = (X,)
-        self.n, self.d = X.shape
-        self.entries = max(1, X.size)
-        self.dtype = X.dtype
+        super().__init__((X,), *X.shape)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -243,6 +279,22 @@ class Dense(_Memory):
     def _piece(self, lo: int, hi: int) -> Array:
         return self.spread(lo, hi).astype(np.float64, copy=False)
 
+    def block(self, lo: int, hi: int, first: int = 0) -> DenseBlock:
+        """Rows lo..hi-1 as proofs read them."""
+        return DenseBlock(self.arrays[0][lo:hi], first + lo)
+
+    def row(self, i: int) -> tuple[Array, Array]:
+        values = self.arrays[0][i].astype(np.float64)
+        columns = np.flatnonzero(values)
+        return columns, values[columns]
+
+    def plain(self) -> Array:
+        whole: Array = self.arrays[0].astype(np.float64)
+        return whole
+
+    def _over(self, X: Array) -> Dense:
+        return Dense(X)
+
     def columns(self, j: Array) -> Array:
         """The columns j, in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
@@ -250,6 +302,8 @@ class Dense(_Memory):
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
         X = self.arrays[0]
+        if _sum_is_finite(X):
+            return None
         for start in range(0, self.n, 4096):
             finite = np.isfinite(X[start : start + 4096])
             if not finite.all():
@@ -262,15 +316,13 @@ class Sparse(_Memory):
     """CSR: data float32 or float64. Columns rise along a row, so that none comes twice (`accept` sees to it): norms need each
     entry once. Explicit zeros are legal."""
 
-    kind = "sparse"
+    kind, sparse = "sparse", True
 
     def __init__(self, data: Array, indices: Array, indptr: Array, d: int) -> None:
         # Unsigned 32-bit indices are read in half the time of 64-bit ones, and need no test for negative ones at every entry.
         columns, ends = (np.uint32 if most < 2**32 else np.int64 for most in (d, len(data)))
-        self.arrays = (_read_only(data), _read_only(_indices(indices, columns)), _read_only(_indices(indptr, ends)))
-        self.n, self.d = len(indptr) - 1, d
-        self.entries = max(1, len(data))
-        self.dtype = data.dtype
+        arrays = data, _indices(indices, columns), _indices(indptr, ends)
+        super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -325,6 +377,22 @@ class Sparse(_Memory):
     def _piece(self, lo: int, hi: int) -> Any:
         return csr_rows(self.arrays, self.d, lo, hi)
 
+    def block(self, lo: int, hi: int, first: int = 0) -> SparseBlock:
+        """Rows lo..hi-1 as proofs read them."""
+        data, indices, indptr = self.arrays
+        stored, ends = slice(int(indptr[lo]), int(indptr[hi])), indptr[lo : hi + 1].astype(np.int64)
+        return SparseBlock(data[stored], indices[stored], ends - ends[0], self.d, first + lo)
+
+    def row(self, i: int) -> tuple[Array, Array]:
+        data, indices, indptr = self.arrays
+        stored = slice(int(indptr[i]), int(indptr[i + 1]))
+        columns, values = indices[stored].astype(np.int64), data[stored].astype(np.float64)
+        filled = values != 0
+        return columns[filled], values[filled]
+
+    def _over(self, data: Array, indices: Array, indptr: Array) -> Sparse:
+        return Sparse(data, indices, indptr, self.d)
+
     def columns(self, j: Array) -> Array:
         """The columns j, spread out, in float64."""
         return np.asarray(self.csr()[:, j].toarray())
@@ -333,8 +401,12 @@ class Sparse(_Memory):
         """Rows lo..hi-1 as a CSR array of SciPy's, a copy in float64."""
         return csr_rows(self.arrays, self.d, lo, self.n if hi is None else hi).astype(np.float64)
 
+    plain = csr
+
     def first_not_finite(self) -> tuple[int, int, float] | None:
         data, indices, indptr = self.arrays
+        if _sum_is_finite(data):
+            return None
         for start in range(0, len(data), 1 << 20):  # by blocks, so that no mask of all entries is made
             bad = np.flatnonzero(~np.isfinite(data[start : start + (1 << 20)]))
             if len(bad):
@@ -348,24 +420,10 @@ class Sparse(_Memory):
 Held = Dense | Sparse
 
 
-def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """Where the entries of these rows of a CSR matrix are, row by row, and how many each row has."""
-    starts = indptr[rows].astype(np.int64)
-    lengths = indptr[rows + 1].astype(np.int64) - starts
-    # the start of its row plus its rank within the row
-    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths), lengths
-
-
-def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:
-    """Rows lo..hi-1 as a CSR array of SciPy's over the same entries, whose products with float64 are plain sums in float64."""
-    from scipy.sparse import csr_array
-
-    data, indices, indptr = arrays
-    begin, end = int(indptr[lo]), int(indptr[hi])
-    short = max(d, end - begin) < 2**31
-    columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
-    columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
-    return csr_array((data[begin:end], columns, ends), shape=(hi - lo, d))
+def _sum_is_finite(values: Array) -> bool:
+    """Whatever is not finite stays so in a sum."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.sum(values)))
 
 
 def _added(parts: list[Array]) -> Array:

@@ -11,8 +11,7 @@ import numpy as np
 from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
-from gordan.rows.mapped import is_mapped
-from gordan.rows.memory import Held, Sparse
+from gordan.rows.memory import Held
 from gordan.rows.storage import Reduces, Storage, not_finite
 from gordan.rows.threads import available
 
@@ -86,12 +85,7 @@ class Rows:
     @property
     def sparse(self) -> bool:
         """Whether only nonzero entries are stored."""
-        return isinstance(self.storage, Sparse)
-
-    @property
-    def mapped(self) -> bool:
-        """Whether the entries are in a memory-mapped file, of which no copy should be made."""
-        return is_mapped(self.storage.arrays[0])
+        return self.storage.sparse
 
     @property
     def in_memory(self) -> bool:
@@ -99,7 +93,7 @@ class Rows:
 
         Rows of a large file count as not in memory: visited in random order, each would cost a seek.
         """
-        return isinstance(self.storage, Held) and not self.storage.on_disk
+        return self.storage.in_memory
 
     @property
     def reduces(self) -> bool:
@@ -176,7 +170,7 @@ class Rows:
         """
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
-        v, b = self._split(w)
+        v, b = self._split(vector(w, "w", self.d, "columns"))
         if isinstance(self.storage, Reduces):
             groups = None if halves is None else self.split(halves)
             found, scores, finite = self.storage.lowest(v, b, self._placed_signs, k, groups)
@@ -287,9 +281,9 @@ class Rows:
         """A as a SciPy CSR array in float64, or None where the rows are dense."""
         import scipy.sparse as sp
 
-        if not isinstance(self.storage, Sparse):
+        if not self.sparse:
             return None
-        X = self.storage.csr()
+        X = self.storage.plain()
         if self.constant:
             X = sp.hstack([X, np.ones((self.n, 1))], format="csr")
         X.data *= np.repeat(self.signs * self.scale, np.diff(X.indptr))
@@ -297,7 +291,8 @@ class Rows:
 
     def dense(self) -> Array:
         """A as a plain float64 array: for few rows."""
-        X = self.storage.csr().toarray() if isinstance(self.storage, Sparse) else self.storage.arrays[0].astype(np.float64)
+        X = self.storage.plain()
+        X = X.toarray() if self.sparse else X
         if self.constant:
             X = np.column_stack((X, np.ones(self.n)))
         return np.asarray(X * (self.signs * self.scale)[:, None])
@@ -339,8 +334,10 @@ class Rows:
         In float64 on the host. Of rows on a device good for a direction; i and q are there, and the answers stay. `solve` takes
         them.
         """
-        self.passes += len(q) / self.n
         q = self.storage.place(q, "q") if i is None else q
+        if len(q.shape) != 1:
+            raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
+        self.passes += q.shape[0] / self.n
         products, sums, total = self.storage.moments(q, i, self._placed_signs, self.constant, self._threads)
         return products * self.scale * self.scale, sums * self.scale, total
 

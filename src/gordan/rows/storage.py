@@ -8,6 +8,7 @@ provide: `take` gives rows in memory, where they can.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -71,12 +72,12 @@ class Storage(Protocol):
     """The type that scores are added up in."""
     on_device: bool
     """Whether vectors over rows are on a device, where arithmetic with them is quicker than on the host."""
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The entries, for whoever proves something about them: (data, indices, indptr) of CSR, or one array, or what can be read
-        like one (`shape`, `len`, `[rows]`, `astype`)."""
-        ...
+    sparse: bool
+    """Whether only nonzero entries are stored, in memory."""
+    in_memory: bool
+    """Whether single rows can be visited at no cost. Rows of a large file cannot: in random order each would cost a seek."""
+    mapped: bool
+    """Whether the entries are in a memory-mapped file, of which no copy should be made."""
 
     # ---- vectors over rows ------------------------------------------------------------------------------------------
 
@@ -165,6 +166,89 @@ class Storage(Protocol):
         """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
         ...
 
+    # ---- reads for proofs -------------------------------------------------------------------------------------------
+
+    def each_block(
+        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False
+    ) -> Iterator[Any]:
+        """`work(block, *its part of each vector over rows, *shared)` for each `Block` of rows, or of those named, whose numbers
+        rise; done where the rows are, in IEEE arithmetic, by several threads. The results come in the order of the rows.
+
+        `work` is a function at the top of a module. Blocks have a size that suits the storage, or end at multiples of `step`.
+        Those whose results are only to be `added` up may be larger, or come added up.
+        """
+        ...
+
+    def prefetch(self, rows: Any) -> None:
+        """These rows will be asked for one by one."""
+        ...
+
+    def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero, in memory."""
+        ...
+
+    def plain(self) -> Any:
+        """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows."""
+        ...
+
+    def snapshot(self, most: int) -> Storage | None:
+        """A copy that nobody else can change, where X has at most so many bytes in memory; None elsewhere."""
+        ...
+
+    def ieee(self) -> bool:
+        """Whether arithmetic where the rows are can be that of IEEE 754."""
+        ...
+
+
+class Block(Protocol):
+    """Some rows as proofs read them: exact entries, and plain sums in float64, each of as many terms as are stored."""
+
+    n: int
+    d: int
+    first: int
+    """The number of its first row in X, where the rows are consecutive."""
+
+    @property
+    def lengths(self) -> Array:
+        """The stored entries of each row; one number if all have as many."""
+        ...
+
+    def dot(self, w: Array) -> tuple[Array, Array]:
+        """x_i·w, and the additions that a term goes through at most, as `lengths`."""
+        ...
+
+    def abs_dot(self, size: Array) -> Array:
+        """Σ_j |x_ij| size_j."""
+        ...
+
+    def squares(self) -> Array:
+        """Σ_j x_ij²."""
+        ...
+
+    def weighted(self, q: Array) -> Array:
+        """Σ_i q_i x_i."""
+        ...
+
+    def by_row(self, join: np.ufunc, terms: Any) -> Array:
+        """The terms(values, columns) of the stored entries of each row, joined; 0 where there are none."""
+        ...
+
+    def sample(self, k: int) -> tuple[Array, Array] | None:
+        """Columns and values of k entries of each row, the same of equal rows; None where they cannot be chosen so."""
+        ...
+
+    def entries(self) -> tuple[Array, Array, Array]:
+        """The stored entries, row by row: position of the row in the block, column, float64 value."""
+        ...
+
+    def only(self, i: Array) -> Block:
+        """The rows at these positions."""
+        ...
+
+    def checksum(self, at_length: bool) -> list[int]:
+        """Numbers of which one is another if anything stored was changed; `at_length` by a loop that has to be compiled."""
+        ...
+
 
 class Reduces(ABC):
     """Answers about all rows, found where they are, of which a few numbers come back."""
@@ -178,13 +262,16 @@ class Reduces(ABC):
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
 
 
-class HostMoments(ABC):
-    """The part of a storage that makes second moments on the host, from combinations and Σ q x xᵀ."""
+class OnHost(ABC):
+    """The part of a storage that computes on processors: second moments come from combinations and Σ q x xᵀ."""
 
     n: int
     place: Any
     combine: Any
     on_device = False
+
+    def ieee(self) -> bool:
+        return True  # threads see to their own mode
 
     @abstractmethod
     def _squares(self, q: Any, threads: int) -> Array:
@@ -212,7 +299,7 @@ class HostMoments(ABC):
         return x if np.isfinite(x).all() else None
 
 
-class HostVectors(HostMoments):
+class HostVectors(OnHost):
     """The part of a storage whose vectors over rows are float64 on the host."""
 
     n: int
@@ -254,10 +341,6 @@ def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
 
 def require_finite(storage: Storage) -> None:
     """Refuse NaN and infinity, naming the entry."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = storage.arrays[0]
-        if isinstance(values, np.ndarray) and np.isfinite(np.sum(values)):
-            return  # whatever is not finite stays so in a sum
     bad = storage.first_not_finite()
     if bad is not None:
         raise InputError(not_finite(bad, storage))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.floats import ieee_floats
 from gordan.rows.memory import Held
 from gordan.rows.storage import Sums
 
@@ -35,6 +36,13 @@ def softmin(
 ) -> tuple[Sums, Array]:
     """The sums and scores of the fused pass."""
     return held.softmin(v, b, signs, scale, log_p0, groups, threads)
+
+
+@ieee_floats()
+def each_block(held: Held, first: int, rows: Array | None, own: tuple[Any, ...], work: Any, how: Any, *shared: Any) -> list[Any]:
+    """What a proof does with each part of the block, or with these rows of it; added up here, if that is all that is wanted."""
+    found = list(held.each_block(work, own, shared, rows, first=first, **how))
+    return [added(found)] if how.get("added") else found
 
 
 def norms(held: Held, p: float, threads: int) -> Array:

@@ -11,11 +11,9 @@ import numpy as np
 
 from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError, MissingExtra
-from gordan.floats import ABOVE, HALF_UNIT, LEAST, floats_are_ieee
+from gordan.floats import ABOVE, HALF_UNIT, LEAST
 from gordan.rows.memory import Dense
-
-# Entries that proofs, which make several float64 copies of a block, take at a time.
-PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
+from gordan.rows.reads import DenseBlock
 
 
 def torch_for(purpose: str = "rows on a device") -> Any:
@@ -122,121 +120,74 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
-class Entries:
-    """The entries as they were given, for whoever proves something about them.
+class TensorBlock(DenseBlock):
+    """Some rows on a device, for whoever proves something about them.
 
-    Single rows and blocks are copied to the host when asked for: float32 or float64, exactly. Products with all rows are made
-    where the tensor is, entry by entry and in float64: every entry converts to it exactly, and what is trusted is that a product,
-    a sum and an absolute value in it are those of IEEE 754 (`ieee` looks). No matrix product takes part, so neither TF32 nor
-    any other licence to round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds.
-    Of a tensor in memory NumPy makes them, in the thread that asks: torch has threads of its own, in a floating-point mode that
-    nobody can look at.
+    Their entries are copied to the host when asked for: float32 or float64, exactly. Sums are made where the tensor is, entry by
+    entry and in float64: every entry converts to it exactly, and what is trusted is that a product, a sum and an absolute value
+    in it are those of IEEE 754 (`device_is_ieee` looks). No matrix product takes part, so neither TF32 nor any other licence to
+    round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds. For a tensor in memory
+    there is `DenseBlock`: torch has threads of its own, in a floating-point mode that nobody can look at.
     """
 
-    def __init__(self, X: Any) -> None:
-        self._X = X
-        self._here = not X.is_cuda
-        self.shape: tuple[int, int] = tuple(X.shape)
-        self.block_entries = PROOF_BLOCK["cuda" if X.is_cuda else "cpu"]
-        self._kept = 0, np.empty((0, X.shape[1]))
+    def __init__(self, X: Any, first: int = 0) -> None:
+        self.X, self.first = X, first
+        self.n, self.d = X.shape
 
-    def __len__(self) -> int:
-        return self.shape[0]
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        """The entries, on the host."""
+        return exact(self.X)
 
-    def products(self, w: Array, lo: int, hi: int) -> Array:
-        """X w for rows lo..hi-1, as computed in float64."""
-        return self._sums(slice(lo, hi), self._there(w))
+    def dot(self, w: Array) -> tuple[Array, Array]:
+        return self._made(lambda: (self.X.double() * self._there(w)).sum(1)), np.array(self.d)
 
-    def squares(self, lo: int, hi: int) -> Array:
-        """‖x_i‖² for rows lo..hi-1, likewise."""
-        return self._sums(slice(lo, hi), None)
+    def abs_dot(self, size: Array) -> Array:
+        return self._made(lambda: (self.X.double().abs() * self._there(size)).sum(1))
 
-    def absolute(self, size: Array, rows: Array) -> Array:
-        """|X| size for these rows, likewise."""
-        there, which, step = self._there(size), self._there(rows), self._step
-        parts = (self._sums(which[lo : lo + step], there, absolute=True) for lo in range(0, len(rows), step))
-        return np.concatenate([np.empty(0), *parts])
+    def squares(self) -> Array:
+        return self._made(lambda: self.X.double().square().sum(1))
 
-    def combination(self, q: Array) -> Array:
-        """Xᵀq, likewise; rows of weight 0 are not looked at."""
-        rows = np.flatnonzero(q)
-        which, weights, total = self._there(rows), self._there(q[rows]), np.zeros(self.shape[1])
-        for lo in range(0, len(rows), self._step):
-            part = slice(lo, lo + self._step)
-            total += self._weighed(which[part], weights[part])
-        return total
+    def weighted(self, q: Array) -> Array:
+        return self._made(lambda: (self.X.double() * self._there(q)[:, None]).sum(0))
 
-    def _weighed(self, rows: Any, weights: Any) -> Array:
-        return self._affordable(lambda: (self._values(rows) * weights[:, None]).sum(0))
+    def _columns(self, columns: Array) -> Array:
+        return exact(self.X[:, self._there(columns)])
 
-    def _sums(self, rows: Any, w: Any | None, *, absolute: bool = False) -> Array:
-        """Σ_j x_ij w_j of some rows, or Σ_j |x_ij| w_j, or Σ_j x_ij² without w; sizes of blocks are the caller's."""
+    def only(self, i: Array) -> TensorBlock:
+        return TensorBlock(self.X[self._there(i)])
 
-        def made() -> Any:
-            x = self._values(rows)
-            return (x * x if w is None else (abs(x) if absolute else x) * w).sum(1)
-
-        return self._affordable(made)
-
-    def checksum(self, lo: int, hi: int) -> int:
-        """A number that is another one if an entry of the rows lo..hi-1 was changed: their bits, mixed and weighed by place."""
+    def checksum(self, at_length: bool) -> list[int]:
+        """Their bits, mixed and weighed by place."""
         torch = torch_for()
-        bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[self._X.element_size()]
+        bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[self.X.element_size()]
 
         def made() -> Any:
-            x = self._X[lo:hi].contiguous().view(bits).reshape(-1).to(torch.int64)
+            x = self.X.contiguous().view(bits).reshape(-1).to(torch.int64)
             x = x ^ (x >> 31)  # a new tensor; modulo 2⁶⁴ the last bit of a product would not tell two changed signs from none
             return (x * (2 * torch.arange(len(x), device=x.device) + 1)).sum()
 
-        return int(self._affordable(made))
+        return [int(self._made(made))]
 
-    @property
-    def _step(self) -> int:
-        return max(1, self.block_entries // max(1, self.shape[1]))
-
-    def _values(self, rows: Any) -> Any:
-        """Some rows in float64, where the tensor is."""
-        return self[rows].astype(np.float64) if self._here else self._X[rows].double()
-
-    def _affordable(self, make: Callable[[], Any]) -> Array:
-        if self._here:
-            return np.asarray(make())
+    def _made(self, make: Callable[[], Any]) -> Array:
         found: Array = affordable(make, "a proof").cpu().numpy()
         return found
 
-    def ieee(self) -> bool:
-        """Whether float64 is as it should be where the tensor is: subnormals survive, also those of X when they are converted,
-        and rounding is to nearest."""
-        if self._here:
-            return floats_are_ieee()
-        kind = torch_for().finfo(self._X.dtype)
-        least = kind.smallest_normal * kind.eps
-        ones, tiny, half = (self._there(np.array(x)) for x in ([1.0, -1.0], [LEAST], [HALF_UNIT]))
-        looks = [
-            (self._X.new_tensor([least]).double(), [least]),
-            (tiny * ones, [LEAST, -LEAST]),
-            (ones + half * ones, [1.0, -1.0]),
-            (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
-        ]
-        return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in looks)
-
     def _there(self, values: Array) -> Any:
-        return values if self._here else torch_for().from_numpy(np.ascontiguousarray(values)).to(self._X.device)
+        return torch_for().from_numpy(np.ascontiguousarray(values)).to(self.X.device)
 
-    def __getitem__(self, rows: Any) -> Array:
-        if isinstance(rows, slice):
-            return exact(self._X[rows])
-        if isinstance(rows, np.ndarray):
-            return exact(self._X[torch_for().from_numpy(np.ascontiguousarray(rows)).to(self._X.device)])
-        lo, block = self._kept  # in one go: other threads ask as well
-        if not lo <= rows < lo + len(block):  # rows are asked for in order: fetch some more of them
-            step = max(1, (1 << 20) // max(1, self.shape[1]))
-            lo = rows // step * step
-            block = exact(self._X[lo : lo + step])
-            self._kept = lo, block
-        row: Array = block[rows - lo]
-        return row
 
-    def astype(self, dtype: Any) -> Array:
-        """All of it on the host."""
-        return exact(self._X).astype(dtype, copy=False)
+def device_is_ieee(X: Any) -> bool:
+    """Whether float64 is as it should be where the tensor is: subnormals survive, also those of X when they are converted, and
+    rounding is to nearest."""
+    torch = torch_for()
+    kind = torch.finfo(X.dtype)
+    least = kind.smallest_normal * kind.eps
+    ones, tiny, half = (torch.tensor(x, dtype=torch.float64, device=X.device) for x in ([1.0, -1.0], [LEAST], [HALF_UNIT]))
+    looks = [
+        (X.new_tensor([least]).double(), [least]),
+        (tiny * ones, [LEAST, -LEAST]),
+        (ones + half * ones, [1.0, -1.0]),
+        (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
+    ]
+    return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in looks)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.rows.memory import Sparse
+from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
 NO_CAPS = np.array([np.inf])
@@ -102,7 +102,7 @@ class Ascent:
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
             kernel(
-                rows.storage.arrays, rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, steps,
+                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, steps,
                 self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])
@@ -164,12 +164,17 @@ def level_out(rows: Rows, face: Face, z: Array, until: Until, gradient: Array | 
     steps, last = 0, STEPS_A_LOOK
     while steps < until.most and last == STEPS_A_LOOK and until.go_on():
         last = kernel(
-            here.storage.arrays, here.signs, rows.scale, column, visited, groups, share, face.caps, z, gradient,
+            _arrays(here), here.signs, rows.scale, column, visited, groups, share, face.caps, z, gradient,
             direction, residual, tally, until.rough, until.target, min(STEPS_A_LOOK, until.most - steps),
         )  # fmt: skip
         steps += last
     rows.passes += 2 * steps * len(i) / rows.n + (here.passes * len(i) / rows.n if here is not rows else 0.0)
     return steps, float(tally[1])
+
+
+def _arrays(rows: Rows) -> tuple[Array, ...]:
+    assert isinstance(rows.storage, Held), "take the rows first"
+    return rows.storage.arrays
 
 
 def _narrowed(rows: Rows, i: Array) -> tuple[Rows, Array]:

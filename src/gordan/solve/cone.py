@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from flint import fmpq, fmpz_mat
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
@@ -79,34 +79,36 @@ class Cone:
     @cached_property
     def scalable(self) -> bool:
         """Whether there is room for `floats`."""
-        X = self.problem.X
-        return fits(COPIES * (16 * len(X.arrays[0]) if X.sparse else 8 * X.n * (self.k + 1)))
+        X = self.problem.storage
+        return fits(COPIES * (16 * X.entries if X.sparse else 8 * X.n * (self.k + 1)))
 
     @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
         """F, e, s with F = 2^-e A s near 1 in size (rows and columns scaled by powers of two), dense or CSR."""
-        X, signs = self.problem.X, self.problem.signs.astype(np.float64)
-        if X.sparse:
-            data, indices, indptr = X.arrays
-            A = sp.csr_array((data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=(X.n, X.d))
-            if self.intercept.exists:
-                A = sp.hstack([A, sp.csr_array(np.ones((X.n, 1)))], format="csr")
-            A = sp.csr_array(sp.diags_array(signs) @ A[:, list(self.columns)])
-            top = abs(A).max(axis=1).toarray().ravel()
-        else:
-            A = X.arrays[0].astype(np.float64)
-            if self.intercept.exists:
-                A = np.column_stack([A, np.ones(X.n)])
-            A = A[:, list(self.columns)] * signs[:, None]
-            top = np.abs(A).max(axis=1)
-        e = np.where(top > 0, np.frexp(top)[1], 0)
-        if X.sparse:
+        A, signs = self.problem.storage.plain(), self.problem.signs.astype(np.float64)
+        sparse = is_sparse(A)
+        if self.intercept.exists:
+            ones = np.ones((len(signs), 1))
+            A = sp.hstack([A, sp.csr_array(ones)], format="csr") if sparse else np.column_stack([A, ones])
+        A = A[:, list(self.columns)]
+        A = sp.csr_array(sp.diags_array(signs) @ A) if sparse else A * signs[:, None]
+        e = _exponents(_tops(A, 1))
+        if sparse:
             A.data = np.ldexp(A.data, -np.repeat(e, np.diff(A.indptr)))
         else:
             A = np.ldexp(A, -e[:, None])
-        side = abs(A).max(axis=0).toarray().ravel() if X.sparse else np.abs(A).max(axis=0)
-        s = np.ldexp(1.0, np.minimum(1000, -np.where(side > 0, np.frexp(side)[1], 0)))  # subnormal columns: as far as floats go
-        return sp.csr_array(A @ sp.diags_array(s)) if X.sparse else A * s, e, s
+        s = np.ldexp(1.0, np.minimum(1000, -_exponents(_tops(A, 0))))  # subnormal columns: as far as floats go
+        return sp.csr_array(A @ sp.diags_array(s)) if sparse else A * s, e, s
+
+
+def _tops(A: Any, axis: int) -> Array:
+    """The largest size of an entry, dense or CSR."""
+    top = abs(A).max(axis=axis)
+    return top.toarray().ravel() if is_sparse(A) else np.asarray(top)
+
+
+def _exponents(top: Array) -> Array:
+    return np.where(top > 0, np.frexp(top)[1], 0)
 
 
 def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ...] | None:

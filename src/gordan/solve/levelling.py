@@ -78,7 +78,7 @@ def levelled(question: Question) -> Levelled | None:
     rows = Rows(problem.storage, np.ones(X.n, np.int8), constant=exists)
     if not rows.in_memory or X.n * rows.d > MOST_DENSE:
         return None
-    entries: Any = problem.storage.csr() if rows.sparse else X.arrays[0]
+    entries = problem.storage.plain()
     ends = [end.todense() if is_sparse(end) else end for end in (entries.max(axis=0), entries.min(axis=0))]
     high, low = (np.asarray(end, dtype=np.float64).ravel() for end in ends)
     tops, norms = np.maximum(np.abs(high), np.abs(low)), X.norms
@@ -96,8 +96,7 @@ def levelled(question: Question) -> Levelled | None:
         c = _middle(np.where(A == 0, np.nan, exponents - r[:, None]), 0)
     r = np.max(exponents - c, axis=1, where=A != 0, initial=-np.inf)  # and the largest of each row, in the end
     by_row, by_column = (np.where(np.isfinite(e), e, 0.0).astype(np.int64) for e in (r, c))
-    storage = stored(np.ldexp(A, -(by_row[:, None] + by_column).astype(np.int32)))
-    same = replace(problem, X=Matrix(storage.n, storage.d, storage.arrays), storage=storage)
+    same = replace(problem, X=Matrix(stored(np.ldexp(A, -(by_row[:, None] + by_column).astype(np.int32)))))
     margin = Margin(same.X, same.signs, Intercept.NONE)
     return Levelled(replace(question, problem=same, margin=margin, origin=question), by_row, by_column, centre)
 

@@ -16,8 +16,7 @@ from gordan.arrays import Array
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
-from gordan.rows import Rows
-from gordan.rows.visiting import Ascent, Offset
+from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
 from gordan.trace import Moment, Trace
 

@@ -19,8 +19,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
-from gordan.rows import Rows, of
-from gordan.rows.rows import SMALLEST_RADIUS
+from gordan.rows import SMALLEST_RADIUS, Rows, of
 from gordan.solve.double_oracle import DoubleOracle, double_oracle, limit_in_hand
 from gordan.solve.proximal import ProximalNewton, proximal_newton
 from gordan.trace import Moment, Trace
@@ -220,7 +219,7 @@ class _Playing:
             raw.passes, played.passes = before.passes
             return played, before.scale
         fixed = not question.margin.intercept.grouped
-        if fixed or radius == 0 or raw.mapped or not may_be_copied(raw):
+        if fixed or radius == 0 or raw.storage.mapped or not may_be_copied(raw):
             return raw, radius
         mean = self._mean()
         if norm_of(mean, question.margin.norm) < FAR * radius:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates.matrix import Matrix, by_rows
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
-from gordan.rows.memory import entries_of
+from gordan.rows import Block
 
 # Entries of a row that are looked at first: rows that differ in these differ.
 SAMPLE = 8
@@ -30,7 +28,7 @@ def quick_witness(problem: Problem, intercept: Intercept) -> dict[int, int] | No
         if not alike:
             return None
         rows = np.sort(np.concatenate(alike))
-    for group in _both_labels(row_keys(problem, rows), problem.signs[rows]):
+    for group in _both_labels(row_keys(problem, None if keys is None else rows), problem.signs[rows]):
         pair = _opposite(problem, rows[group])
         if pair is not None:
             return dict.fromkeys(pair, 1)
@@ -52,15 +50,13 @@ def _both_labels(keys: Array, signs: Array) -> Iterator[Array]:
 
 def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
     """Two of these rows with equal points and different labels. Keys may collide, so points are compared."""
-    problem.X.have(rows[: 1 << 12])
     seen: dict[bytes, list[int | None]] = {}
-    for i in rows:
-        columns, values = problem.X.row(int(i))
-        order = np.argsort(columns, kind="stable")
-        found = seen.setdefault(columns[order].tobytes() + values[order].tobytes(), [None, None])
+    for i in problem.X.brought(rows):
+        columns, values = problem.X.row(i)
+        found = seen.setdefault(columns.tobytes() + values.tobytes(), [None, None])
         side = int(problem.signs[i] > 0)
         if found[side] is None:
-            found[side] = int(i)
+            found[side] = i
         first, second = found
         if first is not None and second is not None:
             return min(first, second), max(first, second)
@@ -72,24 +68,19 @@ def sample_keys(problem: Problem) -> Array | None:
 
     Of sparse rows, whose columns are in order and come once, the entries are chosen by rank: so no stored one may be zero.
     """
-    X = problem.X
-    if not X.sparse:
-        if X.d < 2 * SAMPLE or not isinstance(X.arrays[0], np.ndarray):
-            return None
-        columns = np.linspace(0, X.d - 1, SAMPLE).astype(np.int64)
-        sampled: Array = np.add.reduce(_bits(X.arrays[0][:, columns], _factors(columns)), axis=1)
-        return sampled
-    data, indices, indptr = X.arrays
-    if len(data) < 2 * SAMPLE * X.n or not data.all():
+    if problem.storage.entries < 2 * SAMPLE * problem.X.n:
         return None
-    starts = indptr[:-1].astype(np.int64)
-    lengths = indptr[1:].astype(np.int64) - starts
-    keys: Array = lengths.astype(np.uint64)
-    filled = np.flatnonzero(lengths)
-    for k in range(SAMPLE):
-        where = (starts + (lengths - 1) * k // (SAMPLE - 1))[filled]
-        keys[filled] += _bits(data[where], _factors(indices[where]))
-    return keys
+    parts = list(problem.storage.each_block(_sampled))
+    return None if any(part is None for part in parts) else np.concatenate(parts)
+
+
+def _sampled(block: Block) -> Array | None:
+    found = block.sample(SAMPLE)
+    if found is None:
+        return None
+    columns, values = found
+    keys: Array = np.add.reduce(_bits(values, _factors(columns)), axis=1)
+    return keys + block.lengths.astype(np.uint64)
 
 
 def row_keys(problem: Problem, rows: Array | None = None) -> Array:
@@ -98,36 +89,12 @@ def row_keys(problem: Problem, rows: Array | None = None) -> Array:
     It is Σ_j bits(x_ij r_j) mod 2⁶⁴ with r_j between 1 and 2 as good as random: the product is rounded the same way for the same
     x_ij, its bits are as random as r_j even where x_ij is a round number, and sums of integers do not depend on their order.
     """
-    X = problem.X
-    rows = np.arange(X.n) if rows is None else rows
-    return np.concatenate(X.each(_keys_there))[rows] if X.elsewhere else _keys(X, rows)
+    r = _factors(np.arange(problem.X.d))
+    return np.concatenate(list(problem.storage.each_block(_keys, (), (r,), rows)))
 
 
-def _keys_there(held: Any) -> Array:
-    """The keys of one block, on another machine."""
-    return _keys(Matrix(held.n, held.d, held.arrays), np.arange(held.n))
-
-
-def _keys(X: Matrix, rows: Array) -> Array:
-    r = _factors(np.arange(X.d))
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    for lo, hi in X.blocks():
-        first, last = (int(k) for k in np.searchsorted(rows, (lo, hi)))
-        part = rows[first:last]
-        if not len(part):
-            continue
-        if not X.sparse:
-            block = X.arrays[0][lo:hi]
-            keys[first:last] = np.add.reduce(_bits(block if len(part) == hi - lo else block[part - lo], r), axis=1)
-            continue
-        data, indices, indptr = X.arrays
-        where: Any
-        if len(part) < hi - lo:
-            where, lengths = entries_of(indptr, part)
-        else:
-            where, lengths = slice(int(indptr[lo]), int(indptr[hi])), np.diff(indptr[lo : hi + 1].astype(np.int64))
-        keys[first:last] = by_rows(np.add, _bits(data[where], r[indices[where]]), lengths)
-    return keys
+def _keys(block: Block, r: Array) -> Array:
+    return block.by_row(np.add, lambda values, columns: _bits(values, r[columns]))
 
 
 def _factors(columns: Array) -> Array:

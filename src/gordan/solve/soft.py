@@ -36,7 +36,7 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
         points = np.ldexp(points, -exponents)
     if not np.isfinite(points).all():
         return
-    problem = replace(counted, X=Matrix(raw.n, counted.X.d, (points,)), storage=stored(points))
+    problem = replace(counted, X=Matrix(stored(points)))
     weights = None if margin.weights is None else margin.weights[question.kept]
     alike = replace(
         question,

@@ -110,7 +110,7 @@ class LossResult:
         storage = stored(Z)
         if storage.d != len(self.w):
             raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
-        X = Matrix(storage.n, storage.d, storage.arrays)
+        X = Matrix(storage)
         low, high = self._region.scores(X)
         own = Products.of(X, self.w).scores(self.b, np.ones(X.n))
         same: Array = ((low > 0) & (own[0] > 0)) | ((high < 0) & (own[1] < 0))

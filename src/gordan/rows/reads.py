@@ -1,0 +1,214 @@
+"""Blocks of rows as proofs read them: exact entries, and plain sums in float64 with a known number of operations.
+
+NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated, but for a checksum that no proof needs. And
+no BLAS: its threads are in whatever floating-point mode the thread that started them was in. Work on a block is done in a thread
+that looks at its mode (`each_block` of a storage sees to that). What rounding may do to these sums is for `certificates` to say.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+
+# Stored entries of a block, so that it stays in the cache; and those from which a pass is worth more than one thread: two blocks,
+# of some milliseconds each where rows are sparse.
+BLOCK_ENTRIES, WORTH_THREADS = 1 << 18, 1 << 19
+# Columns of a dense row whose products are added up in one go.
+LONGEST_SUM = 4096
+# Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
+NARROW = 8
+# Stored entries of single rows that are brought into memory together.
+FETCHED = 1 << 22
+
+
+class DenseBlock:
+    """Some rows of which every entry is stored; a `storage.Block`."""
+
+    values: Array
+    n: int
+    d: int
+    first: int
+
+    def __init__(self, values: Array, first: int = 0) -> None:
+        self.values, self.first = values, first
+        self.n, self.d = values.shape
+
+    @property
+    def lengths(self) -> Array:
+        return np.array(self.d)
+
+    @property
+    def _x(self) -> Array:
+        return self.values.astype(np.float64, copy=False)
+
+    def dot(self, w: Array) -> tuple[Array, Array]:
+        x = self._x
+        if self.d <= 2 * LONGEST_SUM:
+            return row_sums(x, w), np.array(self.d)
+        # sums of parts, then their sum: no term goes through more additions than a part and the number of parts have
+        cuts = range(0, self.d, LONGEST_SUM)
+        sums = sum((row_sums(x[:, j : j + LONGEST_SUM], w[j : j + LONGEST_SUM]) for j in cuts), np.zeros(self.n))
+        return sums, np.array(LONGEST_SUM + len(cuts))
+
+    def abs_dot(self, size: Array) -> Array:
+        return row_sums(np.abs(self._x), size)
+
+    def squares(self) -> Array:
+        x = self._x
+        return row_sums(x, x)
+
+    def weighted(self, q: Array) -> Array:
+        return column_sums(q, self._x)
+
+    def by_row(self, join: np.ufunc, terms: Any) -> Array:
+        return np.asarray(join.reduce(terms(self.values, np.arange(self.d)), axis=1))
+
+    def sample(self, k: int) -> tuple[Array, Array] | None:
+        columns = np.linspace(0, self.d - 1, k).astype(np.int64)
+        return columns, self._columns(columns)
+
+    def _columns(self, columns: Array) -> Array:
+        chosen: Array = self.values[:, columns]
+        return chosen
+
+    def entries(self) -> tuple[Array, Array, Array]:
+        return np.repeat(np.arange(self.n), self.d), np.tile(np.arange(self.d), self.n), self._x.reshape(-1)
+
+    def only(self, i: Array) -> DenseBlock:
+        return DenseBlock(self.values[i])
+
+    def checksum(self, at_length: bool) -> list[int]:
+        return [_mixed(self.values, at_length)]
+
+
+class SparseBlock:
+    """Some rows of CSR, which begin at `ends`; a `storage.Block`."""
+
+    def __init__(self, data: Array, indices: Array, ends: Array, d: int, first: int = 0) -> None:
+        self.data, self.indices, self.ends, self.first = data, indices, ends, first
+        self.n, self.d = len(ends) - 1, d
+
+    @property
+    def lengths(self) -> Array:
+        return np.diff(self.ends)
+
+    def _csr(self) -> Any:
+        return csr_rows((self.data, self.indices, self.ends), self.d, 0, self.n)
+
+    def dot(self, w: Array) -> tuple[Array, Array]:
+        return self._csr() @ w, self.lengths
+
+    def abs_dot(self, size: Array) -> Array:
+        return self.by_row(np.add, lambda values, columns: np.abs(values) * size[columns])
+
+    def squares(self) -> Array:
+        return self.by_row(np.add, lambda values, columns: values.astype(np.float64, copy=False) ** 2)
+
+    def weighted(self, q: Array) -> Array:
+        return np.asarray(self._csr().T @ q)
+
+    def by_row(self, join: np.ufunc, terms: Any) -> Array:
+        found, lengths = terms(self.data, self.indices), self.lengths
+        joined = np.zeros(self.n, dtype=found.dtype)
+        filled = np.flatnonzero(lengths)
+        if len(filled):
+            joined[filled] = join.reduceat(found, self.ends[:-1][filled])
+        return joined
+
+    def sample(self, k: int) -> tuple[Array, Array] | None:
+        if not self.data.all():  # entries are chosen by rank
+            return None
+        filled = np.flatnonzero(self.lengths)
+        columns, values = np.zeros((self.n, k), np.int64), np.zeros((self.n, k))
+        where = self.ends[:-1][filled, None] + (self.lengths[filled, None] - 1) * np.arange(k) // (k - 1)
+        columns[filled], values[filled] = self.indices[where], self.data[where]
+        return columns, values
+
+    def entries(self) -> tuple[Array, Array, Array]:
+        return np.repeat(np.arange(self.n), self.lengths), self.indices.astype(np.int64), self.data.astype(np.float64)
+
+    def only(self, i: Array) -> SparseBlock:
+        where, lengths = entries_of(self.ends, i)
+        return SparseBlock(self.data[where], self.indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
+
+    def checksum(self, at_length: bool) -> list[int]:
+        return [_mixed(array, at_length) for array in (self.data, self.indices, self.ends)]
+
+
+class FetchesRows:
+    """The part of a storage that is not in memory: single rows are brought there, those named by `prefetch` some at a time."""
+
+    n: int
+    entries: int
+    take: Any
+    sparse, in_memory, mapped = False, False, False
+    _wanted: Array = np.empty(0, np.intp)
+    _near: tuple[Any, dict[int, int]] = None, {}
+
+    def snapshot(self, most: int) -> None:
+        return None
+
+    def prefetch(self, rows: Any) -> None:
+        self._wanted = np.unique(np.asarray(rows, dtype=np.intp))
+
+    def row(self, i: int) -> tuple[Array, Array]:
+        held, places = self._near  # in one go: other threads ask as well
+        if i not in places:
+            wanted = self._wanted
+            batch = wanted[np.searchsorted(wanted, i) :][: max(1, FETCHED * self.n // self.entries)]
+            batch = batch if len(batch) and batch[0] == i else np.array([i])
+            held, places = self.take(batch), {row: k for k, row in enumerate(batch.tolist())}
+            self._near = held, places
+        found: tuple[Array, Array] = held.row(places[i])
+        return found
+
+
+def row_sums(left: Array, right: Array) -> Array:
+    """Σ_j left_ij right_j, or right_ij."""
+    if left.shape[1] > NARROW:
+        return np.asarray(np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right))
+    return sum((left[:, j] * right[..., j] for j in range(left.shape[1])), np.zeros(len(left)))
+
+
+def column_sums(q: Array, block: Array) -> Array:
+    """Σ_i q_i block_ij."""
+    if block.shape[1] > NARROW:
+        return np.asarray(np.einsum("i,ij->j", q, block))
+    return np.array([np.sum(q * block[:, j]) for j in range(block.shape[1])])
+
+
+def _mixed(array: Array, at_length: bool) -> int:
+    """A CRC of the bytes of an array; or, of one that is long, a sum that takes a tenth of the time once it is compiled."""
+    array = np.ascontiguousarray(array)
+    if not at_length:
+        return zlib.crc32(array.data)
+    from gordan.rows import kernels
+
+    mixed: Any = kernels.mixed_bits
+    words = array.reshape(-1).view(f"u{array.itemsize}")
+    words.flags.writeable = False  # one kernel for all
+    return int(mixed(words))
+
+
+def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
+    """Where the entries of these rows of a CSR matrix are, row by row, and how many each row has."""
+    starts = indptr[rows].astype(np.int64)
+    lengths = indptr[rows + 1].astype(np.int64) - starts
+    # the start of its row plus its rank within the row
+    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths), lengths
+
+
+def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:
+    """Rows lo..hi-1 as a CSR array of SciPy's over the same entries, whose products with float64 are plain sums in float64."""
+    from scipy.sparse import csr_array
+
+    data, indices, indptr = arrays
+    begin, end = int(indptr[lo]), int(indptr[hi])
+    short = max(d, end - begin) < 2**31
+    columns, ends = indices[begin:end], (indptr[lo : hi + 1] - indptr[lo]).astype(np.int32 if short else np.int64)
+    columns = columns.view(np.int32) if short and columns.itemsize == 4 else columns.astype(ends.dtype)
+    return csr_array((data[begin:end], columns, ends), shape=(hi - lo, d))
