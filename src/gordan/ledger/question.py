@@ -97,6 +97,11 @@ class Question:
     origin: Question | None = None
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
+    @property
+    def sign_alone(self) -> bool:
+        """Whether nothing but a plane with every row strictly on its side will do."""
+        return self.asks is not Asks.WIDTH
+
     def shared(self, make: Callable[[Question], T]) -> T:
         """make(self), made once: what several finders need."""
         if make not in self._shared:

@@ -114,8 +114,15 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
         going.wake()
         seed = question.budget.seed + done
         met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
-        if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
+        last = done + EPOCHS_A_LOOK >= epochs
+        # w has moved since rows were met: one more pass tells whether it is worth the several of a check
+        if last or (met.lowest > 0 and _separates(bare, going.w, column)):
             yield Proposal(going.w[:-1] * scale, column * float(going.w[-1]), x / max(float(x.sum()), 1e-300))
+
+
+def _separates(rows: Rows, w: Array, column: float) -> bool:
+    """Whether every row, with a further column of this constant, has a positive score, up to rounding."""
+    return float(np.min(rows.scores(w[:-1]) + rows.signs * (column * float(w[-1])))) > 0
 
 
 def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
