@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import random
 import re
@@ -22,6 +21,7 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED
 from gordan.solve import finders
 from gordan.solve.quick import row_keys
 from gordan.solve.rounding import float_separators
@@ -561,7 +561,7 @@ def test_floats_near_exact_separators_separate():
         rows = [row for row in rows if sum(x * v for x, v in zip(row, w, strict=True)) > 0]
         if not rows:
             continue
-        found = next(float_separators([[fmpq(x) for x in row] for row in rows], math.inf), None)
+        found = next(float_separators([[fmpq(x) for x in row] for row in rows], UNLIMITED), None)
         assert found is not None, trial
         assert all(sum(x * Fraction(v) for x, v in zip(row, found.tolist(), strict=True)) > 0 for row in rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -15,6 +15,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNKNOWN, Deadline, Pace
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 from gordan.rows.rows import SMALLEST_RADIUS
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+# Passes that the proof of what was found takes, about; the share of a limit and the seconds that a call may overrun it by without
+# harm, which the proof may use; and the share of the limit that is reserved for it at most.
+PROOF, OVERRUN, MOST_RESERVED = 12.0, (0.1, 0.2), 0.5
 
 
 class Asks(Enum):
@@ -45,13 +50,31 @@ class UnitRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`."""
+    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`; `pace` is what work costs,
+    as measured in this call, where there is a deadline."""
 
     started: float
     deadline: float = math.inf
     max_iter: int | None = None
     threads: int | None = None
     seed: int = 1
+    pace: Pace = UNKNOWN
+
+    def paced(self, rows: Rows) -> Budget:
+        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by."""
+        begin, limit = time.perf_counter(), self.deadline - self.started
+        if math.isinf(limit) or begin >= self.deadline or self.pace.entry > 0:
+            return self  # nothing to measure, or no time for it
+        if rows.in_memory:
+            rows.scaled(1.0).scores(np.zeros(rows.d))
+        passing = time.perf_counter() - (begin if rows.in_memory else self.started)  # to read them took as long
+        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * passing - OVERRUN[0] * limit - OVERRUN[1]))
+        return replace(self, deadline=self.deadline - reserve, pace=Pace.measured(passing, rows.entries))
+
+    @cached_property
+    def time(self) -> Deadline:
+        """The deadline, for those that ask whether it leaves time for something."""
+        return Deadline(self.deadline, self.pace)
 
     @property
     def spent(self) -> bool:
@@ -59,9 +82,9 @@ class Budget:
         return time.perf_counter() >= self.deadline
 
     @property
-    def left(self) -> float:
-        """Seconds left, at least a millisecond: limits of zero are refused by those that are given them."""
-        return max(1e-3, self.deadline - time.perf_counter())
+    def short(self) -> bool:
+        """Whether the time is up, or was too short for something that was asked for."""
+        return self.spent or self.time.refused
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot, is_number
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
@@ -28,6 +29,8 @@ from gordan.solve.sup_norm import SupNormGame
 # Rows in hand at most, if their Gram matrix fits: it then has at most 288 MB, and so much as GRAMS of them is in use at a time.
 # Sparse rows with more columns still need no such matrix.
 MOST_IN_HAND, GRAMS = 6000, 4
+# Gram matrices of all rows in hand that there is to be time for.
+GAMES = 2.0
 # Entries of the rows in hand, and of the sample to begin with, where the rows are not in memory: 256 MB each at most.
 ENTRIES_IN_HAND = 1 << 25
 # Of the rows that coordinate ascent finds, those that a linear program (p = ∞) begins with.
@@ -125,14 +128,14 @@ class Answer(NamedTuple):
 class DoubleOracle:
     """The form. A round's p lives on the rows in hand and on rows held at their caps.
 
-    After the `deadline` (of `time.perf_counter`) the game on the rows in hand is left where it is: the round ends soon, and its p
-    is as good as any.
+    After the `deadline` the game on the rows in hand is left where it is: the round ends soon, and its p is as good as any. No
+    more rows are in hand than there is time for.
     """
 
     game: Game
     tol: float = 1e-10
     seed: int = 1
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     @property
     def groups(self) -> int:
@@ -157,7 +160,7 @@ class DoubleOracle:
         if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
             return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
-            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline)
+            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
             inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
             if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
                 inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
@@ -194,7 +197,7 @@ class DoubleOracle:
             with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
                 squares = np.diag(shifted).copy()
-        p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline)
+        p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline.at)
         return State(np.arange(n), p, gram)
 
     @cached_property
@@ -208,7 +211,12 @@ class DoubleOracle:
     @cached_property
     def most(self) -> int:
         """Rows in hand at most."""
-        return most_in_hand(self.game.rows, self.groups)
+        rows, most = self.game.rows, min(self.game.rows.n, most_in_hand(self.game.rows, self.groups))
+        return max(2 * self.groups, self.deadline.largest(most, lambda m: GAMES * self._seconds(rows, m, m)))
+
+    def _seconds(self, rows: Rows, m: int, k: int) -> float:
+        """What the products of m rows with k rows take; none where they are not made."""
+        return 0.0 if self._by_products(m) or self.game.norm == math.inf else self.deadline.pace.gram(rows, m, k)
 
     def _size(self, m: int) -> float:
         return _bytes_in_hand(self.game.rows, m)
@@ -229,7 +237,7 @@ class DoubleOracle:
         state = part.start()
         for t in range(1, SAMPLE_ROUNDS + 1):
             state, played = part.round(state, t)
-            if played.finished or time.perf_counter() > self.deadline:
+            if played.finished or self.deadline.passed:
                 break
         p = np.zeros(rows.n)
         p[sample] = played.p
@@ -267,7 +275,7 @@ class DoubleOracle:
         w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
         scores = self._scores(w, state.inside, answer)
         lowest, square = self.game.p_set.lowest(scores), dot(v, w)
-        if time.perf_counter() > self.deadline:  # there is no next round to prepare
+        if self.deadline.passed:  # there is no next round to prepare
             return state._replace(p=p), Round(1.0, None, p, v, output=Output(w, lowest, None))
         after, finished = self._next(state, answer, p, scores, square)
         if self.game.norm == 2 and not finished and lowest > 0 and not rows.reduces:
@@ -301,7 +309,10 @@ class DoubleOracle:
         alive = ~idle(scores, self.norms, self.game.p_set, upper, lower)
         alive[state.inside] = False
         more = np.flatnonzero(alive)
-        if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), self.most - len(state.inside)):
+        m = len(state.inside)
+        if state.gram is None or not 0 < len(more) <= min(2 * m, self.most - m):
+            return state
+        if not self.deadline.affords(self._seconds(self.game.rows, len(more), m + len(more))):
             return state
         gram = self._grown(state.gram, state.inside, more)
         return state._replace(inside=np.concatenate((state.inside, more)), gram=gram)
@@ -315,7 +326,9 @@ class DoubleOracle:
         allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
         r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
-        room = state.gram is not None or len(inside) <= self.most or fits(self._size(len(inside)))
+        m = len(inside)
+        room = state.gram is not None or m <= self.most or fits(self._size(m))
+        room &= state.gram is not None or self.deadline.affords(self._seconds(rows, m, m))
         by_products = state.gram is None and (self._by_products(len(inside)) or (norm == 2 and not room))
         if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
@@ -323,7 +336,7 @@ class DoubleOracle:
         taken = self._taken(inside)
         if not guess.any():
             squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline)
+            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline.at)
         if norm == math.inf:
             found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
             return Answer(found, w=w)
@@ -334,9 +347,8 @@ class DoubleOracle:
             return Answer(power.solve(norm, guess, self.tol, near=state.square < math.inf))
         pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
         if by_products:
-            m = float(len(inside))
             try:
-                budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
+                budget = GRAM_ENTRY * m * taken.entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
                 if not self._by_products(len(inside)):
                     budget = min(budget, PRODUCTS * taken.entries)
                 products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
@@ -395,6 +407,7 @@ class DoubleOracle:
         if gram is not None:
             after = len(where) + len(broken)
             room = after <= self.most or fits(self._size(after))
+            room &= self.deadline.affords(self._seconds(rows, len(broken), after))
             gram = self._grown(gram[np.ix_(where, where)], inside[where], broken) if room else None
         return state._replace(inside=np.concatenate((inside[where], broken)), gram=gram), False
 

@@ -92,8 +92,10 @@ def _many_in_memory(question: Question, evidence: Evidence) -> bool:
 
 
 def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
-    """Few rows, or such that a plane has hardly any of them on the wrong side."""
-    return _few(question, evidence) or (evidence.broken <= HARDLY_ANY and _playable(question, evidence))
+    """Few rows; or such that a plane has hardly any of them on the wrong side, unless they are so many that any sample tells."""
+    rows = question.rows
+    hardly = evidence.broken <= HARDLY_ANY and rows.entries <= double_oracle.TALL * rows.d**2
+    return _few(question, evidence) or (hardly and _playable(question, evidence))
 
 
 def _on_device(question: Question, evidence: Evidence) -> bool:
@@ -145,6 +147,7 @@ def answer(question: Question, callback: Callable[[Evidence], object] | None = N
     the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
+    question = replace(question, budget=question.budget.paced(question.rows))
     evidence = Evidence(question)
     asked: set[str] = set()
 
@@ -152,6 +155,8 @@ def answer(question: Question, callback: Callable[[Evidence], object] | None = N
         for finder in FINDERS:
             if finder.name in asked or not finder.applies(wanted, question, evidence):
                 continue
+            if wanted is Asks.SIGN and asked and question.budget.spent:
+                return
             asked.add(finder.name)
             for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
                 decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
@@ -186,5 +191,5 @@ def _offered(evidence: Evidence, proposal: Proposal) -> bool:
 def _stopped_by_rounding(evidence: Evidence) -> bool:
     """Whether no limit ended the search for the width. Finders that scale rows and columns may then get further."""
     trace, margin = evidence.effort.trace, evidence.question.margin
-    limited = (trace is not None and trace.status == "rounds") or evidence.question.budget.spent
+    limited = (trace is not None and trace.status == "rounds") or evidence.question.budget.short
     return not limited and margin.nu is None and margin.norm == 2

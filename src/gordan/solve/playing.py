@@ -14,6 +14,7 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array
 from gordan.checkpoint import fingerprint
+from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.geometry import norm as norm_of
 from gordan.ledger.evidence import Evidence
@@ -152,11 +153,13 @@ class _Playing:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.build(rows, question.p_set, p0)
-        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=budget.deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
-        elif isinstance(form, ProximalNewton):
-            form = replace(form, deadline=budget.deadline)
         checkpoint = question.play.checkpoint if method is question.play.method else None
+        # what is resumed must not depend on the pace
+        deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
+        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
+            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
+        elif isinstance(form, ProximalNewton):
+            form = replace(form, deadline=deadline)
         if checkpoint is not None:
             self._require(form)
         rounds = FEW_ROUNDS.get(method.name, MOST_ROUNDS) if budget.max_iter is None else budget.max_iter
@@ -166,7 +169,7 @@ class _Playing:
             record=range(1, rounds + 1) if method.name in FEW_ROUNDS else dynamics.log_spaced(rounds),
             scale=R if R > 0 else 1.0,
             bound=method.guarantee.gap,
-            time_limit=budget.left,
+            time_limit=deadline.left,
             callback=self._look,
             name=method.name,
             form_name=method.form,

@@ -23,6 +23,7 @@ from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED, Deadline, Pace
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -138,6 +139,9 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
+    hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.pace))
+    if hand < min(n, k):
+        return  # so few rows are separable whatever the others are
     most = min(max(400, 2 * k), 2000, hand)
     if x is not None and n <= TALL * k:
         # few rows all come in at once: one game then decides
@@ -152,7 +156,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
     failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
-        if budget.spent:
+        if budget.spent or not budget.time.affords(_seconds_in_hand(A, len(inside), budget.pace)):
             return
         taken, over_rows, back = reshaped(A.take(inside))
         game = Restricted(
@@ -161,7 +165,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             pull=np.zeros(len(inside)),
             rest=0.0,
             rank=taken.d,
-            deadline=budget.deadline,
+            deadline=budget.time,
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
         weights = np.zeros(n)
@@ -198,6 +202,13 @@ def _bytes_in_hand(A: Rows, m: int) -> float:
     stored, spread = 2 * m * A.entries / A.n, m * A.d  # an entry and its column, or a cell
     cells = spread if not A.sparse or spread <= MOST_DENSE else stored
     return 8.0 * (GRAMS * m * m + COPIES * cells)
+
+
+def _seconds_in_hand(A: Rows, m: int, pace: Pace) -> float:
+    """What it takes to make m rows of A well-conditioned, and their Gram matrix."""
+    if A.sparse and m * A.d > MOST_DENSE:
+        return pace.gram(A, m, m)
+    return pace.products(m, m, min(m, A.d)) + (pace.basis(m, A.d) if A.d <= min(m, MOST_COLUMNS) else 0.0)
 
 
 def _independent(p: Array, game: Restricted) -> bool:
@@ -275,22 +286,24 @@ def _times(v: Array, scales: list[Array]) -> Array:
 def _cancelling(question: Question, support: Array) -> dict[int, int] | None:
     """Weights with which these rows cancel, as they were before they were scaled or moved."""
     asked = question if question.origin is None else question.origin
-    return balance(asked.counted, support, asked.margin.intercept)
+    return balance(asked.counted, support, asked.margin.intercept, asked.budget.time)
 
 
-def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
-    """Positive integer weights with which these rows, or some of them, cancel."""
+def balance(problem: Problem, support: Array, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
+    """Positive integer weights with which these rows, or some of them, cancel; None also where there is no time for that."""
     from flint import fmpq
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support
+    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
 
     k = problem.X.d + (intercept != "none")
     if not exact.numbers_fit(len(support) * k):
         return None
+    if not deadline.affords(reading_seconds(problem, support, intercept, deadline)):
+        return None
     M, exponents = exact.integer_rows(problem, support, intercept)
-    answer: Any = balance_of_support(M)
+    answer: Any = balance_of_support(M, deadline)
     if answer is None and len(support) <= MOST_PIVOTED and _exactly(len(support), k):
-        answer = alternative([[fmpq(x) for x in row] for row in M])
+        answer = alternative([[fmpq(x) for x in row] for row in M], deadline)
     return _witness(answer.weights, support, exponents) if isinstance(answer, Balance) else None
 
 
@@ -313,26 +326,28 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     """
     from flint import fmpq
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support
+    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
     from gordan.solve.rounding import float_separators
 
-    problem, intercept = question.counted, question.margin.intercept
+    problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
     suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and _exactly(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
         if chosen:
+            if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
+                return
             found, exponents = exact.integer_rows(problem, chosen, intercept)
             M = [[fmpq(x) for x in row] for row in found]
             small = len(M) <= MOST_PIVOTED or len(M) * k * k <= SMALL
-            answer = balance_of_support(found) or (alternative(M) if small else None)
+            answer = balance_of_support(found, deadline) or (alternative(M, deadline) if small else None)
             if answer is None:
                 return
             if isinstance(answer, Balance):
                 yield Proposal(witness=_witness(answer.weights, chosen, exponents))
                 return
-            for w in float_separators(M, question.budget.deadline):
+            for w in float_separators(M, deadline):
                 yield _plane(w, intercept)
                 failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
                 if len(failed) or question.budget.spent:

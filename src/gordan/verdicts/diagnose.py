@@ -133,9 +133,10 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     columns: tuple[int, ...] | None = None
     signs: dict[str, int | None] = {}
     with contextlib.suppress(KeyboardInterrupt):
-        columns = cone.independent_columns(problem, kind)
-        question = replace(question, columns=columns)
         with blas_threads(problem.storage.entries):
+            question = replace(question, budget=budget.paced(question.rows))
+            columns = cone.independent_columns(problem, kind, question.budget.time)
+            question = replace(question, columns=columns)
             evidence = answer(question)
         found = evidence.cone
         if isinstance(found, Recession) and not evidence.effort.stopped:

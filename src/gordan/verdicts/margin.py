@@ -195,6 +195,6 @@ def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
         return Status.MARGIN_BELOW_TOL
     if effort.stopped:
         return Status.INTERRUPTED
-    if question.budget.spent:
+    if question.budget.short:
         return Status.TIME_LIMIT
     return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS
