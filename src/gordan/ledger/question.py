@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Passes that the proof of what was found takes, about; the share of a limit and the seconds that a call may overrun it by without
-# harm, which the proof may use; and the share of the limit that is reserved for it at most.
-PROOF, OVERRUN, MOST_RESERVED = 12.0, (0.1, 0.2), 0.5
+# Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
+# overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
+PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
 
 
 class Asks(Enum):

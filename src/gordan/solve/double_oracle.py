@@ -65,6 +65,8 @@ MOST_STALLED = 10
 # With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them
 # matter, and the lowest scores find them.
 TALL = 100
+# Passes over a sample of the rows that it takes to copy them and to begin.
+TAKING = 20.0
 # Rounds on a random sample of the rows before all of them are looked at.
 SAMPLE_ROUNDS = 50
 
@@ -110,6 +112,15 @@ class State(NamedTuple):
     gram: Array | None
     square: float = math.inf
     stalled: int = 0
+
+
+class Hand(NamedTuple):
+    """The rows in hand, the p that they may have, a guess of it, and what rows outside add to Aᵀp."""
+
+    rows: Rows
+    allowed: Allowed
+    guess: Array
+    r: Array
 
 
 class Answer(NamedTuple):
@@ -160,19 +171,9 @@ class DoubleOracle:
         if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
             return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
-            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
-            inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
-            if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
-                inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
-            scores = rows.scores(rows.combine(p)) if capped else p
-            most = min(self.most, MOST_IN_PROGRAM) if norm == math.inf else self.most
-            if len(inside) > most and not self._by_products(len(inside)):
-                if capped:  # all others at a bound: to what mass they would leave, rows at their caps would have to come in again
-                    p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
-                else:
-                    inside = self._heaviest(inside, p, most)
-                    p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
-        elif not capped and rows.n > 2 * self._sample_size:
+            return self._from_ascent()
+        sampling = TAKING * self.deadline.pace.entry * rows.entries * self._sample_size / rows.n
+        if not capped and rows.n > 2 * self._sample_size and self.deadline.affords(sampling):
             inside, p = self._from_sample()
             scores = p
         elif rows.reduces and not capped:
@@ -184,6 +185,23 @@ class DoubleOracle:
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
             count = min(max(100, rows.d if norm < math.inf else 0), self.most)
             inside = self._lowest(scores, count)
+        return State(self._able(inside, p, scores), p, None)
+
+    def _from_ascent(self) -> State:
+        """The rows that coordinate ascent leaves with weight, or near the margin."""
+        rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
+        p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
+        inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
+        if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
+            inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
+        scores = rows.scores(rows.combine(p)) if capped else p
+        most = min(self.most, MOST_IN_PROGRAM) if norm == math.inf else self.most
+        if len(inside) > most and not self._by_products(len(inside)):
+            if capped:  # all others at a bound: to what mass they would leave, rows at their caps would have to come in again
+                p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
+            else:
+                inside = self._heaviest(inside, p, most)
+                p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
         return State(self._able(inside, p, scores), p, None)
 
     def _all_in_hand(self) -> State:
@@ -319,57 +337,75 @@ class DoubleOracle:
 
     def _solve(self, state: State) -> Answer:
         """The equilibrium of the rows in hand, given the rows outside that are held at their caps."""
-        rows, inside, norm = self.game.rows, state.inside, self.game.norm
+        rows, inside, norm, m = self.game.rows, state.inside, self.game.norm, len(state.inside)
         held = state.p.copy()
         held[inside] = 0.0
+        others = bool(held.any())
         mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
         allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
-        r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
-        m = len(inside)
-        room = state.gram is not None or m <= self.most or fits(self._size(m))
-        room &= state.gram is not None or self.deadline.affords(self._seconds(rows, m, m))
-        by_products = state.gram is None and (self._by_products(len(inside)) or (norm == 2 and not room))
-        if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
+        room = state.gram is not None or self._has_room(m)
+        by_products = state.gram is None and norm == 2 and (self._by_products(m) or not room)
+        if norm == 2 and rows.in_memory and guess.any() and not (by_products or others):  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
-            return self._by_gram(gram, allowed, guess, np.zeros(len(inside)), 0.0)
-        taken = self._taken(inside)
-        if not guess.any():
-            squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline.at)
-        if norm == math.inf:
-            found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
-            return Answer(found, w=w)
+            return self._by_gram(gram, allowed, guess, np.zeros(m), 0.0)
+        r, taken = rows.combine(held) if others else np.zeros(rows.d), self._taken(inside)
+        hand = Hand(taken, allowed, guess if guess.any() else self._guessed(taken, inside), r)
         if norm > 2:
-            if not room:
-                return self._left_as_it_is(taken, allowed, guess, r)
-            power = PNormGame(taken, allowed, r, self.deadline)
-            return Answer(power.solve(norm, guess, self.tol, near=state.square < math.inf))
-        pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
+            return self._in_norm(hand, room, near=state.square < math.inf)
+        pull, rest = (taken.scores(r), dot(r, r)) if others else (np.zeros(m), 0.0)
         if by_products:
-            try:
-                budget = GRAM_ENTRY * m * taken.entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
-                if not self._by_products(len(inside)):
-                    budget = min(budget, PRODUCTS * taken.entries)
-                products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
-                game = Restricted(products, allowed, pull, rest, rows.d, self.deadline)
-                return Answer(game.solve(guess, self.tol), direct=True)
-            except Stalled:  # ill-conditioned: the Gram matrix costs as much as was spent by now
-                if not room:
-                    return self._left_as_it_is(taken, allowed, guess, r)
-        gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return self._by_gram(gram, allowed, guess, pull, rest)
+            answer = self._by_gradients(hand, self.norms[inside] ** 2, pull, rest)
+            if answer is not None:
+                return answer
+            if not room:
+                return self._left_as_it_is(hand)
+        gram = taken.gram(np.arange(m)) if state.gram is None else state.gram
+        return self._by_gram(gram, allowed, hand.guess, pull, rest)
+
+    def _has_room(self, m: int) -> bool:
+        """Whether there is room and time for the Gram matrix of m rows."""
+        return (m <= self.most or fits(self._size(m))) and self.deadline.affords(self._seconds(self.game.rows, m, m))
+
+    def _guessed(self, taken: Rows, inside: Array) -> Array:
+        """A first p of the rows in hand."""
+        squares = taken.squares() if self.game.rows.reduces else self.norms[inside] ** 2
+        return ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline.at)[0]
 
     def _by_gram(self, gram: Array, allowed: Allowed, guess: Array, pull: Array, rest: float) -> Answer:
         game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
 
-    def _left_as_it_is(self, taken: Rows, allowed: Allowed, guess: Array, r: Array) -> Answer:
-        """The guess, made feasible: there is no room for anything better."""
-        p = allowed.filled(guess)
-        w = dual_vector(taken.combine(p) + r, self.game.norm)
-        scores = taken.scores(w)
-        return Answer(Equilibrium(p, scores, allowed.cheapest(scores)[1], False))
+    def _by_gradients(self, hand: Hand, squares: Array, pull: Array, rest: float) -> Answer | None:
+        """By products with the rows; None where they are so ill-conditioned that the Gram matrix costs as much as was spent."""
+        m, entries = hand.rows.n, hand.rows.entries
+        budget = GRAM_ENTRY * m * entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
+        if not self._by_products(m):
+            budget = min(budget, PRODUCTS * entries)
+        game = Restricted(
+            Products(hand.rows, squares, budget, self.deadline), hand.allowed, pull, rest, self.game.rows.d, self.deadline
+        )
+        try:
+            return Answer(game.solve(hand.guess, self.tol), direct=True)
+        except Stalled:
+            return None
+
+    def _in_norm(self, hand: Hand, room: bool, near: bool) -> Answer:
+        """In a norm above 2."""
+        if self.game.norm == math.inf:
+            found, w = SupNormGame(hand.rows, hand.allowed, hand.r, self.deadline).solve(hand.guess, self.tol)
+            return Answer(found, w=w)
+        if not room:
+            return self._left_as_it_is(hand)
+        power = PNormGame(hand.rows, hand.allowed, hand.r, self.deadline)
+        return Answer(power.solve(self.game.norm, hand.guess, self.tol, near=near))
+
+    def _left_as_it_is(self, hand: Hand) -> Answer:
+        """The guess, made feasible: there is no room, or no time, for anything better."""
+        p = hand.allowed.filled(hand.guess)
+        w = dual_vector(hand.rows.combine(p) + hand.r, self.game.norm)
+        scores = hand.rows.scores(w)
+        return Answer(Equilibrium(p, scores, hand.allowed.cheapest(scores)[1], False))
 
     def _taken(self, inside: Array) -> Rows:
         """The rows in hand; all of them are not copied."""
@@ -510,10 +546,13 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
             power = min(2 * power, MOST_POWER) if lags else 2.0
             total *= math.exp(min(FURTHEST, max(-FURTHEST, power * excess)))
     scores = rows.scores(w[:-1])
-    if sides is not None:
-        scores = scores + offset * sides
+    return _distributed(x, scores if sides is None else scores + offset * sides, caps, p_set)
+
+
+def _distributed(x: Array, scores: Array, caps: Array | None, p_set: Simplex) -> tuple[Array, Array]:
+    """x ≤ caps as a p, each group with its mass, and which other rows are near the margin."""
     near = (x == 0) & (scores < 1.0)
-    p = np.zeros(rows.n)
+    p = np.zeros(len(x))
     for own in p_set.members:
         mass = float(x[own].sum())
         if mass > 0:

@@ -22,6 +22,8 @@ NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
 # Share of the rows that a plane may have on the wrong side to be worth improving by play. Where classes overlap it is above 6% in
 # every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
 HARDLY_ANY = 0.06
+# Passes that are to be left when equal points are looked for before the play.
+GLANCE = 20.0
 
 Find = Callable[[Question, Evidence, Callable[[], None]], Iterator[Proposal]]
 Needs = Callable[[Question, Evidence], bool]
@@ -71,9 +73,10 @@ def _not_tiny(question: Question, evidence: Evidence) -> bool:
 
 
 def _unwatched(question: Question, evidence: Evidence) -> bool:
-    """A witness at a glance spares the play, where nobody waits for its rounds."""
-    play = question.play
-    return play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
+    """A witness at a glance spares the play, where nobody waits for its rounds and there is time for both."""
+    play, budget = question.play, question.budget
+    unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
+    return unwatched and GLANCE * budget.pace.entry * question.rows.entries < budget.time.left
 
 
 def _playable(question: Question, evidence: Evidence) -> bool:

@@ -191,6 +191,11 @@ class _Playing:
             return True
         if moment.lower > 0:
             return moment.gap <= SHARE * question.tol
+        return self._vanishing(moment)
+
+    def _vanishing(self, moment: Moment) -> bool:
+        """Whether to stop where no margin is positive so far. Before that the finders of the sign are asked."""
+        question, evidence = self.question, self.evidence
         small = moment.upper <= SHARE * question.tol * question.radius
         if question.margin.nu is not None:
             if not small:

@@ -143,16 +143,8 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     if hand < min(n, k):
         return  # so few rows are separable whatever the others are
     most = min(max(400, 2 * k), 2000, hand)
-    if x is not None and n <= TALL * k:
-        # few rows all come in at once: one game then decides
-        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
-        inside = np.sort(np.argsort(-x * norms, kind="stable")[:count])
-        p = x[inside] * norms[inside]
-    else:
-        rng = np.random.default_rng(budget.seed)
-        count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
-        inside = np.sort(rng.choice(n, min(n, count, hand), replace=False))
-        p = np.zeros(len(inside))
+    inside = _first_in_hand(None if x is None else x * norms, n, k, most, hand, budget.seed)
+    p = np.zeros(len(inside)) if x is None or n > TALL * k else x[inside] * norms[inside]
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
     failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
@@ -195,6 +187,16 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             return  # no room for others
         inside = np.concatenate((inside[keep], broken))[:hand]
         p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:hand]
+
+
+def _first_in_hand(x: Array | None, n: int, k: int, most: int, hand: int, seed: int) -> Array:
+    """The rows that a working set begins with: those of most weight x, or a sample of so many that any of them will do."""
+    if x is not None and n <= TALL * k:
+        # few rows all come in at once: one game then decides
+        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
+        return np.sort(np.argsort(-x, kind="stable")[:count])
+    count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
+    return np.sort(np.random.default_rng(seed).choice(n, min(n, count, hand), replace=False))
 
 
 def _bytes_in_hand(A: Rows, m: int) -> float:
