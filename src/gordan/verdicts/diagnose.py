@@ -108,7 +108,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     intercept
         "free" or "penalized" (the same here: a constant is in the model), or "none".
     time_limit
-        seconds; then whatever is open stays so: some coefficients, or the kind. A step of exact arithmetic is not cut short.
+        seconds; then whatever is open stays so: some coefficients, or the kind. Nothing is begun that would not end in time.
 
     Examples
     --------
