@@ -1,8 +1,8 @@
 """How well limits of time are kept: `python benchmarks/limits.py [--limits 0.2 1] [--only nu] [--cpu]`.
 
 Every function on every storage and size, once on small data to compile what it needs, then with each limit. The promise is
-limit + 10% + 0.3 s; the last line gives the largest overrun beyond it. On a machine that is busy otherwise, seconds are no measure
-of what a call does: `--cpu` has gordan read the CPU time of the process for the clock, which counts both threads of a pass.
+limit + 10% + 0.3 s; the last line gives the largest overrun beyond it. On a busy machine seconds are no measure of what a call
+does: `--cpu` has gordan read the CPU time of the process for the clock, which counts both threads of a pass.
 """
 
 from __future__ import annotations

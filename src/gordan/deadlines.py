@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-# The product of two matrices of this size is timed: a millisecond.
-TIMED = 160
+# The product of two matrices of this size is timed: a tenth of a millisecond. Work of no more multiplications than in so many of
+# them is begun without: to measure must not take longer than what it is for.
+TIMED, UNTIMED = 96, 32
 # What work takes beside the multiplications in a product of dense matrices, by measurement on two machines: the copies around a
 # Gram matrix of dense rows; products with sparse rows, which SciPy makes on one thread; factors of a symmetric matrix with what
 # solves by them; an orthonormal basis, and one with pivots; loops over rows of a factor; elimination modulo a prime.
@@ -24,6 +25,11 @@ class Pace:
 
     multiplication: float = 0.0
     entry: float = 0.0
+
+    @staticmethod
+    def matters(n: int, d: int) -> bool:
+        """Whether Gram matrices of rows of this shape, and their factors, take so long that the pace must be known."""
+        return n * d * min(n, d) > UNTIMED * TIMED**3
 
     @staticmethod
     def measured(seconds: float, entries: int) -> Pace:

@@ -63,7 +63,7 @@ class Budget:
     def paced(self, rows: Rows) -> Budget:
         """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by."""
         begin, limit = time.perf_counter(), self.deadline - self.started
-        if math.isinf(limit) or begin >= self.deadline or self.pace.entry > 0:
+        if math.isinf(limit) or begin >= self.deadline or self.pace.entry > 0 or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
         if rows.in_memory:
             rows.scaled(1.0).scores(np.zeros(rows.d))

@@ -24,8 +24,8 @@ from gordan.solve.alternative import reading_seconds, solving_seconds
 MOST_COLUMNS = 600
 # Copies of A that scaling it makes at a time, and what is made of them: a program, as SciPy is given it and as HiGHS has it.
 COPIES = 6
-# Passes that scaling takes, about, with a product and a sort that follow.
-SCALING = 40.0
+# Passes that scaling takes, about, with a product and a sort that follow: they are copies into new memory, on one thread.
+SCALING = 150.0
 # Binary digits tried when floats are made rational: few first, for directions that people can read.
 # Passes that signs of exact scores take, about.
 SIGNS = 10.0

@@ -211,7 +211,10 @@ def by_program(cone: Cone) -> Split | None:
     rng = np.random.default_rng(0)
     # equal rows, told by their product with a random vector, are needed once
     _, where = np.unique(F @ rng.uniform(1, 2, cone.k), return_index=True)
-    F = F[where]
+    if len(where) < F.shape[0]:
+        F = F[where]
+    else:  # no copy
+        where = np.arange(F.shape[0])
     n, k = F.shape
     start = max(200, 3 * k)
     rows = np.arange(n) if n <= start else np.sort(rng.choice(n, start, replace=False))
