@@ -99,7 +99,7 @@ def test_with_enough_time_nothing_is_refused(charged, clock):
 
 
 def test_what_a_deadline_affords(clock):
-    deadline = Deadline(clock.now + 10.0, Pace(1.0, 1.0))
+    deadline = Deadline(clock.now + 10.0, lambda: Pace(1.0, 1.0))
     assert deadline.affords(9.0)
     assert deadline.largest(100, lambda m: m / 2) == 20
     assert deadline.refused

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,16 +60,24 @@ class Pace:
         return self.multiplication * (BASIS * m * k**2 + PIVOTED * min(m, k) * k**2)
 
 
-UNKNOWN = Pace()
+def unknown() -> Pace:
+    """Of which every piece of work is begun that is begun in time."""
+    return Pace()
 
 
 @dataclass(eq=False)
 class Deadline:
-    """A time of `time.perf_counter`. `refused`: it came too soon for something that was asked for."""
+    """A time of `time.perf_counter`. `refused`: it came too soon for something that was asked for. `measure` finds the pace, when
+    that is first asked for."""
 
     at: float = math.inf
-    pace: Pace = UNKNOWN
+    measure: Callable[[], Pace] = unknown
     refused: bool = field(default=False, init=False)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """What work costs."""
+        return self.measure()
 
     @property
     def passed(self) -> bool:

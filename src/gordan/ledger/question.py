@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
-from gordan.deadlines import UNKNOWN, Deadline, Pace
+from gordan.deadlines import Deadline, Pace, unknown
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 from gordan.rows.rows import SMALLEST_RADIUS
@@ -29,6 +29,8 @@ T = TypeVar("T")
 # Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
 # overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
 PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
+# Seconds for an entry in a pass on a slow machine.
+SLOW = 1e-8
 
 
 class Asks(Enum):
@@ -48,6 +50,15 @@ class UnitRows(NamedTuple):
     R: float
 
 
+def _measured(rows: Rows, seconds: float) -> Pace:
+    """The pace, with a pass over rows in memory; over others it takes about the seconds that it took to read them."""
+    if rows.in_memory:
+        begin = time.perf_counter()
+        rows.scaled(1.0).scores(np.zeros(rows.d))
+        seconds = time.perf_counter() - begin
+    return Pace.measured(seconds, rows.entries)
+
+
 @dataclass(frozen=True)
 class Budget:
     """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`; `pace` is what work costs,
@@ -58,18 +69,22 @@ class Budget:
     max_iter: int | None = None
     threads: int | None = None
     seed: int = 1
-    pace: Pace = UNKNOWN
+    pace: Callable[[], Pace] = unknown
 
     def paced(self, rows: Rows) -> Budget:
-        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by."""
-        begin, limit = time.perf_counter(), self.deadline - self.started
-        if math.isinf(limit) or begin >= self.deadline or self.pace.entry > 0 or not Pace.matters(rows.n, rows.d):
+        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by.
+
+        The pace is measured when it is asked for: at once only where the proof may need some of the limit.
+        """
+        limit = self.deadline - self.started
+        if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
-        if rows.in_memory:
-            rows.scaled(1.0).scores(np.zeros(rows.d))
-        passing = time.perf_counter() - (begin if rows.in_memory else self.started)  # to read them took as long
-        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * passing - OVERRUN[0] * limit - OVERRUN[1]))
-        return replace(self, deadline=self.deadline - reserve, pace=Pace.measured(passing, rows.entries))
+        measure, overrun = partial(_measured, rows, time.perf_counter() - self.started), OVERRUN[0] * limit + OVERRUN[1]
+        if PROOF * SLOW * rows.entries <= overrun:
+            return replace(self, pace=measure)
+        pace = measure()
+        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries - overrun))
+        return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
 
     @cached_property
     def time(self) -> Deadline:

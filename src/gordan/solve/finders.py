@@ -76,7 +76,7 @@ def _unwatched(question: Question, evidence: Evidence) -> bool:
     """A witness at a glance spares the play, where nobody waits for its rounds and there is time for both."""
     play, budget = question.play, question.budget
     unwatched = play.auto and play.watch is None and play.checkpoint is None and _in_memory(question, evidence)
-    return unwatched and GLANCE * budget.pace.entry * question.rows.entries < budget.time.left
+    return unwatched and GLANCE * budget.time.pace.entry * question.rows.entries < budget.time.left
 
 
 def _playable(question: Question, evidence: Evidence) -> bool:

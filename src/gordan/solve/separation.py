@@ -108,7 +108,7 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
     going = Ascent(
         bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column), deadline=question.budget.deadline
     )
-    epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
+    epochs, failed = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL, False
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:
             return
@@ -116,8 +116,9 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
         seed = question.budget.seed + done
         met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
         last = done + EPOCHS_A_LOOK >= epochs
-        # w has moved since rows were met: one more pass tells whether it is worth the several of a check
-        if last or (met.lowest > 0 and _separates(bare, going.w, column)):
+        # w has moved since rows were met: after a first failure one more pass tells whether it is worth the several of a check
+        if last or (met.lowest > 0 and (not failed or _separates(bare, going.w, column))):
+            failed = True
             yield Proposal(going.w[:-1] * scale, column * float(going.w[-1]), x / max(float(x.sum()), 1e-300))
 
 
@@ -139,7 +140,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
-    hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.pace))
+    hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.time.pace))
     if hand < min(n, k):
         return  # so few rows are separable whatever the others are
     most = min(max(400, 2 * k), 2000, hand)
@@ -148,7 +149,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
     failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
-        if budget.spent or not budget.time.affords(_seconds_in_hand(A, len(inside), budget.pace)):
+        if budget.spent or not budget.time.affords(_seconds_in_hand(A, len(inside), budget.time.pace)):
             return
         taken, over_rows, back = reshaped(A.take(inside))
         game = Restricted(

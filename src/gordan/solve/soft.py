@@ -29,7 +29,7 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
     margin, counted, raw = question.margin, question.counted, question.rows
     bare = replace(raw, constant=False)
     cells = raw.n * counted.X.d
-    if not may_be_copied(bare) or not question.budget.time.affords(COPYING * question.budget.pace.entry * cells):
+    if not may_be_copied(bare) or not question.budget.time.affords(COPYING * question.budget.time.pace.entry * cells):
         return
     points = bare.dense() * counted.signs[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
