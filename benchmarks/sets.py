@@ -56,7 +56,9 @@ def names(folder: Path) -> list[str]:
 
 @lru_cache(maxsize=1)
 def load(key: str) -> Data:
-    """The set in that file, or the made-up one that `planted` has named. One is kept."""
+    """The set in that file, or the made-up one of that name (`digits`, or what `planted` takes). One is kept."""
+    if key == "digits":
+        return digits()
     if key.startswith("planted:"):
         _, kind, n, d = key.split(":")
         return planted(kind, int(n), int(d))
@@ -86,3 +88,27 @@ def planted(kind: str, n: int, d: int) -> Data:
     if kind == "overlap":
         y = np.where(rng.random(n) < 0.1, -y, y)
     return Data(f"{kind} {n:,} × {d:,}", X, y)
+
+
+def digits(n: int = 12_665) -> Data:
+    """Pictures of 28 × 28 smooth strokes against smooth rings, some of which are hardly wider than a stroke; pixel 0 is constant.
+
+    Like two classes of handwritten digits: dense, columns that depend on their neighbours or are all 0, a margin of 1% of R.
+    """
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, n)
+    v, u = np.meshgrid(np.arange(28) - 13.5, np.arange(28) - 13.5)
+    X = np.empty((n, 784))
+    for lo in range(0, n, 1000):
+        m = min(1000, n - lo)
+        angle, tall, wide, thick = (rng.uniform(*ends, m) for ends in ((-0.5, 0.5), (6, 10), (3, 7), (1.2, 2.2)))
+        wide = np.where(rng.random(m) < 0.12, rng.uniform(0.8, 3, m), wide)
+        down, right = rng.normal(0, 1, (2, m))
+        along = np.cos(angle) * (u[..., None] - down) - np.sin(angle) * (v[..., None] - right)
+        across = np.sin(angle) * (u[..., None] - down) + np.cos(angle) * (v[..., None] - right)
+        ring = np.abs(np.hypot(along / tall, across / wide) - 1) * np.minimum(tall, wide)
+        stroke = np.hypot(across, np.maximum(np.abs(along) - tall, 0))
+        distance = np.where(y[lo : lo + m] == 1, stroke, ring) / thick
+        X[lo : lo + m] = np.rint(255 * np.exp(-(distance**2))).reshape(784, m).T
+    X[:, 0] = 255.0
+    return Data("digits", X / 255, np.where(y == 1, 1, -1))

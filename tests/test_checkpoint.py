@@ -595,13 +595,13 @@ def test_the_file_does_not_grow_with_the_rows(tmp_path):
 
 def test_it_is_written_from_time_to_time(tmp_path, monkeypatch, clock):
     times = []
-    clock.tick = 1.0  # and read four times in a round, or more
+    clock.tick = 1.0  # and read three times in a round, or more
     real = Checkpoint.write
     monkeypatch.setattr(Checkpoint, "write", lambda self, **parts: (times.append(parts["run"].t), real(self, **parts)))
     monkeypatch.setattr(checkpoint, "EVERY", 400.0)
     monkeypatch.setattr(checkpoint, "SHARE", 1e9)
     gordan.play(SMALL[0], "smooth_perceptron", 3000, checkpoint=tmp_path / "run")
-    assert all(50 <= later - earlier <= 100 for earlier, later in pairwise([0, *times[:-1]])), times
+    assert all(50 <= later - earlier <= 140 for earlier, later in pairwise([0, *times[:-1]])), times
     assert times[-1] == 3000
 
 

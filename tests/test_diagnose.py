@@ -585,7 +585,7 @@ def test_time_limit_leaves_what_is_open(clock):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 160)), rng.integers(0, 2, 200)
     clock.tick = 1000.0  # so long that solvers which keep time by themselves are not stopped
-    limited = (gordan.diagnose(X, y, time_limit=1000.0 * readings) for readings in range(1, 100))
+    limited = (gordan.diagnose(X, y, time_limit=1000.0 * readings) for readings in range(1, 1000))
     none = next(limited)
     some = next(found for found in limited if found.columns)  # the first for which there was time
     assert (none.kind, none.columns) == ("undecided", {})

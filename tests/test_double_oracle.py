@@ -21,6 +21,7 @@ from scipy.optimize import linprog, minimize
 
 import gordan
 from gordan import rows
+from gordan.deadlines import Deadline
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
@@ -296,7 +297,7 @@ def test_sup_norm_under_a_clock(monkeypatch, clock):
     ways = Allowed(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
 
     def solve(seconds):
-        return SupNormGame(rows.of(A), ways, np.zeros(4), clock.now + seconds).solve(np.ones(n), 1e-9)
+        return SupNormGame(rows.of(A), ways, np.zeros(4), Deadline(clock.now + seconds)).solve(np.ones(n), 1e-9)
 
     in_time, w = solve(3600.0)
     assert in_time.settled

@@ -198,7 +198,7 @@ def test_games_of_a_verdict_on_wide_rows_in_a_file_are_small_and_have_a_deadline
     assert verdict.status == "separable"
     assert played
     for game in played:
-        assert clock.now < game.deadline <= clock.now + 20
+        assert clock.now < game.deadline.at <= clock.now + 20
         assert len(game.allowed.caps) <= 2 * 301  # twice as many as columns, with that of the intercept
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
 import os
 import random
 import re
@@ -21,6 +21,8 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED
+from gordan.solve import finders
 from gordan.solve.quick import row_keys
 from gordan.solve.rounding import float_separators
 from gordan.verdicts import outward
@@ -286,6 +288,57 @@ def test_metamorphic(change, data):
     assert gordan.verify(second.certificate, X2, y2)
 
 
+def asked(monkeypatch):
+    """The names of the finders that are asked, in their order, as they are asked."""
+    names = []
+
+    def noted(finder):
+        def find(*arguments):
+            names.append(finder.name)
+            yield from finder.find(*arguments)
+
+        return dataclasses.replace(finder, find=find)
+
+    monkeypatch.setattr(finders, "FINDERS", tuple(map(noted, finders.FINDERS)))
+    return names
+
+
+def test_rows_that_hardly_touch_are_played_for(monkeypatch):
+    """Both questions are answered by the same finder; the working set would need many games."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((3000, 40)), rng.standard_normal(40)
+    y = np.where(X @ w > 0, 1, -1)
+    X += np.outer(1e-2 * y, w)
+    names = asked(monkeypatch)
+    v = gordan.separate(X, y)
+    assert v.separable
+    assert gordan.verify(v.certificate, X, y)
+    assert names == ["contradiction", "coordinate ascent", "play"]
+    names.clear()
+    assert gordan.maximize_margin(X, y, tol=1e-2).status == "solved"
+    assert names == ["contradiction", "play"]
+
+
+def test_rows_that_overlap_are_not_played_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    names = asked(monkeypatch)
+    assert not gordan.separate(rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000))
+    assert names == ["contradiction", "coordinate ascent", "working set"]
+
+
+def test_a_contradiction_spares_the_play(monkeypatch):
+    """Unless somebody wants to see it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 20)), rng.integers(0, 2, 300)
+    X[7], y[7] = X[3], 1 - y[3]
+    names, moments = asked(monkeypatch), []
+    result = gordan.maximize_margin(X, y)
+    assert (result.status, result.n_iter, names) == ("not-separable", 0, ["contradiction"])
+    assert gordan.verify(result.certificate, X, y)
+    assert gordan.maximize_margin(X, y, callback=lambda moment: moments.append(moment)).status == "not-separable"
+    assert moments
+
+
 def test_a_callback_that_says_stop():
     """It is shown what is proved so far, and what it is shown last is the answer."""
     rng = np.random.default_rng(0)
@@ -508,7 +561,7 @@ def test_floats_near_exact_separators_separate():
         rows = [row for row in rows if sum(x * v for x, v in zip(row, w, strict=True)) > 0]
         if not rows:
             continue
-        found = next(float_separators([[fmpq(x) for x in row] for row in rows], math.inf), None)
+        found = next(float_separators([[fmpq(x) for x in row] for row in rows], UNLIMITED), None)
         assert found is not None, trial
         assert all(sum(x * Fraction(v) for x, v in zip(row, found.tolist(), strict=True)) > 0 for row in rows)
 

@@ -296,7 +296,8 @@ class _Run:
     def keep(self, stopped: bool = False) -> None:
         """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its
         own deadline had passed."""
-        if self.checkpoint is not None and time.perf_counter() <= getattr(self.form, "deadline", math.inf):
+        deadline = getattr(self.form, "deadline", None)
+        if self.checkpoint is not None and not (deadline is not None and deadline.passed):
             spent = self.rows.passes - self.passes_before, self.looked, time.perf_counter() - self.started, self.looking
             self.kept = (
                 Snapshot(*self.now, self.best, self.moments, stopped, *spent, computed(self.form), self.tol),

@@ -49,7 +49,8 @@ class Proof:
 
 @dataclass(eq=False)
 class Effort:
-    """What the evidence has cost: the best run so far, rounds, passes, and the seconds of earlier calls that a checkpoint holds.
+    """What the evidence has cost: the best run so far, rounds, passes, and the seconds of earlier calls that a checkpoint
+    holds.
 
     `stopped`: Ctrl-C, or a callback that asked for it.
     """
@@ -72,10 +73,10 @@ class Effort:
 class Evidence:
     """What has been proved about one question, and what that has cost.
 
-    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself, with exact
-    weights `within` so far of those it has. `strict`: the plane is known
-    to have every row strictly on its side. `cone_proof` proves the kind of the `cone`. `suspects` are rows that may cancel; that
-    is not proved.
+    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself, with exact weights
+    `within` so far of those it has. `strict`: the plane is known to have every row strictly on its side. `cone_proof` proves
+    the kind of the `cone`. Not proved are `suspects`, rows that may cancel, and `broken`, the least share of the rows that a
+    plane had on the wrong side.
     """
 
     question: Question
@@ -88,6 +89,7 @@ class Evidence:
     witness: Certificate | None = None
     within: float = 0.0
     suspects: Array | None = None
+    broken: float = 1.0
     cone: Cone | None = None
     cone_proof: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
@@ -182,7 +184,7 @@ class Evidence:
 
     def _proves_plane(self, planes: Iterable[tuple[Array, float]]) -> bool:
         """Whether one of the planes has a positive margin. One that has none is kept only where there is no other."""
-        margin, sign_alone = self.question.margin, self._sign_alone
+        margin, sign_alone = self.question.margin, self.question.sign_alone
         for v, c in planes:
             lower = 0.0 if sign_alone else margin.lower(v, c, slack=CLAIM)
             strict = lower == 0 and self._strict(v, c)
@@ -197,8 +199,23 @@ class Evidence:
     def _strict(self, w: Array, b: float) -> bool:
         """Whether w, b has every row strictly on its side, decided exactly. Not asked where rows may be on the other side."""
         margin = self.question.margin
-        asked = margin.nu is None and margin.weights is None
-        return asked and first_not_positive(Products.of(margin.X, w), b, margin.signs) is None
+        if margin.nu is not None or margin.weights is not None:
+            return False
+        products = Products.of(margin.X, w)
+        if first_not_positive(products, b, margin.signs) is None:
+            return True
+        self.broken = min(self.broken, float(np.mean((products.sums + b) * margin.signs <= 0)))
+        return False
+
+    def _apart(self, w: Array) -> bool:
+        """Whether some b, or none where there is no intercept, may have every row strictly on its side; if not, no w does
+        that is the same up to rounding: the enclosures are twice as wide as they need be."""
+        margin = self.question.margin
+        if margin.nu is not None or margin.weights is not None:
+            return True
+        _, hi = Products.of(margin.X, w).scores(0.0, margin.signs, slack=2.0)
+        groups = [hi[margin.signs == side] for side in (1, -1)] if margin.intercept.exists else [hi]
+        return sum(float(np.min(group)) for group in groups) > 0
 
     def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
         """Of length 1, so that scores are distances; but for a thin cone, where the division rounds it away, as it is.
@@ -215,26 +232,23 @@ class Evidence:
                 for c in self._intercepts(v, None if b is None else b / scale):
                     if math.isfinite(c):
                         yield v, c
+                if not self._apart(v):
+                    return
 
     def _intercepts(self, w: Array, b: float | None) -> Iterator[float]:
-        """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is the
-        other way round. The exact middle comes last: it is seldom needed."""
+        """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is
+        the other way round. The exact middle comes last: it is seldom needed."""
         intercept = self.question.margin.intercept
         if b is not None and not intercept.grouped:
             yield b
-        if intercept.exists and (intercept.grouped or self._sign_alone):
+        if intercept.exists and (intercept.grouped or self.question.sign_alone):
             midway, apart = self._midway(w)
             if apart or b is None:
                 yield midway
         if b is not None and intercept.grouped:
             yield b
-        if intercept.exists and self._sign_alone:
+        if intercept.exists and self.question.sign_alone:
             yield self._middle(w)
-
-    @property
-    def _sign_alone(self) -> bool:
-        """Whether nothing but a plane with every row strictly on its side will do."""
-        return self.question.asks is not Asks.WIDTH
 
     def _midway(self, w: Array) -> tuple[float, bool]:
         """The b midway between the nearest points of the classes, or between the levels up to which p fills them; and whether

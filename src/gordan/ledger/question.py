@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
+from gordan.deadlines import Deadline, Pace, unknown
 from gordan.geometry import Simplex
 from gordan.rows import SMALLEST_RADIUS, Rows
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+# Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
+# overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
+PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
+# Seconds for an entry in a pass on a slow machine.
+SLOW = 1e-8
 
 
 class Asks(Enum):
@@ -44,15 +51,46 @@ class UnitRows(NamedTuple):
     R: float
 
 
+def _measured(rows: Rows, seconds: float) -> Pace:
+    """The pace, with a pass over rows in memory; over others it takes about the seconds that it took to read them."""
+    if rows.in_memory:
+        begin = time.perf_counter()
+        rows.scaled(1.0).scores(np.zeros(rows.d))
+        seconds = time.perf_counter() - begin
+    return Pace.measured(seconds, rows.entries)
+
+
 @dataclass(frozen=True)
 class Budget:
-    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`."""
+    """How much effort an answer may cost. `deadline` and `started` are times of `time.perf_counter`; `pace` is what work costs,
+    as measured in this call, where there is a deadline."""
 
     started: float
     deadline: float = math.inf
     max_iter: int | None = None
     threads: int | None = None
     seed: int = 1
+    pace: Callable[[], Pace] = unknown
+
+    def paced(self, rows: Rows) -> Budget:
+        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by.
+
+        The pace is measured when it is asked for: at once only where the proof may need some of the limit.
+        """
+        limit = self.deadline - self.started
+        if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
+            return self  # nothing to measure, or no time for it
+        measure, overrun = partial(_measured, rows, time.perf_counter() - self.started), OVERRUN[0] * limit + OVERRUN[1]
+        if PROOF * SLOW * rows.entries <= overrun:
+            return replace(self, pace=measure)
+        pace = measure()
+        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries - overrun))
+        return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
+
+    @cached_property
+    def time(self) -> Deadline:
+        """The deadline, for those that ask whether it leaves time for something."""
+        return Deadline(self.deadline, self.pace)
 
     @property
     def spent(self) -> bool:
@@ -60,9 +98,9 @@ class Budget:
         return time.perf_counter() >= self.deadline
 
     @property
-    def left(self) -> float:
-        """Seconds left, at least a millisecond: limits of zero are refused by those that are given them."""
-        return max(1e-3, self.deadline - time.perf_counter())
+    def short(self) -> bool:
+        """Whether the time is up, or was too short for something that was asked for."""
+        return self.spent or self.time.refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +134,11 @@ class Question:
     play: Play = Play()
     origin: Question | None = None
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def sign_alone(self) -> bool:
+        """Whether nothing but a plane with every row strictly on its side will do."""
+        return self.asks is not Asks.WIDTH
 
     def shared(self, make: Callable[[Question], T]) -> T:
         """make(self), made once: what several finders need."""

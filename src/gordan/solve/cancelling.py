@@ -15,6 +15,7 @@ from gordan.certificates import exact
 from gordan.certificates.data import Relation
 from gordan.certificates.problem import Problem
 from gordan.certificates.verified import heaviest_basis, signed_rows
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Cancelling, Proposal, Question
 from gordan.memory import fits
@@ -41,7 +42,7 @@ def cancelling(question: Question, support: Array, p: Array) -> Iterator[Proposa
         found = in_floats(problem, support, p, intercept)
         if found is not None:
             yield Proposal(cancelling=found)
-    weights = balance(problem, support, intercept)
+    weights = balance(problem, support, intercept, asked.budget.time)
     if weights is not None:
         yield Proposal(witness=weights)
 
@@ -122,19 +123,21 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------
 
 
-def balance(problem: Problem, support: Array, intercept: Intercept) -> dict[int, int] | None:
-    """Positive integer weights with which these rows, or some of them, cancel."""
+def balance(problem: Problem, support: Array, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
+    """Positive integer weights with which these rows, or some of them, cancel; None also where there is no time for that."""
     from flint import fmpq  # here: separators need none of it, and it takes 50 ms to import
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support
+    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
 
     k = intercept.columns(problem.X.d)
     if not exact.numbers_fit(len(support) * k):
         return None
+    if not deadline.affords(reading_seconds(problem, support, intercept, deadline)):
+        return None
     M, exponents = exact.integer_rows(problem, support, intercept)
-    answer: Any = balance_of_support(M)
+    answer: Any = balance_of_support(M, deadline)
     if answer is None and len(support) <= MOST_PIVOTED and has_room(len(support), k):
-        answer = alternative([[fmpq(x) for x in row] for row in M])
+        answer = alternative([[fmpq(x) for x in row] for row in M], deadline)
     return by_row(answer.weights, support, exponents) if isinstance(answer, Balance) else None
 
 

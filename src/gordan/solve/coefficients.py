@@ -11,6 +11,7 @@ from flint import fmpq
 
 from gordan.arrays import Array, times_powers
 from gordan.certificates import exact
+from gordan.deadlines import DENSE_GRAM
 from gordan.memory import fits
 from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
@@ -44,10 +45,12 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
             yield j, None
         elif null.ncols() == 1:
             yield j, sign
+        elif found.cone.late:
+            continue
         elif (found.cone.signs(turned := (*found.w[:j], -sign, *found.w[j + 1 :])) >= 0).all():  # a step in one coordinate does
             seen.append(turned)
             yield j, None
-        elif not found.cone.late and (decide is not None or small or _have_room(found, strict)):
+        elif decide is not None or small or _have_room(found, strict):
             if decide is None:
                 decide = _Exactly(found, strict) if small else _ByProgram(found, strict)
             answer = decide(j, sign)
@@ -59,21 +62,23 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
 
 
 def _have_room(found: Recession, strict: Array) -> bool:
-    """Whether there is room for the linear programs."""
-    return found.cone.scalable and fits(8 * COPIES * len(strict) * found.null.ncols())
+    """Whether there is room and time for the linear programs."""
+    cells, deadline = len(strict) * found.null.ncols(), found.cone.deadline
+    room = found.cone.scalable and fits(8 * COPIES * cells)
+    return room and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
 
 
 class _Exactly:
-    """Decides the sign of a coordinate on these strict rows: True, or a vector of C with the other sign."""
+    """Decides the sign of a coordinate on these strict rows: True, or a vector of C with the other sign; None if time is up."""
 
     def __init__(self, found: Recession, strict: Array) -> None:
-        self.null = found.null
+        self.null, self.deadline = found.null, found.cone.deadline
         self.rows, _, _ = quotient(found.cone, [int(i) for i in strict], found.null)
 
     def __call__(self, j: int, sign: int) -> Any:
         opposite = [-sign * int(self.null[j, i]) for i in range(self.null.ncols())]
-        answer = alternative([[fmpq(x) for x in row] for row in (*self.rows, opposite)])
-        return combined(self.null, answer.w) if isinstance(answer, Separator) else True
+        answer = alternative([[fmpq(x) for x in row] for row in (*self.rows, opposite)], self.deadline)
+        return combined(self.null, answer.w) if isinstance(answer, Separator) else answer is not None or None
 
 
 def _divided(w: Sequence[int], s: Array) -> Array:
@@ -125,7 +130,7 @@ class _ByProgram:
         c = self.centre / np.linalg.norm(self.centre)
         for _ in range(STEPS):
             scores = self.G @ c
-            if not (scores > 0).all():
+            if not (scores > 0).all() or self.cone.late:
                 return None
             with np.errstate(over="ignore", invalid="ignore"):
                 M = self.G / scores[:, None]
@@ -158,7 +163,7 @@ class _ByProgram:
         """True if sign·e_j is a nonnegative combination of these rows, modulo the span."""
         product = self.cone.rows([int(i) for i in rows])[0] * self.null
         part = some_rows(product, exact.pivots(product.transpose()))
-        q = in_rows(part, [sign * fmpq(self.null[j, i]) for i in range(self.null.ncols())])
+        q = in_rows(part, [sign * fmpq(self.null[j, i]) for i in range(self.null.ncols())], self.cone.deadline)
         return True if q is not None and all(x >= 0 for x in q) else None
 
     def _direction(self, j: int, sign: int, w: Array) -> tuple[int, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +15,20 @@ from flint import fmpq, fmpz_mat
 from gordan.arrays import Array, is_sparse
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.memory import fits
+from gordan.solve.alternative import reading_seconds, solving_seconds
 
 # Columns beyond which dependence is not examined unless there are as few rows.
 MOST_COLUMNS = 600
 # Copies of A that scaling it makes at a time, and what is made of them: a program, as SciPy is given it and as HiGHS has it.
 COPIES = 6
+# Passes that scaling takes, about, with a product and a sort that follow: they are copies into new memory, on one thread.
+SCALING = 150.0
 # Binary digits tried when floats are made rational: few first, for directions that people can read.
+# Passes that signs of exact scores take, about.
+SIGNS = 10.0
 DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
 
 
@@ -31,18 +36,18 @@ DIGITS = (0, 2, 4, 8, 14, 22, 32, 44, 52)
 class Cone:
     """C in the coordinates `columns` of A = [X, 1]; the others are left out (taken as 0) because they depend on these.
 
-    After the `deadline` (of `time.perf_counter`) nothing long is begun.
+    After the `deadline` nothing long is begun.
     """
 
     problem: Problem
     intercept: Intercept
     columns: tuple[int, ...]
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     @property
     def late(self) -> bool:
         """Whether the time is up."""
-        return time.perf_counter() > self.deadline
+        return self.deadline.passed
 
     def program(self, costs: Array, **constraints: Any) -> Any:
         """HiGHS's answer to a linear program about C; None where it has none, or the time is up."""
@@ -50,8 +55,7 @@ class Cone:
             return None
         from scipy.optimize import linprog
 
-        left = self.deadline - time.perf_counter()
-        options = {} if math.isinf(left) else {"time_limit": max(left, 1e-3)}
+        options = {} if math.isinf(self.deadline.at) else {"time_limit": self.deadline.left}
         answer = linprog(costs, method="highs", options=options, **constraints)
         return answer if answer.status == 0 else None
 
@@ -78,9 +82,11 @@ class Cone:
 
     @cached_property
     def scalable(self) -> bool:
-        """Whether there is room for `floats`."""
+        """Whether there is room and time for `floats`."""
         X = self.problem.storage
-        return fits(COPIES * (16 * X.entries if X.sparse else 8 * X.n * (self.k + 1)))
+        cells = X.entries if X.sparse else X.n * (self.k + 1)
+        room = fits(COPIES * (16 if X.sparse else 8) * cells)
+        return room and self.deadline.affords(SCALING * self.deadline.pace.entry * cells)
 
     @cached_property
     def floats(self) -> tuple[Any, Array, Array]:
@@ -111,7 +117,7 @@ def _exponents(top: Array) -> Array:
     return np.where(top > 0, np.frexp(top)[1], 0)
 
 
-def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ...] | None:
+def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> tuple[int, ...] | None:
     """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
 
     Exact. None where that would take too long, or too much memory.
@@ -122,6 +128,8 @@ def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ..
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
     chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
     while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
+        if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
+            return None
         M = exact.matrix(exact.integer_rows(problem, chosen, intercept)[0], k)
         ordered = fmpz_mat(len(chosen), k, [M[i, j] for i in range(len(chosen)) for j in order])
         columns = tuple(sorted(order[j] for j in exact.pivots(ordered)))
@@ -135,6 +143,8 @@ def independent_columns(problem: Problem, intercept: Intercept) -> tuple[int, ..
         # a random combination finds rows outside the span at once; that there are none, each null vector has to say
         mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
         for v in (*columns_of(mixed), *columns_of(null)):
+            if not deadline.affords(SIGNS * deadline.pace.entry * problem.X.storage.entries):
+                return None
             missed = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
             if missed.any():
                 break
@@ -156,8 +166,8 @@ def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[in
     return [[*row] for row in seen], [i for i, _ in seen.values()], [divisor for _, divisor in seen.values()]
 
 
-def in_rows(B: Any, v: Sequence[Any]) -> list[Any] | None:
-    """The c with Σ c_i B_i = v for independent rows B; None if v is outside their span."""
+def in_rows(B: Any, v: Sequence[Any], deadline: Deadline = UNLIMITED) -> list[Any] | None:
+    """The c with Σ c_i B_i = v for independent rows B; None if v is outside their span, or there is no time to find out."""
     r, k = B.nrows(), B.ncols()
     if not r:
         return None if any(v) else []
@@ -166,6 +176,8 @@ def in_rows(B: Any, v: Sequence[Any]) -> list[Any] | None:
         return None
     target, denominator = exact.integers(v)
     part = fmpz_mat(r, r, [B[i, j] for j in columns for i in range(r)])
+    if not deadline.affords(solving_seconds(part, deadline)):
+        return None
     solved = part.solve(fmpz_mat(r, 1, [target[j] for j in columns]))
     c, common = exact.integers([solved[i, 0] for i in range(r)])
     product = fmpz_mat(1, r, c) * B

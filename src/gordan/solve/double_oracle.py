@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot, is_number
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_vector
@@ -28,6 +29,8 @@ from gordan.solve.sup_norm import SupNormGame
 # Rows in hand at most, if their Gram matrix fits: it then has at most 288 MB, and so much as GRAMS of them is in use at a time.
 # Sparse rows with more columns still need no such matrix.
 MOST_IN_HAND, GRAMS = 6000, 4
+# Gram matrices of all rows in hand that there is to be time for.
+GAMES = 2.0
 # Entries of the rows in hand, and of the sample to begin with, where the rows are not in memory: 256 MB each at most.
 ENTRIES_IN_HAND = 1 << 25
 # Of the rows that coordinate ascent finds, those that a linear program (p = ∞) begins with.
@@ -62,6 +65,8 @@ MOST_STALLED = 10
 # With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them
 # matter, and the lowest scores find them.
 TALL = 100
+# Passes over a sample of the rows that it takes to copy them and to begin.
+TAKING = 20.0
 # Rounds on a random sample of the rows before all of them are looked at.
 SAMPLE_ROUNDS = 50
 
@@ -109,6 +114,15 @@ class State(NamedTuple):
     stalled: int = 0
 
 
+class Hand(NamedTuple):
+    """The rows in hand, the p that they may have, a guess of it, and what rows outside add to Aᵀp."""
+
+    rows: Rows
+    allowed: Allowed
+    guess: Array
+    r: Array
+
+
 class Answer(NamedTuple):
     """The equilibrium of the rows in hand, their Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp.
 
@@ -125,14 +139,14 @@ class Answer(NamedTuple):
 class DoubleOracle:
     """The form. A round's p lives on the rows in hand and on rows held at their caps.
 
-    After the `deadline` (of `time.perf_counter`) the game on the rows in hand is left where it is: the round ends soon, and its p
-    is as good as any.
+    After the `deadline` the game on the rows in hand is left where it is: the round ends soon, and its p is as good as any. No
+    more rows are in hand than there is time for.
     """
 
     game: Game
     tol: float = 1e-10
     seed: int = 1
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     @property
     def groups(self) -> int:
@@ -157,19 +171,9 @@ class DoubleOracle:
         if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
             return self._all_in_hand()
         if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
-            p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline)
-            inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
-            if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
-                inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
-            scores = rows.scores(rows.combine(p)) if capped else p
-            most = min(self.most, MOST_IN_PROGRAM) if norm == math.inf else self.most
-            if len(inside) > most and not self._by_products(len(inside)):
-                if capped:  # all others at a bound: to what mass they would leave, rows at their caps would have to come in again
-                    p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
-                else:
-                    inside = self._heaviest(inside, p, most)
-                    p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
-        elif not capped and rows.n > 2 * self._sample_size:
+            return self._from_ascent()
+        sampling = TAKING * self.deadline.pace.entry * rows.entries * self._sample_size / rows.n
+        if not capped and rows.n > 2 * self._sample_size and self.deadline.affords(sampling):
             inside, p = self._from_sample()
             scores = p
         elif rows.reduces and not capped:
@@ -183,6 +187,23 @@ class DoubleOracle:
             inside = self._lowest(scores, count)
         return State(self._able(inside, p, scores), p, None)
 
+    def _from_ascent(self) -> State:
+        """The rows that coordinate ascent leaves with weight, or near the margin."""
+        rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
+        p, near = ascended(rows, self.game.p_set, self.norms**2, self.seed, self.deadline.at)
+        inside = np.flatnonzero(near | ((p > 0) & (p < self.caps)))
+        if norm == 2 and len(inside) > MANY and rows.sparse and rows.n <= 2 * rows.d and rows.entries <= SMALL:
+            inside = np.arange(rows.n)  # a look at all rows costs no more than a step on the face
+        scores = rows.scores(rows.combine(p)) if capped else p
+        most = min(self.most, MOST_IN_PROGRAM) if norm == math.inf else self.most
+        if len(inside) > most and not self._by_products(len(inside)):
+            if capped:  # all others at a bound: to what mass they would leave, rows at their caps would have to come in again
+                p, inside = self.game.p_set.vertex(scores), self._lowest(scores, most)
+            else:
+                inside = self._heaviest(inside, p, most)
+                p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
+        return State(self._able(inside, p, scores), p, None)
+
     def _all_in_hand(self) -> State:
         """Every row, with its Gram matrix; where d > n the ascent visits the rows of a factor of it: their products are equal."""
         rows, n = self.game.rows, self.game.rows.n
@@ -194,7 +215,7 @@ class DoubleOracle:
             with contextlib.suppress(np.linalg.LinAlgError):  # only a guess is wanted: the rows themselves serve as well
                 rows = rows_of(np.ascontiguousarray(np.linalg.cholesky(shifted)), threads=1)
                 squares = np.diag(shifted).copy()
-        p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline)
+        p, _ = ascended(rows, self.game.p_set, squares, self.seed, self.deadline.at)
         return State(np.arange(n), p, gram)
 
     @cached_property
@@ -208,7 +229,12 @@ class DoubleOracle:
     @cached_property
     def most(self) -> int:
         """Rows in hand at most."""
-        return most_in_hand(self.game.rows, self.groups)
+        rows, most = self.game.rows, min(self.game.rows.n, most_in_hand(self.game.rows, self.groups))
+        return max(2 * self.groups, self.deadline.largest(most, lambda m: GAMES * self._seconds(rows, m, m)))
+
+    def _seconds(self, rows: Rows, m: int, k: int) -> float:
+        """What the products of m rows with k rows take; none where they are not made."""
+        return 0.0 if self._by_products(m) or self.game.norm == math.inf else self.deadline.pace.gram(rows, m, k)
 
     def _size(self, m: int) -> float:
         return _bytes_in_hand(self.game.rows, m)
@@ -229,7 +255,7 @@ class DoubleOracle:
         state = part.start()
         for t in range(1, SAMPLE_ROUNDS + 1):
             state, played = part.round(state, t)
-            if played.finished or time.perf_counter() > self.deadline:
+            if played.finished or self.deadline.passed:
                 break
         p = np.zeros(rows.n)
         p[sample] = played.p
@@ -267,7 +293,7 @@ class DoubleOracle:
         w = dual_vector(v, self.game.norm) if answer.w is None else answer.w
         scores = self._scores(w, state.inside, answer)
         lowest, square = self.game.p_set.lowest(scores), dot(v, w)
-        if time.perf_counter() > self.deadline:  # there is no next round to prepare
+        if self.deadline.passed:  # there is no next round to prepare
             return state._replace(p=p), Round(1.0, None, p, v, output=Output(w, lowest, None))
         after, finished = self._next(state, answer, p, scores, square)
         if self.game.norm == 2 and not finished and lowest > 0 and not rows.reduces:
@@ -301,63 +327,85 @@ class DoubleOracle:
         alive = ~idle(scores, self.norms, self.game.p_set, upper, lower)
         alive[state.inside] = False
         more = np.flatnonzero(alive)
-        if state.gram is None or not 0 < len(more) <= min(2 * len(state.inside), self.most - len(state.inside)):
+        m = len(state.inside)
+        if state.gram is None or not 0 < len(more) <= min(2 * m, self.most - m):
+            return state
+        if not self.deadline.affords(self._seconds(self.game.rows, len(more), m + len(more))):
             return state
         gram = self._grown(state.gram, state.inside, more)
         return state._replace(inside=np.concatenate((state.inside, more)), gram=gram)
 
     def _solve(self, state: State) -> Answer:
         """The equilibrium of the rows in hand, given the rows outside that are held at their caps."""
-        rows, inside, norm = self.game.rows, state.inside, self.game.norm
+        rows, inside, norm, m = self.game.rows, state.inside, self.game.norm, len(state.inside)
         held = state.p.copy()
         held[inside] = 0.0
+        others = bool(held.any())
         mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
         allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
-        r = rows.combine(held) if held.any() else np.zeros(rows.d)
         guess = state.p[inside]
-        room = state.gram is not None or len(inside) <= self.most or fits(self._size(len(inside)))
-        by_products = state.gram is None and (self._by_products(len(inside)) or (norm == 2 and not room))
-        if norm == 2 and rows.in_memory and not by_products and guess.any() and not held.any():  # without a copy of the rows
+        room = state.gram is not None or self._has_room(m)
+        by_products = state.gram is None and norm == 2 and (self._by_products(m) or not room)
+        if norm == 2 and rows.in_memory and guess.any() and not (by_products or others):  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
-            return self._by_gram(gram, allowed, guess, np.zeros(len(inside)), 0.0)
-        taken = self._taken(inside)
-        if not guess.any():
-            squares = taken.squares() if rows.reduces else self.norms[inside] ** 2
-            guess, _ = ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline)
-        if norm == math.inf:
-            found, w = SupNormGame(taken, allowed, r, self.deadline).solve(guess, self.tol)
-            return Answer(found, w=w)
+            return self._by_gram(gram, allowed, guess, np.zeros(m), 0.0)
+        r, taken = rows.combine(held) if others else np.zeros(rows.d), self._taken(inside)
+        hand = Hand(taken, allowed, guess if guess.any() else self._guessed(taken, inside), r)
         if norm > 2:
-            if not room:
-                return self._left_as_it_is(taken, allowed, guess, r)
-            power = PNormGame(taken, allowed, r, self.deadline)
-            return Answer(power.solve(norm, guess, self.tol, near=state.square < math.inf))
-        pull, rest = (taken.scores(r), dot(r, r)) if held.any() else (np.zeros(len(inside)), 0.0)
+            return self._in_norm(hand, room, near=state.square < math.inf)
+        pull, rest = (taken.scores(r), dot(r, r)) if others else (np.zeros(m), 0.0)
         if by_products:
-            m = float(len(inside))
-            try:
-                budget = GRAM_ENTRY * m * taken.entries + PIVOTS * m**3 if m <= MOST_IN_HAND else math.inf
-                if not self._by_products(len(inside)):
-                    budget = min(budget, PRODUCTS * taken.entries)
-                products = Products(taken, self.norms[inside] ** 2, budget, self.deadline)
-                game = Restricted(products, allowed, pull, rest, rows.d, self.deadline)
-                return Answer(game.solve(guess, self.tol), direct=True)
-            except Stalled:  # ill-conditioned: the Gram matrix costs as much as was spent by now
-                if not room:
-                    return self._left_as_it_is(taken, allowed, guess, r)
-        gram = taken.gram(np.arange(len(inside))) if state.gram is None else state.gram
-        return self._by_gram(gram, allowed, guess, pull, rest)
+            answer = self._by_gradients(hand, self.norms[inside] ** 2, pull, rest)
+            if answer is not None:
+                return answer
+            if not room:
+                return self._left_as_it_is(hand)
+        gram = taken.gram(np.arange(m)) if state.gram is None else state.gram
+        return self._by_gram(gram, allowed, hand.guess, pull, rest)
+
+    def _has_room(self, m: int) -> bool:
+        """Whether there is room and time for the Gram matrix of m rows."""
+        return (m <= self.most or fits(self._size(m))) and self.deadline.affords(self._seconds(self.game.rows, m, m))
+
+    def _guessed(self, taken: Rows, inside: Array) -> Array:
+        """A first p of the rows in hand."""
+        squares = taken.squares() if self.game.rows.reduces else self.norms[inside] ** 2
+        return ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline.at)[0]
 
     def _by_gram(self, gram: Array, allowed: Allowed, guess: Array, pull: Array, rest: float) -> Answer:
         game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
 
-    def _left_as_it_is(self, taken: Rows, allowed: Allowed, guess: Array, r: Array) -> Answer:
-        """The guess, made feasible: there is no room for anything better."""
-        p = allowed.filled(guess)
-        w = dual_vector(taken.combine(p) + r, self.game.norm)
-        scores = taken.scores(w)
-        return Answer(Equilibrium(p, scores, allowed.cheapest(scores)[1], False))
+    def _by_gradients(self, hand: Hand, squares: Array, pull: Array, rest: float) -> Answer | None:
+        """By products with the rows; None where they are so ill-conditioned that the Gram matrix costs as much as was spent."""
+        m, entries = hand.rows.n, hand.rows.entries
+        budget = GRAM_ENTRY * m * entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
+        if not self._by_products(m):
+            budget = min(budget, PRODUCTS * entries)
+        game = Restricted(
+            Products(hand.rows, squares, budget, self.deadline), hand.allowed, pull, rest, self.game.rows.d, self.deadline
+        )
+        try:
+            return Answer(game.solve(hand.guess, self.tol), direct=True)
+        except Stalled:
+            return None
+
+    def _in_norm(self, hand: Hand, room: bool, near: bool) -> Answer:
+        """In a norm above 2."""
+        if self.game.norm == math.inf:
+            found, w = SupNormGame(hand.rows, hand.allowed, hand.r, self.deadline).solve(hand.guess, self.tol)
+            return Answer(found, w=w)
+        if not room:
+            return self._left_as_it_is(hand)
+        power = PNormGame(hand.rows, hand.allowed, hand.r, self.deadline)
+        return Answer(power.solve(self.game.norm, hand.guess, self.tol, near=near))
+
+    def _left_as_it_is(self, hand: Hand) -> Answer:
+        """The guess, made feasible: there is no room, or no time, for anything better."""
+        p = hand.allowed.filled(hand.guess)
+        w = dual_vector(hand.rows.combine(p) + hand.r, self.game.norm)
+        scores = hand.rows.scores(w)
+        return Answer(Equilibrium(p, scores, hand.allowed.cheapest(scores)[1], False))
 
     def _taken(self, inside: Array) -> Rows:
         """The rows in hand; all of them are not copied."""
@@ -395,6 +443,7 @@ class DoubleOracle:
         if gram is not None:
             after = len(where) + len(broken)
             room = after <= self.most or fits(self._size(after))
+            room &= self.deadline.affords(self._seconds(rows, len(broken), after))
             gram = self._grown(gram[np.ix_(where, where)], inside[where], broken) if room else None
         return state._replace(inside=np.concatenate((inside[where], broken)), gram=gram), False
 
@@ -497,10 +546,13 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
             power = min(2 * power, MOST_POWER) if lags else 2.0
             total *= math.exp(min(FURTHEST, max(-FURTHEST, power * excess)))
     scores = rows.scores(w[:-1])
-    if sides is not None:
-        scores = scores + offset * sides
+    return _distributed(x, scores if sides is None else scores + offset * sides, caps, p_set)
+
+
+def _distributed(x: Array, scores: Array, caps: Array | None, p_set: Simplex) -> tuple[Array, Array]:
+    """x ≤ caps as a p, each group with its mass, and which other rows are near the margin."""
     near = (x == 0) & (scores < 1.0)
-    p = np.zeros(rows.n)
+    p = np.zeros(len(x))
     for own in p_set.members:
         mass = float(x[own].sum())
         if mass > 0:

@@ -12,14 +12,13 @@ optimum being a good start for the next.
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array, dot
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.geometry import dual_vector, norm
 from gordan.rows import Rows
 from gordan.solve.restricted import Allowed, Equilibrium, Gram, Restricted
@@ -49,7 +48,7 @@ class PNormGame:
     rows: Rows
     allowed: Allowed
     r: Array
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     def solve(self, p: float, z: Array, tol: float, *, near: bool) -> Equilibrium:
         """The equilibrium in the p-norm from the guess z; if it is `near`, z is feasible, and the optimum of some of the rows."""
@@ -61,6 +60,8 @@ class PNormGame:
 
     def _raised(self, p: float, z: Array, tol: float) -> Point:
         """From the optimum in the 2-norm, p being raised by factors."""
+        if self._unaffordable:
+            return self.at(p, self.allowed.filled(z))
         pull, rest = self.rows.scores(self.r), dot(self.r, self.r)
         z = self._quadratic(self.rows.gram(np.arange(self.rows.n)), pull, rest).solve(z, tol).p
         first = self.at(p, z)
@@ -85,7 +86,7 @@ class PNormGame:
         point = best = self.at(p, z)
         damping, patience = 0.0, PATIENCE
         for _ in range(MOST_STEPS):
-            if best.gap <= tol or patience < 0 or self._late:
+            if best.gap <= tol or patience < 0 or self._unaffordable:
                 break
             weights = (np.abs(point.v) / point.length) ** (p - 2)
             K = self.rows.gram(np.arange(len(z)), weights=weights + damping * float(np.max(weights)))
@@ -107,7 +108,12 @@ class PNormGame:
 
     @property
     def _late(self) -> bool:
-        return time.perf_counter() > self.deadline
+        return self.deadline.passed
+
+    @property
+    def _unaffordable(self) -> bool:
+        """Whether there is no time for one more Gram matrix."""
+        return not self.deadline.affords(self.deadline.pace.gram(self.rows, self.rows.n, self.rows.n))
 
 
 def _shortened(p: float, v: Array, dv: Array) -> float:

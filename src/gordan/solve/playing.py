@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +14,11 @@ import numpy as np
 from gordan import dynamics, methods
 from gordan.arrays import Array
 from gordan.checkpoint import fingerprint
+from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.geometry import norm as norm_of
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Asks, Proposal, Question
+from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
@@ -26,6 +28,8 @@ from gordan.trace import Moment, Trace
 
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
 DOUBT = 4
+# Share of R that ‖Aᵀp‖ is at most when the hulls are taken to meet, where the sign alone is asked for.
+VANISHED = 1e-6
 # Of the tolerance, what the float bracket is brought to: the certified one is a little wider.
 SHARE = 0.9
 # Of the tolerance, how exactly a game on few rows is solved: the gap is then what the other rows make it.
@@ -60,8 +64,12 @@ class Notes(NamedTuple):
 
 
 def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
-    """Play the method that was asked for, from what the evidence has or from `start`."""
-    yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
+    """Play the method that was asked for, from what the evidence has or from `start`; for the sign alone few rounds of "auto"."""
+    if not question.sign_alone:
+        yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
+        return
+    with contextlib.suppress(InputError):  # products that overflow: others will decide
+        yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
 
 
 def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
@@ -144,11 +152,13 @@ class _Playing:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.build(rows, question.p_set, p0)
-        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=budget.deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
-        elif isinstance(form, ProximalNewton):
-            form = replace(form, deadline=budget.deadline)
         checkpoint = question.play.checkpoint if method is question.play.method else None
+        # what is resumed must not depend on the pace
+        deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
+        if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
+            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
+        elif isinstance(form, ProximalNewton):
+            form = replace(form, deadline=deadline)
         if checkpoint is not None:
             self._require(form)
         rounds = FEW_ROUNDS.get(method.name, MOST_ROUNDS) if budget.max_iter is None else budget.max_iter
@@ -158,7 +168,7 @@ class _Playing:
             record=range(1, rounds + 1) if method.name in FEW_ROUNDS else dynamics.log_spaced(rounds),
             scale=R if R > 0 else 1.0,
             bound=method.guarantee.gap,
-            time_limit=budget.left,
+            time_limit=deadline.left,
             callback=self._look,
             name=method.name,
             form_name=method.form,
@@ -171,13 +181,20 @@ class _Playing:
     def _look(self, moment: Moment) -> bool:
         """At a recorded round: whether to stop."""
         question, evidence = self.question, self.evidence
+        if question.sign_alone:
+            return moment.lower > 0 or moment.t >= DOUBT or moment.upper <= VANISHED * question.radius
         if question.play.watch is not None and question.play.watch(moment):
             evidence.effort.stopped = True
             return True
         if self._outgrows(moment.p):
             return True
         if moment.lower > 0:
-            return question.asks is Asks.SIGN or moment.gap <= SHARE * question.tol
+            return moment.gap <= SHARE * question.tol
+        return self._vanishing(moment)
+
+    def _vanishing(self, moment: Moment) -> bool:
+        """Whether to stop where no margin is positive so far. Before that the finders of the sign are asked."""
+        question, evidence = self.question, self.evidence
         small = moment.upper <= SHARE * question.tol * question.radius
         if question.margin.nu is not None:
             if not small:
@@ -185,7 +202,7 @@ class _Playing:
             self._ask()
             return evidence.effort.stopped or not evidence.sign_decided or self.method.name not in FEW_ROUNDS
         if moment.t >= DOUBT and self._ask() and evidence.sign_decided:
-            return question.asks is Asks.SIGN or evidence.witness is not None
+            return evidence.witness is not None
         doubtful = self.doubted and not evidence.sign_decided
         return small if doubtful else moment.upper <= 0
 

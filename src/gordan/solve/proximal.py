@@ -14,7 +14,6 @@ Everything of length n stays where the rows are.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, dot
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
@@ -76,10 +76,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ProximalNewton:
-    """The form. After the `deadline` (of `time.perf_counter`) the round ends with the step it is at."""
+    """The form. After the `deadline` the round ends with the step it is at."""
 
     game: Game
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
     # λ of each group at the last look, for the next one to begin with
     _levels: dict[int, float] = field(default_factory=dict, init=False, repr=False)
 
@@ -116,7 +116,7 @@ class ProximalNewton:
         goal = max(NEAR, SHARE * state.gap)
         for _ in range(MOST_STEPS):
             ascent = v - w
-            if math.sqrt(dot(ascent, ascent)) <= goal * math.sqrt(dot(v, v)) or time.perf_counter() > self.deadline:
+            if math.sqrt(dot(ascent, ascent)) <= goal * math.sqrt(dot(v, v)) or self.deadline.passed:
                 break
             direction = self._direction(parts, ascent, tau)
             if direction is None:

@@ -25,7 +25,7 @@ from gordan.certificates import exact
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
-from gordan.solve.alternative import Separator, alternative
+from gordan.solve.alternative import Separator, alternative, reading_seconds
 from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, independent_columns, quotient, rational
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
@@ -79,7 +79,7 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
         if evidence.answered:
             return
     columns = question.shared(independent)
-    inside = Cone(problem, intercept, everything if columns is None else columns, question.budget.deadline)
+    inside = Cone(problem, intercept, everything if columns is None else columns, question.budget.time)
     if many and evidence.w is not None and columns == everything:
         b = [] if evidence.b is None or not intercept.exists else [evidence.b]
         shortened = from_separator(inside, [*evidence.w.tolist(), *b])
@@ -97,7 +97,7 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
 
 def independent(question: Question) -> tuple[int, ...] | None:
     """The columns of A that are independent and on which the others depend; None where that was not examined."""
-    return independent_columns(question.problem, question.margin.intercept)
+    return independent_columns(question.problem, question.margin.intercept, question.budget.time)
 
 
 def is_small(cone: Cone) -> bool:
@@ -143,7 +143,9 @@ def exactly(cone: Cone, start: Array, most: int) -> Recession | None:
         w: tuple[int, ...] = (0,) * cone.k
         modulo, origin, sizes = quotient(cone, chosen, face.null)
         if modulo:
-            answer = alternative([[fmpq(x) for x in row] for row in modulo])
+            answer = alternative([[fmpq(x) for x in row] for row in modulo], cone.deadline)
+            if answer is None:
+                return None
             if not isinstance(answer, Separator):
                 if not face.grow({origin[i]: fmpq(weight, sizes[i]) for i, weight in answer.weights.items()}):
                     return None
@@ -173,7 +175,7 @@ class _Face:
         M, exponents = self.cone.rows([*extra])
         v = [sum((extra[i] * fmpq(M[r, j]) for r, i in enumerate(extra)), fmpq(0)) for j in range(self.cone.k)]
         if self.basis:
-            coordinates = in_rows(self.cone.rows(self.basis)[0], v)
+            coordinates = in_rows(self.cone.rows(self.basis)[0], v, self.cone.deadline)
             if coordinates is None:
                 return False
             c = dict(zip(self.basis, coordinates, strict=True))
@@ -217,7 +219,10 @@ def by_program(cone: Cone) -> Split | None:
     rng = np.random.default_rng(0)
     # equal rows, told by their product with a random vector, are needed once
     _, where = np.unique(F @ rng.uniform(1, 2, cone.k), return_index=True)
-    F = F[where]
+    if len(where) < F.shape[0]:
+        F = F[where]
+    else:  # no copy
+        where = np.arange(F.shape[0])
     n, k = F.shape
     start = max(200, 3 * k)
     rows = np.arange(n) if n <= start else np.sort(rng.choice(n, start, replace=False))
@@ -231,7 +236,7 @@ def by_program(cone: Cone) -> Split | None:
         more = np.flatnonzero(s < -NEAR_ZERO)
         if not len(more):  # w is right about all rows; are those on its plane in the span of those that are known to stay there?
             plane, near = rows[~strict], np.flatnonzero(s <= NEAR_ZERO)
-            if not fits(8 * COPIES * len(plane) * k):
+            if not fits(8 * COPIES * len(plane) * k) or not cone.deadline.affords(cone.deadline.pace.basis(k, len(plane))):
                 return None
             span, order = _span(dense(F[plane]))
             more = near[_off(F, near, span) > SAME_SPAN]
@@ -272,6 +277,8 @@ def _span(rows: Array) -> tuple[Array, Array]:
 def completed(cone: Cone, split: Split) -> Recession | None:
     """Exact p and w from the split, or None: p is solved for on independent rows, given short weights on the others."""
     independent = [int(i) for i in split.on_plane[: split.independent]]
+    if not cone.deadline.affords(reading_seconds(cone.problem, independent, cone.intercept, cone.deadline)):
+        return None
     B, exponents = cone.rows(independent)
     columns = exact.pivots(B)
     if len(columns) < len(independent):
@@ -324,7 +331,7 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
             weight = fmpq(max(1, round(float(weights[i]) * 2**digits)))
             p[int(plane[i])] = weight * 2**shift if shift >= 0 else weight / 2**-shift
         v = [sum((p[int(plane[i])] * fmpq(M[r, j]) for r, i in enumerate(others)), fmpq(0)) for j in range(cone.k)]
-        c = in_rows(B, [-x for x in v])
+        c = in_rows(B, [-x for x in v], cone.deadline)
         if c is None:
             return None
         if all(x > 0 for x in c):

@@ -21,6 +21,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import scipy_linalg
+from gordan.deadlines import LOOPS, UNLIMITED, Deadline
 from gordan.rows import Face, Rows, Until, level_out
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
@@ -30,8 +31,9 @@ SMALLEST_SHIFT = 1e-7
 # Relative accuracy of the scores on a face, while more than a tenth, more than a hundredth, or fewer of its rows are on the wrong
 # side (text data, tol 1e-6: a sixth fewer steps in all than with 1e-3, 1e-5 and 1e-8); and, at most, at the end.
 ROUGH, FINAL = (1e-2, 1e-3, 1e-4), 1e-11
-# Steps of Wolfe's method between two looks at the clock, where there is a deadline: as many as the rows, at least so many.
-STEPS_A_LOOK = 100
+# Steps of Wolfe's method between two looks at the clock, where there is a deadline: as many as the rows, at least so many. Where
+# the pace is known it begins with few, and twice as many follow each time.
+STEPS_A_LOOK, FIRST_STEPS = 100, 16
 # Scores that are all below this are rounding (rows have norm at most 1): w = 0, the hulls meet. Less than `corral.ZERO`, where
 # Wolfe's method stops: scores are about γ², and for a γ that is only small, 1e-6 say, a witness would be looked for in vain.
 ZERO = 1e-15
@@ -157,7 +159,7 @@ class Products:
     rows: Rows
     squares: Array
     budget: float
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     def scores(self, p: Array) -> Array:
         """A(Aᵀp)."""
@@ -169,8 +171,10 @@ class Products:
         z = guess.z.copy()
         price = 4.0 * self.rows.entries * len(F) / self.rows.n  # of a step
         most = max(1, int(min(self.budget / price, 20.0 * len(F))))
+        if self.deadline.pace.entry > 0:  # a step multiplies twice, on one thread
+            most = max(1, min(most, int(self.deadline.left / (price * self.deadline.pace.entry))))
         face = Face(F, np.argmax(G, axis=1), mass, pull, self.squares[F], guess.caps)
-        until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: time.perf_counter() <= self.deadline)
+        until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: not self.deadline.passed)
         steps, spread = level_out(self.rows, face, z, until, guess.scores)
         self.budget -= steps * price
         if self.budget < price:
@@ -182,8 +186,8 @@ class Products:
 class Restricted:
     """The game on the rows in hand, for the p that are `allowed`; `pull` = A r, `rest` = ‖r‖².
 
-    `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent. After the `deadline` (of
-    `time.perf_counter`) it ends with a feasible p that is not settled.
+    `rank` bounds that of the rows, so that more than rank + groups free rows must be dependent. After the `deadline` it
+    ends with a feasible p that is not settled.
     """
 
     rows: Gram | Products
@@ -191,7 +195,7 @@ class Restricted:
     pull: Array
     rest: float
     rank: int
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     def solve(self, p: Array, tol: float) -> Equilibrium:
         """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
@@ -207,8 +211,11 @@ class Restricted:
         scores = self.pull + shrink * (scores - self.pull)
         known = True  # whether the scores are those of z on the face
         for _ in range(MOST_PIVOTS):
-            if isinstance(self.rows, Gram) and np.count_nonzero(free) > self.rank + len(self.allowed.mass):
-                break  # they are dependent
+            count = int(np.count_nonzero(free))
+            if isinstance(self.rows, Gram) and (
+                count > self.rank + len(self.allowed.mass) or not self.deadline.affords(self.deadline.pace.factors(count))
+            ):
+                break  # they are dependent, or too many
             self._fill(free, upper, scores)
             guess = Guess(z, caps, scores if known else None)
             z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
@@ -225,7 +232,7 @@ class Restricted:
                 accuracy, known = final, True
                 continue
             fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
-            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or time.perf_counter() > self.deadline:
+            if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or self.deadline.passed:
                 break
             share = wrong / np.count_nonzero(free)
             accuracy = max(final, min(accuracy, ROUGH[0] if share > 0.1 else ROUGH[1] if share > 0.01 else ROUGH[2]))
@@ -250,14 +257,23 @@ class Restricted:
         p, scores, levels = p.copy(), gradient.copy(), allowed.cheapest(gradient)[1]
         which = allowed.which.astype(np.int64)
         left = (20 if np.isfinite(allowed.caps).any() else 2) * len(p) + 20 * self.rank + 100
-        steps = left if math.isinf(self.deadline) else max(STEPS_A_LOOK, len(p))
-        settled = False
-        while not settled and left > 0 and time.perf_counter() <= self.deadline:
-            order, base = np.argsort(-p, kind="stable"), scores.copy()
+        steps = left if math.isinf(self.deadline.at) else max(STEPS_A_LOOK, len(p))
+        settled, paced = False, self.deadline.pace.multiplication > 0
+        steps, expected = FIRST_STEPS if paced else steps, self._descent(int(np.count_nonzero(p)), FIRST_STEPS)
+        while not settled and left > 0 and self.deadline.affords(expected):
+            order, base, begin = np.argsort(-p, kind="stable"), scores.copy(), time.perf_counter()
             state = (which, allowed.mass, allowed.caps, order, p, tol, min(steps, left), scores, levels)
             settled = bool(corral.descend(self.rows.K, base, *state))  # type: ignore[no-untyped-call]
             left -= steps
+            if paced:  # twice as many steps, if they end in time: each piece makes the factors anew
+                expected = 2 * (time.perf_counter() - begin)
+                steps *= 2 if expected <= 0.5 * self.deadline.left else 1
         return Equilibrium(p, scores, levels, settled)
+
+    def _descent(self, free: int, steps: int) -> float:
+        """Seconds of so many steps of Wolfe's method that begin with so many free rows."""
+        free = min(free, self.rank + len(self.allowed.mass))
+        return LOOPS * self.deadline.pace.multiplication * (free**3 / 6 + 4.0 * steps * (free + steps) ** 2)
 
     def _fill(self, free: Array, upper: Array, scores: Array) -> None:
         """Every group needs a free row, to take up what the others leave: the one of lowest score."""

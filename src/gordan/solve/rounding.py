@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from flint import fmpq, fmpz
 
 from gordan.arrays import Array
+from gordan.deadlines import Deadline
 from gordan.solve.alternative import Separator, alternative
 
 # Rounds in which rows and columns are scaled by the last w, so that no row is much nearer to its plane than others.
@@ -32,15 +32,15 @@ LOWEST, HIGHEST = -1074, 1023
 Vector = list[Any]
 
 
-def float_separators(M: Sequence[Vector], deadline: float) -> Iterator[Array]:
+def float_separators(M: Sequence[Vector], deadline: Deadline) -> Iterator[Array]:
     """Float vectors w with M w > 0, exactly, for rows M of `fmpq` that have a separator; the longest way to one comes last.
 
-    After the deadline (of `time.perf_counter`) nothing long is begun.
+    After the deadline nothing long is begun.
     """
     w: Vector | None = None
     for _ in range(CENTRED):
-        w = _centred(M, w)
-        if w is None or time.perf_counter() > deadline:
+        w = _centred(M, w, deadline)
+        if w is None or deadline.passed:
             return
         yield from _checked(M, w)
     assert w is not None
@@ -51,7 +51,7 @@ def float_separators(M: Sequence[Vector], deadline: float) -> Iterator[Array]:
         found = _fixed_one_by_one(M, w, size, deadline)
         if found is not None:
             yield from _checked(M, found)
-        if time.perf_counter() > deadline:
+        if deadline.passed:
             return
 
 
@@ -68,18 +68,19 @@ def _scores(M: Sequence[Vector], w: Vector) -> Vector:
     return [sum((x * v for x, v in zip(row, w, strict=True)), fmpq(0)) for row in M]
 
 
-def _centred(M: Sequence[Vector], w: Vector | None) -> Vector | None:
-    """A separator of M, found with the terms of each score, at the last separator, at most about 1; None if there is none."""
+def _centred(M: Sequence[Vector], w: Vector | None, deadline: Deadline) -> Vector | None:
+    """A separator of M, found with the terms of each score, at the last one, at most about 1; None without one, or time."""
     if w is None:
         columns, sizes = [fmpq(1)] * len(M[0]), [_power(max(map(abs, row))) for row in M]
     else:
         columns = [_power(x) for x in w]
         sizes = [_power(max(abs(x * v) for x, v in zip(row, w, strict=True))) for row in M]
-    answer = alternative([[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)])
+    scaled = [[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)]
+    answer = alternative(scaled, deadline)
     return [x * c for x, c in zip(answer.w, columns, strict=True)] if isinstance(answer, Separator) else None
 
 
-def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: float) -> Vector | None:
+def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: Deadline) -> Vector | None:
     """A separator of M whose entries have 53 digits at most, from any; the first one to be fixed is ±size."""
     fixed: dict[int, Any] = {}
     while len(fixed) < len(w):
@@ -99,7 +100,7 @@ def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: float
         if x is not None:  # the other entries may stay as they are
             w = [*w[:j], x, *w[j + 1 :]]
         else:
-            tried = (_with(M, w, {**fixed, j: x}) for x in near if time.perf_counter() < deadline)
+            tried = (_with(M, w, {**fixed, j: x}, deadline) for x in near if not deadline.passed)
             moved = next((other for other in tried if other is not None), None)
             if moved is None:
                 return None
@@ -108,12 +109,12 @@ def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: float
     return w
 
 
-def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any]) -> Vector | None:
+def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any], deadline: Deadline) -> Vector | None:
     """A separator of M with these entries, or None: they make one column, whose entry is positive and is divided by."""
     others = [i for i in range(len(w)) if i not in fixed]
     rows = [[*(row[i] for i in others), sum((row[i] * x for i, x in fixed.items()), fmpq(0))] for row in M]
     rows.append([*(fmpq(0) for _ in others), fmpq(1)])
-    found = _centred(rows, [*(w[i] for i in others), fmpq(1)])
+    found = _centred(rows, [*(w[i] for i in others), fmpq(1)], deadline)
     if found is None:
         return None
     whole = {**fixed, **{i: x / found[-1] for i, x in zip(others, found, strict=False)}}

@@ -23,6 +23,7 @@ from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
+from gordan.deadlines import Pace
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -108,15 +109,23 @@ def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
     going = Ascent(
         bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column), deadline=question.budget.deadline
     )
-    epochs = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL
+    epochs, failed = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL, False
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:
             return
         going.wake()
         seed = question.budget.seed + done
         met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
-        if met.lowest > 0 or done + EPOCHS_A_LOOK >= epochs:
+        last = done + EPOCHS_A_LOOK >= epochs
+        # w has moved since rows were met: after a first failure one more pass tells whether it is worth the several of a check
+        if last or (met.lowest > 0 and (not failed or _separates(bare, going.w, column))):
+            failed = True
             yield Proposal(going.w[:-1] * scale, column * float(going.w[-1]), x / max(float(x.sum()), 1e-300))
+
+
+def _separates(rows: Rows, w: Array, column: float) -> bool:
+    """Whether every row, with a further column of this constant, has a positive score, up to rounding."""
+    return float(np.min(rows.scores(w[:-1]) + rows.signs * (column * float(w[-1])))) > 0
 
 
 def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
@@ -132,21 +141,16 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
+    hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.time.pace))
+    if hand < min(n, k):
+        return  # so few rows are separable whatever the others are
     most = min(max(400, 2 * k), 2000, hand)
-    if x is not None and n <= TALL * k:
-        # few rows all come in at once: one game then decides
-        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
-        inside = np.sort(np.argsort(-x * norms, kind="stable")[:count])
-        p = x[inside] * norms[inside]
-    else:
-        rng = np.random.default_rng(budget.seed)
-        count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
-        inside = np.sort(rng.choice(n, min(n, count, hand), replace=False))
-        p = np.zeros(len(inside))
+    inside = _first_in_hand(None if x is None else x * norms, n, k, most, hand, budget.seed)
+    p = np.zeros(len(inside)) if x is None or n > TALL * k else x[inside] * norms[inside]
     limited = question.asks is Asks.SIGN and budget.max_iter is not None
     failures = 0
     for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
-        if budget.spent:
+        if budget.spent or not budget.time.affords(_seconds_in_hand(A, len(inside), budget.time.pace)):
             return
         taken, over_rows, back = reshaped(A.take(inside))
         game = Restricted(
@@ -155,7 +159,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
             pull=np.zeros(len(inside)),
             rest=0.0,
             rank=taken.d,
-            deadline=budget.deadline,
+            deadline=budget.time,
         )
         answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
         weights = np.zeros(n)
@@ -188,11 +192,28 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:hand]
 
 
+def _first_in_hand(x: Array | None, n: int, k: int, most: int, hand: int, seed: int) -> Array:
+    """The rows that a working set begins with: those of most weight x, or a sample of so many that any of them will do."""
+    if x is not None and n <= TALL * k:
+        # few rows all come in at once: one game then decides
+        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
+        return np.sort(np.argsort(-x, kind="stable")[:count])
+    count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
+    return np.sort(np.random.default_rng(seed).choice(n, min(n, count, hand), replace=False))
+
+
 def _bytes_in_hand(A: Rows, m: int) -> float:
     """What m rows of A in hand take: their Gram matrix, and the rows, which `reshaped` may spread out."""
     stored, spread = 2 * m * A.entries / A.n, m * A.d  # an entry and its column, or a cell
     cells = spread if not A.sparse or spread <= MOST_DENSE else stored
     return 8.0 * (GRAMS * m * m + COPIES * cells)
+
+
+def _seconds_in_hand(A: Rows, m: int, pace: Pace) -> float:
+    """What it takes to make m rows of A well-conditioned, and their Gram matrix."""
+    if A.sparse and m * A.d > MOST_DENSE:
+        return pace.gram(A, m, m)
+    return pace.products(m, m, min(m, A.d)) + (pace.basis(m, A.d) if A.d <= min(m, MOST_COLUMNS) else 0.0)
 
 
 def _independent(p: Array, game: Restricted) -> bool:
@@ -276,26 +297,28 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     """
     from flint import fmpq
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support
+    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
     from gordan.solve.rounding import float_separators
 
-    problem, intercept = question.counted, question.margin.intercept
+    problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
     suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
         if chosen:
+            if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
+                return
             found, exponents = exact.integer_rows(problem, chosen, intercept)
             M = [[fmpq(x) for x in row] for row in found]
             small = len(M) <= MOST_PIVOTED or len(M) * k * k <= SMALL
-            answer = balance_of_support(found) or (alternative(M) if small else None)
+            answer = balance_of_support(found, deadline) or (alternative(M, deadline) if small else None)
             if answer is None:
                 return
             if isinstance(answer, Balance):
                 yield Proposal(witness=by_row(answer.weights, chosen, exponents))
                 return
-            for w in float_separators(M, question.budget.deadline):
+            for w in float_separators(M, deadline):
                 yield _plane(w, intercept)
                 failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
                 if len(failed) or question.budget.spent:

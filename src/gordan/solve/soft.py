@@ -16,6 +16,8 @@ from gordan.solve.playing import by_playing, may_be_copied
 
 # The tolerance of the search among scaled columns, where any plane of positive margin will do.
 ROUGH = 1e-2
+# Passes that the copies take, about, and a first p among them.
+COPYING = 20.0
 
 
 def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
@@ -26,7 +28,8 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
     """
     margin, counted, raw = question.margin, question.counted, question.rows
     bare = replace(raw, constant=False)
-    if not may_be_copied(bare):
+    cells = raw.n * counted.X.d
+    if not may_be_copied(bare) or not question.budget.time.affords(COPYING * question.budget.time.pace.entry * cells):
         return
     points = bare.dense() * counted.signs[:, None]
     with np.errstate(over="ignore", invalid="ignore"):

@@ -11,12 +11,12 @@ levels.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.restricted import Allowed, Equilibrium
@@ -29,6 +29,8 @@ TOLERANCE = 1e-10
 ROUNDING = 1e-15
 # Bytes for each entry of a program: the columns spread out, the program as SciPy is given it, and what HiGHS makes of it.
 ENTRY_BYTES = 100
+# Passes over the entries of a program that it takes at least: HiGHS does not look at the clock while it makes a program simpler.
+PASSES = 200.0
 # Programs with more entries go to the interior-point method first, with crossover to a vertex.
 LARGE = 100_000
 
@@ -40,7 +42,7 @@ class SupNormGame:
     rows: Rows
     allowed: Allowed
     r: Array
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
 
     def solve(self, p: Array, tol: float) -> tuple[Equilibrium, Array]:
         """The equilibrium from the guess p, which says where to look for columns; and w, ‖w‖₁ = ‖Aᵀp + r‖_∞."""
@@ -51,7 +53,7 @@ class SupNormGame:
             size = float(np.max(v))
             if size <= ROUNDING:
                 return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), True), np.zeros(self.rows.d)
-            found = self._program(columns, size) if time.perf_counter() < self.deadline else None
+            found = self._program(columns, size) if not self.deadline.passed else None
             if found is None:
                 return Equilibrium(p, np.zeros(len(p)), np.zeros(len(self.allowed.mass)), False), np.zeros(self.rows.d)
             p, w, levels = found
@@ -64,7 +66,7 @@ class SupNormGame:
 
     def _program(self, columns: Array, size: float) -> tuple[Array, Array, Array] | None:
         """p, w with ‖w‖₁ = 1, and the levels, for these columns of A and r, divided by `size`; None where HiGHS fails,
-        or where there is no room for the program.
+        or where there is no room or time for the program.
 
         The variables are p, v = Aᵀp + r and s: with v the matrix A stands in the program once and not twice.
         """
@@ -72,7 +74,7 @@ class SupNormGame:
         from scipy.optimize import linprog
 
         n, k, G = self.rows.n, len(columns), self.allowed.indicators
-        if not fits(ENTRY_BYTES * n * k):
+        if not fits(ENTRY_BYTES * n * k) or not self.deadline.affords(PASSES * self.deadline.pace.entry * n * k):
             return None
         A = self.rows.columns(columns).T / size
         one = sp.eye_array(k)
@@ -89,8 +91,8 @@ class SupNormGame:
         }
         for method in ("highs-ds", "highs-ipm") if A.size < LARGE else ("highs-ipm", "highs-ds"):
             options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
-            if self.deadline < math.inf:
-                options["time_limit"] = max(1e-3, self.deadline - time.perf_counter())
+            if self.deadline.at < math.inf:
+                options["time_limit"] = self.deadline.left
             answer = linprog(method=method, options=options, **program)
             if answer.status == 0:
                 w = np.zeros(self.rows.d)

@@ -113,7 +113,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     intercept
         "free" or "penalized" (the same here: a constant is in the model), or "none".
     time_limit
-        seconds; then whatever is open stays so: some coefficients, or the kind. A step of exact arithmetic is not cut short.
+        seconds; then whatever is open stays so: some coefficients, or the kind. Nothing is begun that would not end in time.
 
     Examples
     --------
@@ -140,6 +140,7 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     with contextlib.suppress(KeyboardInterrupt):
         with blas_threads(problem.storage.entries):
             evidence = answer(question)
+            question = evidence.question  # with the pace of this call
         found, proof = evidence.cone, evidence.cone_proof
         if proof is not None and proof.kind == "verified-overlap":  # which says which columns depend on the others
             columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))

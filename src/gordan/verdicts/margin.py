@@ -86,7 +86,7 @@ def maximize_margin(
         weights c_i = sample weight × class weight ("balanced": the same total for each class). Without nu positive ones change
         nothing; a zero weight removes the row.
     max_iter, time_limit
-        rounds and seconds at most.
+        rounds and seconds at most. Nothing is begun that would not end in time, unless there is a checkpoint.
     start
         an earlier result to start from, or its p.
     random_state
@@ -195,6 +195,6 @@ def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
         return Status.MARGIN_BELOW_TOL
     if effort.stopped:
         return Status.INTERRUPTED
-    if question.budget.spent:
+    if question.budget.short:
         return Status.TIME_LIMIT
     return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS

@@ -102,7 +102,7 @@ def separate(
     max_iter
         rounds of the working set at most: each solves a game on few rows exactly and looks at all rows once.
     time_limit
-        seconds after which to stop looking; what was proved by then is returned.
+        seconds after which to stop looking; what was proved by then is returned. Nothing is begun that would not end in time.
     random_state
         seed of the order in which rows are visited (an integer, or None).
     device

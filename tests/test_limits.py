@@ -1,0 +1,111 @@
+"""Limits of time are kept: whatever cannot be interrupted is charged to a clock that advances by work, not by time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+import gordan
+from gordan import deadlines
+from gordan.certificates.matrix import Matrix
+from gordan.deadlines import Deadline, Pace
+from gordan.rows import Rows, ascent
+from gordan.solve import separation
+from gordan.solve.restricted import Gram
+
+# Seconds of a multiplication in a product of matrices and for an entry in a pass: as on a machine a million times slower.
+PACE = Pace(1e-6, 1e-6)
+LIMIT = 4.0
+
+
+@pytest.fixture
+def charged(monkeypatch, clock):
+    """The pieces of work that were charged to the clock, by name, with the seconds of the longest of each."""
+    longest = {}
+
+    def charge(owner, name, seconds):
+        work = getattr(owner, name)
+
+        def charging(*arguments, **options):
+            found = work(*arguments, **options)
+            cost = seconds(*arguments, **options)
+            longest[name] = max(longest.get(name, 0.0), cost)
+            clock.now += cost
+            return found
+
+        monkeypatch.setattr(owner, name, charging)
+
+    def a_pass(rows, *_, **__):
+        return PACE.entry * getattr(rows, "stored_entries", getattr(rows, "entries", 0))
+
+    clock.tick = 1e-4
+    monkeypatch.setattr(Pace, "matters", staticmethod(lambda n, d: True))
+    monkeypatch.setattr(Pace, "measured", staticmethod(lambda seconds, entries: PACE))
+    charge(Rows, "gram", lambda rows, i, j=None, weights=None: PACE.gram(rows, len(i), len(i if j is None else j)) / 2)
+    charge(Rows, "scores", a_pass)
+    charge(Rows, "combine", a_pass)
+    charge(Matrix, "all_products", a_pass)
+    charge(Matrix, "combination", a_pass)
+    charge(Matrix, "absolute", a_pass)
+    charge(Gram, "stationary", lambda gram, F, *_: PACE.factors(len(F)))
+    charge(separation, "reshaped", lambda taken: PACE.basis(taken.n, taken.d) / 2 if taken.d <= taken.n else 0.0)
+    charge(ascent, "ascend", lambda arrays, *rest: 2 * PACE.entry * arrays[0].size * rest[11])
+    charge(scipy.optimize, "linprog", lambda *_, options=None, **__: min((options or {}).get("time_limit", 60.0), 60.0))
+    return longest
+
+
+def of_storage(kind, X, tmp_path):
+    if kind == "mapped":
+        np.save(tmp_path / "X.npy", X)
+        return np.load(tmp_path / "X.npy", mmap_mode="r")
+    return {"float64": X, "float32": X.astype(np.float32), "sparse": sp.csr_array(X * (np.abs(X) > 1))}[kind]
+
+
+ASKED = {
+    "separate": gordan.separate,
+    "margin": gordan.maximize_margin,
+    "norm 3": lambda X, y, **limit: gordan.maximize_margin(X, y, norm=3, **limit),
+    "norm inf": lambda X, y, **limit: gordan.maximize_margin(X, y, norm=math.inf, **limit),
+    "penalized": lambda X, y, **limit: gordan.maximize_margin(X, y, intercept="penalized", **limit),
+    "nu": lambda X, y, **limit: gordan.maximize_margin(X, y, nu=0.4, **limit),
+    "nu, norm 10": lambda X, y, **limit: gordan.maximize_margin(X, y, nu=0.4, norm=10, **limit),
+    "diagnose": gordan.diagnose,
+}
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "sparse", "mapped"])
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_piece_of_work_outlasts_the_limit(asked, kind, charged, clock, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = of_storage(kind, rng.standard_normal((900, 60)), tmp_path), rng.integers(0, 2, 900)
+    begin = clock.now
+    found = ASKED[asked](X, y, time_limit=LIMIT)
+    assert clock.now - begin <= 1.1 * LIMIT + 0.3
+    assert max(charged.values()) <= LIMIT
+    assert getattr(found, "status", getattr(found, "kind", "")) in ("undecided", "time-limit", "margin-below-tol")
+
+
+def test_with_enough_time_nothing_is_refused(charged, clock):
+    """The same work, on the same clock, with a limit that leaves room for it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 60))
+    y = X[:, 0] > 0
+    result = gordan.maximize_margin(X, y, time_limit=1e6)
+    assert (result.status, charged["gram"] > LIMIT) == ("solved", True)
+
+
+def test_what_a_deadline_affords(clock):
+    deadline = Deadline(clock.now + 10.0, lambda: Pace(1.0, 1.0))
+    assert deadline.affords(9.0)
+    assert deadline.largest(100, lambda m: m / 2) == 20
+    assert deadline.refused
+    assert deadlines.UNLIMITED.affords(math.inf)
+    assert deadlines.UNLIMITED.largest(100, lambda m: math.inf) == 100
+    clock.now += 11.0
+    assert deadline.passed
+    assert deadline.left == 1e-3
+    assert not Deadline(clock.now - 1.0).affords(0.0)
