@@ -97,7 +97,7 @@ def problem(r: random.Random, family: str, loss: str, kind: str) -> tuple[np.nda
 def matrix(X: Any) -> Matrix:
     """X as the certificates read it."""
     storage = stored(X)
-    return Matrix(storage.n, storage.d, storage.arrays)
+    return Matrix(storage)
 
 
 def rough(data: Data, steps: int = 200) -> tuple[list[float], float]:

@@ -40,7 +40,7 @@ def charged(monkeypatch, clock):
         monkeypatch.setattr(owner, name, charging)
 
     def a_pass(rows, *_, **__):
-        return PACE.entry * getattr(rows, "stored_entries", getattr(rows, "entries", 0))
+        return PACE.entry * rows.storage.entries
 
     clock.tick = 1e-4
     monkeypatch.setattr(Pace, "matters", staticmethod(lambda n, d: True))
@@ -48,7 +48,7 @@ def charged(monkeypatch, clock):
     charge(Rows, "gram", lambda rows, i, j=None, weights=None: PACE.gram(rows, len(i), len(i if j is None else j)) / 2)
     charge(Rows, "scores", a_pass)
     charge(Rows, "combine", a_pass)
-    charge(Matrix, "all_products", a_pass)
+    charge(Matrix, "products", a_pass)
     charge(Matrix, "combination", a_pass)
     charge(Matrix, "absolute", a_pass)
     charge(Gram, "stationary", lambda gram, F, *_: PACE.factors(len(F)))

@@ -24,7 +24,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import deviation
-from gordan.cli.answers import witness_plain
+from gordan.cli.fields import fields
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Question
@@ -395,7 +395,7 @@ def test_a_verdict_with_float_weights(monkeypatch):
         assert " cancel with positive weights within 1e-" in repr(v)
         stated = v.stated_witness
         assert not stated.exact
-        plain = witness_plain(stated)
+        plain = fields("virginica", status="", witness=stated, accepted=True)["witness"]
         assert plain == {"rows": stated.rows, "weights": [*stated.weights], "exact": False}
         assert abs(sum(stated.weights) - 1) < 1e-12
         result = gordan.maximize_margin(X, y)
