@@ -192,6 +192,7 @@ def test_games_of_a_verdict_on_wide_rows_in_a_file_are_small_and_have_a_deadline
 
     played, solve = [], Restricted.solve
     monkeypatch.setattr(Restricted, "solve", lambda game, *rest: played.append(game) or solve(game, *rest))
+    monkeypatch.setattr("gordan.solve.overlapping.applies", lambda question: False)  # it would separate them without games
     wide = np.random.default_rng(5).normal(size=(700, 300)) * (np.random.default_rng(6).random((700, 300)) < 0.05)
     y = np.where(wide.sum(axis=1) > 0, 1, -1)
     verdict = gordan.separate(csr_on_disk(tmp_path / "c", wide, y), y, time_limit=20)

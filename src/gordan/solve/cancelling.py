@@ -25,7 +25,7 @@ EXACT_AT_ONCE = 80**3
 # Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
 MOST_PIVOTED = 60
 # Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.
-DEPENDENT, LARGEST_DENOMINATOR, NO_FACTOR = 1e-10, 10**6, 1e-9
+DEPENDENT, LARGEST_DENOMINATOR, NO_FACTOR = 1e-10, 10**4, 1e-9
 # Exact weights of so many rows are found first to see how long those of all take: time grows with about this power of the number.
 FORETELLING, GROWTH = 96, 3.3
 # Copies of the rows that are in use at a time.
@@ -111,10 +111,11 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
         terms = {c: Fraction(-1)}
         for j, factor in zip(kept, factors.tolist(), strict=True):
             if abs(factor) > NO_FACTOR:
+                short = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
+                if abs(float(short) - factor) > DEPENDENT * max(1.0, abs(factor)):
+                    return sorted(kept), ()  # no short fraction: the column depends on others within rounding alone
                 # of the columns as they are: those of Z were divided by powers of two
-                terms[j] = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR) * Fraction(2) ** int(
-                    exponents[c] - exponents[j]
-                )
+                terms[j] = short * Fraction(2) ** int(exponents[c] - exponents[j])
         whole = exact.integers([*terms.values()])[0]
         relations.append(tuple((j, m) for j, m in zip(terms, whole, strict=True) if m))
     return sorted(kept), tuple(relations)
