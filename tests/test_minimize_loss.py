@@ -291,3 +291,10 @@ def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, k
     for ask in (lambda: result.intercept_interval, lambda: result.support, lambda: result.same_prediction(X)):
         with pytest.raises(InputError, match="X was changed after it was looked at"):
             ask()
+
+
+def test_passes_are_counted():
+    X, y = data(200, 5)
+    result = gordan.minimize_loss(X, y)
+    assert result.passes >= 2 * result.n_iter >= 2
+    assert result.trace.passes[-1] <= result.passes

@@ -257,7 +257,7 @@ def minimize_loss(
         C=float(C),
         intercept=kind.value,
         n_iter=0 if effort.trace is None else int(effort.trace.t[-1]),
-        passes=question.rows.passes,
+        passes=evidence.question.rows.passes,
         seconds=time.perf_counter() - started,
         trace=effort.trace,
         _optimum=optimum,
