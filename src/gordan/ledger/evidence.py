@@ -188,11 +188,11 @@ class Evidence:
         self.broken = min(self.broken, float(np.mean((products.sums + b) * margin.signs <= 0)))
         return False
 
-    def _apart(self, w: Array) -> bool:
+    def _apart(self, w: Array, before: Array) -> bool:
         """Whether some b, or none where there is no intercept, may have every row strictly on its side; if not, no w does that is
-        the same up to rounding: the enclosures are twice as wide as they need be. Where entries may have been lost, anything."""
+        the same up to rounding: the enclosures are twice as wide as they need be. True where entries of `before` may be lost."""
         margin = self.question.margin
-        underflow = np.min(np.abs(w), where=w != 0, initial=1.0) < SMALLEST or np.count_nonzero(w) < len(w)
+        underflow = np.min(np.abs(w), where=w != 0, initial=1.0) < SMALLEST or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
         _, hi = Products.of(margin.X, w).scores(0.0, margin.signs, slack=2.0)
@@ -214,7 +214,7 @@ class Evidence:
                 for c in self._intercepts(v, None if b is None else b / scale):
                     if math.isfinite(c):
                         yield v, c
-                if not self._apart(v):
+                if not self._apart(v, w):
                     return
 
     def _intercepts(self, w: Array, b: float | None) -> Iterator[float]:
