@@ -23,6 +23,8 @@ from gordan.trace import Trace
 
 # Rows whose exact scores are asked for, at most, to put a plane midway between the classes.
 MOST_IN_DOUBT = 256
+# Entries of a plane of length 1 below this may have lost digits when it was divided by its length.
+SMALLEST = 2.0**-900
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +209,12 @@ class Evidence:
         self.broken = min(self.broken, float(np.mean((products.sums + b) * margin.signs <= 0)))
         return False
 
-    def _apart(self, w: Array) -> bool:
-        """Whether some b, or none where there is no intercept, may have every row strictly on its side; if not, no w does
-        that is the same up to rounding: the enclosures are twice as wide as they need be."""
+    def _apart(self, w: Array, before: Array) -> bool:
+        """Whether some b, or none where there is no intercept, may have every row strictly on its side; if not, no w does that is
+        the same up to rounding: the enclosures are twice as wide as they need be. True where entries of `before` may be lost."""
         margin = self.question.margin
-        if margin.nu is not None or margin.weights is not None:
+        underflow = np.min(np.abs(w), where=w != 0, initial=1.0) < SMALLEST or np.count_nonzero(w) < np.count_nonzero(before)
+        if margin.nu is not None or margin.weights is not None or underflow:
             return True
         _, hi = Products.of(margin.X, w).scores(0.0, margin.signs, slack=2.0)
         groups = [hi[margin.signs == side] for side in (1, -1)] if margin.intercept.exists else [hi]
@@ -232,7 +235,7 @@ class Evidence:
                 for c in self._intercepts(v, None if b is None else b / scale):
                     if math.isfinite(c):
                         yield v, c
-                if not self._apart(v):
+                if not self._apart(v, w):
                     return
 
     def _intercepts(self, w: Array, b: float | None) -> Iterator[float]:

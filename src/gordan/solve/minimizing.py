@@ -64,8 +64,12 @@ class Task:
     loss: Loss
     free: bool
     tol: float
-    spent: Callable[[], bool] = lambda: False
+    deadline: float = math.inf
     seed: int = 1
+
+    def spent(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() >= self.deadline
 
     def part(self, i: Array) -> Task:
         """The same for these rows alone, which stand for all of them."""
@@ -127,7 +131,7 @@ def _proposals(
         objective.loss,
         objective.intercept.grouped,
         question.tol,
-        lambda: budget.spent,
+        budget.deadline,
         budget.seed,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
@@ -280,7 +284,7 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), TUNING.first_epochs, 0
     while done < TUNING.most_epochs:
         offset = Offset(rows.signs, column, b) if task.free else None
-        ascent = Ascent(rows, squares, alpha, v, c, offset)
+        ascent = Ascent(rows, squares, alpha, v, c, offset, task.deadline)
         ascent.climb(int(epochs), seed=task.seed + done)
         done += int(epochs)
         epochs = min(epochs * TUNING.more_epochs, TUNING.most_at_a_time)
