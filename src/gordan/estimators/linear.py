@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,17 +19,11 @@ from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
 from gordan.estimators.planes import Planes
-from gordan.io.model import Model, PlaneFacts, decisions, labels_of
+from gordan.io.model import Model, decisions, probabilities
 from gordan.losses import Loss
-from gordan.statuses import Status
-from gordan.verdicts import LossResult, minimize_loss, outward
-from gordan.verdicts.multiclass import Binary, binary_problems
 from gordan.verdicts.weights import row_weights
-
-# Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
-FEW_ENTRIES = 1 << 17
-FINISH = 1e-12
 
 
 def _has_probabilities(self: LinearClassifier) -> bool:
@@ -38,7 +32,7 @@ def _has_probabilities(self: LinearClassifier) -> bool:
     return True
 
 
-class LinearClassifier(Planes):
+class LinearClassifier(Planes, LossParameters):
     """The linear classifier of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), with a certified interval for that least value.
 
     With `intercept="penalized"` it solves the problem of scikit-learn's LinearSVC, with `loss="logistic"` that of a binary
@@ -103,35 +97,6 @@ class LinearClassifier(Planes):
     (['no', 'yes'], True)
     """
 
-    def __init__(
-        self,
-        loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge",
-        C: float = 1.0,
-        *,
-        intercept: Literal["free", "penalized", "none"] = "free",
-        tol: float = 1e-4,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.intercept = intercept
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
@@ -146,55 +111,26 @@ class LinearClassifier(Planes):
         storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        kind = "binary" if len(classes) == 2 else "one-vs-rest"
+        busy = len(classes) > 2 and effective_n_jobs(self.n_jobs) > 1
         weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
-        problems = list(binary_problems(kind, y, classes.tolist(), weights, repr))
-        starts = self._starts(kind, classes, storage.d) or [None] * len(problems)
-        busy = len(problems) > 1 and effective_n_jobs(self.n_jobs) > 1
-
-        def solve(binary: Binary, start: Array | None) -> LossResult:
-            return self._solve(storage, binary, start, deadline, threads=1 if busy else None)
-
+        fitting = LossFitting(self, storage, y, classes, weights, deadline, self._seed(), threads=1 if busy else None)
+        problems = list(fitting.problems())
+        asked = zip(problems, self._starts(fitting.kind, classes, storage.d) or [None] * len(problems), strict=True)
         if busy:
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
-                asked = zip(problems, starts, strict=True)
-                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(solve)(*each) for each in asked)
+                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.result)(*each) for each in asked)
         else:
-            results = [solve(*each) for each in zip(problems, starts, strict=True)]
-        self._keep(kind, classes, [(result.w, result.b, result.objective, result.bare_certificate) for result in results])
+            results = [fitting.result(*each) for each in asked]
+        self._keep(fitting.kind, classes, [LeastPlane(r.w, r.b, r.objective, r.bare_certificate) for r in results])
         self.n_iter_ = max(result.n_iter for result in results)
         self._regions = [result._region for result in results]
-        statuses = [str(Status.SOLVED if result.gap <= self.tol else result.status) for result in results]
-        for name, values in {"status": statuses, "radius": [r.radius for r in results]}.items():
-            several: Any = values if name == "status" else np.array(values)
-            setattr(self, f"{name}_", values[0] if kind == "binary" else several)
-        self._warn(problems, results)
+        statuses, radii = [str(fitting.status(result)) for result in results], [result.radius for result in results]
+        self.status_ = statuses[0] if fitting.kind == "binary" else statuses
+        self.radius_ = radii[0] if fitting.kind == "binary" else np.array(radii)
+        unfinished = fitting.unfinished(problems, results)
+        if unfinished is not None:
+            warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
         return self
-
-    def _solve(self, storage: Any, binary: Binary, start: Array | None, deadline: float, threads: int | None) -> LossResult:
-        few = storage.entries <= FEW_ENTRIES
-        try:
-            result = minimize_loss(
-                storage,
-                binary.labels,
-                loss=self.loss,
-                C=self.C,
-                intercept=self.intercept,
-                tol=min(self.tol, FINISH) if few else self.tol,
-                sample_weight=binary.weights,
-                max_iter=self.max_iter,
-                time_limit=max(1e-3, deadline - time.perf_counter()) if self.time_limit is not None else None,
-                start=start,
-                random_state=self._seed(),
-                threads=threads,
-            )
-        except InputError as error:
-            if binary.is_whole:
-                raise
-            raise InputError(f"{binary.name}: {error}") from None
-        if self.verbose:
-            print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
-        return result
 
     def _starts(self, kind: str, classes: Array, d: int) -> Sequence[Any] | None:
         """w with b of each plane of the last fit, where they can serve again."""
@@ -205,35 +141,20 @@ class LinearClassifier(Planes):
         planes = zip(self.coef_, self.intercept_, strict=True)
         return [w if self.intercept == "none" else np.append(w, b) for w, b in planes]
 
-    def _keep(self, kind: str, classes: Array, planes: Sequence[tuple[Array, float, tuple[float, float], Any]]) -> None:
+    def _keep(self, kind: str, classes: Array, planes: Sequence[LeastPlane]) -> None:
         """The attributes that a model file has as well."""
         self.kind_, self.classes_ = kind, classes
-        self.coef_ = np.array([w for w, *_ in planes])
-        self.intercept_ = np.array([b for _, b, *_ in planes])
-        intervals = np.array([interval for *_, interval, _ in planes])
-        gaps = np.divide(intervals[:, 1] - intervals[:, 0], intervals[:, 1], out=np.zeros(len(planes)), where=intervals[:, 1] > 0)
-        certificates = [certificate for *_, certificate in planes]
+        self.coef_ = np.array([plane.w for plane in planes])
+        self.intercept_ = np.array([plane.b for plane in planes])
+        intervals = np.array([plane.objective for plane in planes])
+        widths, upper = intervals[:, 1] - intervals[:, 0], intervals[:, 1]
+        gaps = np.divide(widths, upper, out=np.zeros(len(planes)), where=upper > 0)
+        certificates = [plane.certificate for plane in planes]
         binary = kind == "binary"
         self.objective_ = tuple(intervals[0].tolist()) if binary else intervals
         self.gap_ = float(gaps[0]) if binary else gaps
         if None not in certificates:  # a file may have come without
             self.certificate_ = certificates[0] if binary else certificates
-
-    def _warn(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> None:
-        open_ones = [(binary, result) for binary, result in zip(problems, results, strict=True) if result.gap > self.tol]
-        if not open_ones:
-            return
-        binary, result = open_ones[0]
-        lower, upper = outward(*result.objective)
-        others = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
-        limits = {Status.ITERATION_LIMIT: "pass a larger max_iter", Status.TIME_LIMIT: "pass a larger time_limit"}
-        advice = limits.get(result.status, "scale the columns of X, pass a smaller C or a larger tol")
-        warnings.warn(
-            f"{binary.name}{others}: stopped ({result.status}) with the least value between {lower} and {upper}, a gap of "
-            f"{result.gap:.1e} where tol is {self.tol:g}; {advice}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -246,15 +167,7 @@ class LinearClassifier(Planes):
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, as an (n, classes) array: 1/(1 + e^-score); of several classes divided by their sum."""
         scores = self._distances(X)
-        with np.errstate(over="ignore"):
-            shares = 1.0 / (1.0 + np.exp(-scores))
-        if self.kind_ == "binary":
-            with np.errstate(over="ignore"):
-                return np.column_stack((1.0 / (1.0 + np.exp(scores[:, 0])), shares[:, 0]))
-        totals = shares.sum(axis=1, keepdims=True)
-        even = totals[:, 0] == 0  # all of them underflow
-        shares[even], totals[even] = 1.0, shares.shape[1]
-        return np.asarray(shares / totals)
+        return probabilities(self.kind_, scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
@@ -286,31 +199,12 @@ class LinearClassifier(Planes):
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def _model(self) -> Model:
-        from gordan import __version__
-
-        labels, dtype = labels_of(self.classes_)
         binary = self.kind_ == "binary"
-        certificates = getattr(self, "certificate_", None)
-        texts = None if certificates is None else [c.to_json() for c in ([certificates] if binary else certificates)]
-        names = getattr(self, "feature_names_in_", None)
-        return Model(
-            classes=labels,
-            coef=self.coef_,
-            intercept=self.intercept_,
-            kind=self.kind_,
-            margins=np.array(self.objective_, dtype=np.float64).reshape(-1, 2),
-            norm=2.0,
-            nu=None,
-            intercept_kind=str(self.intercept),
-            version=__version__,
-            names=None if names is None else tuple(map(str, names)),
-            certificates=None if texts is None else tuple(texts),
-            class_dtype=dtype,
-            estimator=type(self).__name__,
-            planes=tuple(PlaneFacts(None, None) for _ in self.coef_),
-            loss=str(self.loss),
-            C=float(self.C),
-        )
+        certificates = getattr(self, "certificate_", [None] * len(self.coef_))
+        certificates = [certificates] if binary and not isinstance(certificates, list) else certificates
+        intervals = np.reshape(self.objective_, (-1, 2)).tolist()
+        planes = [LeastPlane(*each) for each in zip(self.coef_, self.intercept_, intervals, certificates, strict=True)]
+        return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def _of_model(cls, model: Model) -> LinearClassifier:
@@ -318,8 +212,8 @@ class LinearClassifier(Planes):
         texts = model.certificates or [None] * len(model.coef)
         certificates = [None if text is None else Certificate.from_json(text) for text in texts]
         intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-        planes = zip(model.coef, model.intercept.tolist(), intervals, certificates, strict=True)
-        found._keep(model.kind, model.class_array(), [*planes])
+        planes = [LeastPlane(*each) for each in zip(model.coef, model.intercept.tolist(), intervals, certificates, strict=True)]
+        found._keep(model.kind, model.class_array(), planes)
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:
             found.feature_names_in_ = np.array(model.names, dtype=object)

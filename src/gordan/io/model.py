@@ -56,7 +56,7 @@ class Model:
         What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane a
         class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2), ….
     margins : (k, 2) float64 array
-        The certified interval for the margin of each plane.
+        The certified interval for the margin of each plane; of a `LinearClassifier`, for the least value of its objective.
     norm, nu, intercept_kind
         The problem that was solved: the norm of feature space, at least 2; how soft the margins are; "free", "penalized" or
         "none". nu is that of all planes where it is the same for all (None: hard margins), also where a fit took it because no
@@ -383,6 +383,18 @@ def decisions(kind: str, scores: Array, classes: int) -> Array:
         sums[:, i] -= scores[:, k]
         sums[:, j] += scores[:, k]
     return np.asarray(votes + sums / (3 * (np.abs(sums) + 1)))
+
+
+def probabilities(kind: str, scores: Array) -> Array:
+    """1/(1 + e^-score) for each row and class, of several classes divided by their sum: what scores of a logistic loss mean."""
+    with np.errstate(over="ignore"):
+        shares = 1.0 / (1.0 + np.exp(-scores))
+        if kind == "binary":
+            return np.column_stack((1.0 / (1.0 + np.exp(scores[:, 0])), shares[:, 0]))
+    totals = shares.sum(axis=1, keepdims=True)
+    lost = totals[:, 0] == 0  # all of them underflow
+    shares[lost], totals[lost] = 1.0, shares.shape[1]
+    return np.asarray(shares / totals)
 
 
 def chosen(kind: str, scores: Array, classes: int) -> Array:

@@ -1,0 +1,157 @@
+"""A fit of least loss: the binary problems that some labels make, and the plane of each.
+
+`LinearClassifier.fit` and `gordan fit --loss` are both this. Without scikit-learn, which takes a second to import.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate
+from gordan.errors import InputError
+from gordan.estimators.fitting import IN_PYTHON, Words
+from gordan.io.model import Model, PlaneFacts, labels_of
+from gordan.statuses import Status
+from gordan.trace import Moment
+from gordan.verdicts import LossResult, minimize_loss, outward
+from gordan.verdicts.multiclass import Binary, binary_problems
+
+# Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
+FEW_ENTRIES = 1 << 17
+FINISH = 1e-12
+
+
+@dataclass(eq=False, repr=False)
+class LossParameters:
+    """The parameters of `LinearClassifier`, which describes them. They are listed here and nowhere else."""
+
+    loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge"
+    C: float = 1.0
+    _: KW_ONLY
+    intercept: Literal["free", "penalized", "none"] = "free"
+    tol: float = 1e-4
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    max_iter: int | None = None
+    time_limit: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+
+class LeastPlane(NamedTuple):
+    """The plane of one binary problem, as a model file holds it."""
+
+    w: Array
+    b: float
+    objective: tuple[float, float]
+    certificate: Certificate | None
+
+
+@dataclass(frozen=True, eq=False)
+class LossFitting:
+    """What is asked of every binary problem that the labels y make over one storage X; `classes` are the labels in order.
+
+    `seed` is that of `random_state`, `watch` a callback of `minimize_loss`.
+    """
+
+    options: LossParameters
+    X: Any
+    y: Array
+    classes: Array
+    weights: Array | None
+    deadline: float
+    seed: Any = None
+    threads: int | None = None
+    watch: Callable[[Moment], object] | None = None
+    words: Words = IN_PYTHON
+
+    @property
+    def kind(self) -> str:
+        """What the planes separate, as in `gordan.io.Model`."""
+        return "binary" if len(self.classes) == 2 else "one-vs-rest"
+
+    def problems(self) -> Iterator[Binary]:
+        """The binary problems, in the order of the planes of a model; made one at a time."""
+        return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
+
+    def result(self, binary: Binary, start: Array | None = None) -> LossResult:
+        """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
+        options = self.options
+        try:
+            result = minimize_loss(
+                self.X,
+                binary.labels,
+                loss=options.loss,
+                C=options.C,
+                intercept=options.intercept,
+                tol=min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
+                sample_weight=binary.weights,
+                max_iter=options.max_iter,
+                time_limit=None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
+                start=start,
+                random_state=self.seed,
+                threads=self.threads,
+                callback=self.watch,
+            )
+        except InputError as error:
+            if binary.is_whole:
+                raise
+            raise InputError(f"{binary.name}: {error}") from None
+        if options.verbose:
+            print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
+        return result
+
+    def status(self, result: LossResult) -> Status:
+        """How a problem ended: small ones are solved beyond `tol`, as far as rounding lets them."""
+        return Status.SOLVED if result.gap <= self.options.tol else result.status
+
+    def unfinished(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:
+        """What to say of the intervals that are wider than `tol`; None where there are none."""
+        wide = [(binary, result) for binary, result in zip(problems, results, strict=True) if result.gap > self.options.tol]
+        if not wide:
+            return None
+        binary, result = wide[0]
+        lower, upper = outward(*result.objective)
+        others = f", and {len(wide) - 1} more" if len(wide) > 1 else ""
+        larger = {Status.ITERATION_LIMIT: "max_iter", Status.TIME_LIMIT: "time_limit"}.get(result.status)
+        advice = "scale the columns of X, or pass a smaller C" if larger is None else f"pass a larger {self.words.option(larger)}"
+        return (
+            f"{binary.name}{others}: stopped ({result.status}) with the least value between {lower} and {upper}, a gap of "
+            f"{result.gap:.1e} where {self.words.option('tol')} is {self.options.tol:g}; {advice}"
+        )
+
+
+def model_of_least_loss(
+    kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
+) -> Model:
+    """The model of these planes, with their certificates if all of them have one."""
+    from gordan import __version__
+
+    labels, dtype = labels_of(classes)
+    texts = [plane.certificate.to_json() for plane in planes if plane.certificate is not None]
+    return Model(
+        classes=labels,
+        coef=np.array([plane.w for plane in planes]),
+        intercept=np.array([plane.b for plane in planes]),
+        kind=kind,
+        margins=np.array([plane.objective for plane in planes], dtype=np.float64),
+        norm=2.0,
+        nu=None,
+        intercept_kind=str(options.intercept),
+        version=__version__,
+        names=None if names is None else tuple(map(str, names)),
+        certificates=tuple(texts) if len(texts) == len(planes) else None,
+        class_dtype=dtype,
+        estimator="LinearClassifier",
+        planes=tuple(PlaneFacts(None, None) for _ in planes),
+        loss=str(options.loss),
+        C=float(options.C),
+    )
