@@ -383,6 +383,48 @@ def test_pairs_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
     assert run("fit", IRIS, "-o", tmp_path / "m", "--multi-class", "ovr").exit_code == 0
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("positive", [None, "virginica"])
+def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
+    model = tmp_path / "model.gordan"
+    chosen = [] if positive is None else ["--positive", positive]
+    told = answer("fit", IRIS, "-o", model, "--loss", loss, "--C", 0.5, *chosen)
+    table = read(IRIS)
+    X, y = table.X, table.y if positive is None else table.y == positive
+    expected = gordan.LinearClassifier(loss, 0.5).fit(X, y)
+    loaded = gordan.load(model)
+    assert isinstance(loaded, gordan.LinearClassifier)
+    np.testing.assert_array_equal(loaded.coef_, expected.coef_)
+    assert [plane["status"] for plane in told["planes"]] == ["solved"] * len(loaded.coef_)
+    np.testing.assert_array_equal([plane["objective"] for plane in told["planes"]], np.reshape(expected.objective_, (-1, 2)))
+    assert answer("verify", model, IRIS, *chosen)["accepted"]
+    predicted = answer("predict", model, IRIS, *chosen)
+    assert predicted["right"] == (expected.predict(X) == y).sum()
+    if loss == "logistic":
+        np.testing.assert_array_equal(answer("predict", model, IRIS, "--proba")["probabilities"], expected.predict_proba(X))
+    else:
+        assert "not fitted with --loss logistic" in run("predict", model, IRIS, "--proba").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--C", "2"], "--C is about a loss; add --loss"),
+        (["--loss", "hinge", "--nu", "0.2"], "--nu is about margins"),
+        (["--loss", "hinge", "--norm", "inf"], "--norm is about margins"),
+        (["--loss", "hinge", "--multi-class", "ovr"], "--multi-class is about margins"),
+        (["--loss", "hinge", "--checkpoint", "run"], "--checkpoint is about margins"),
+        (["--loss", "hinge", "--C", "-1"], "C is -1.0; pass a positive finite number"),
+        (["--loss", "squared"], "is not one of"),
+    ],
+)
+def test_options_of_losses_that_do_not_fit(options, words, tmp_path):
+    result = run("fit", IRIS, "-o", tmp_path / "model", *options)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.replace("│", " ").split())
+    assert not (tmp_path / "model").exists()
+
+
 def test_fit_does_without_scikit_learn(tmp_path):
     """It takes longer to import than most fits do."""
     program = "import sys, gordan.cli as cli; sys.argv = ['gordan', *sys.argv[1:]]\n"

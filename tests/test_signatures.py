@@ -156,10 +156,12 @@ CALLED = {
 }
 # What only a program has: files to read and write, one class against the rest, a cluster to connect to, what to print.
 OF_THE_PROGRAM = {"file", "model", "output", "html", "save", "picture", "positive", "cluster", "scores", "as_json", "check"}
-OF_THE_PROGRAM |= {"no_picture", "no_certificates"}
+OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise
+    ("fit", "loss"): None,  # of LinearClassifier, which it chooses
+    ("fit", "C"): None,
     ("fit", "weight"): "sample_weight",  # the column that has them
     ("predict", "unlabelled"): "labelled",  # a flag
     ("race", "method"): "methods",  # once for each
@@ -207,8 +209,14 @@ def fields(content, found: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 # Parts of an answer, and what an option adds to it, which the page has in the row of the command.
-PARTS = {"separate": ["witness"], "fit": ["planes"], "verify": ["checks"], "convert": ["convert --check"], "demo": ["methods"]}
-ALSO_TOLD = {"predict": {"scores"}, "fit": {"null"}, "demo": {"null"}}
+PARTS = {
+    "separate": ["witness"],
+    "fit": ["planes", "least losses"],
+    "verify": ["checks"],
+    "convert": ["convert --check"],
+    "demo": ["methods"],
+}
+ALSO_TOLD = {"predict": {"scores", "probabilities"}, "fit": {"null"}, "demo": {"null"}}
 
 
 @pytest.mark.skipif(not API.exists(), reason="the pages are not here: run the suite in a checkout of the repository")

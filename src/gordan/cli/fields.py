@@ -11,6 +11,7 @@ FIELDS = {
     "diagnose": "kind proved columns rows direction dependent open event seconds interrupted certificate",
     "fit": "model classes interrupted planes",
     "planes": "positive against status margin gap nu separable n_iter passes seconds resumed witness",
+    "least losses": "positive against status objective gap radius n_iter passes seconds",
     "predict": "labels n right accuracy",
     "verify": "accepted checks",
     "checks": "accepted claim reason positive against other_data",

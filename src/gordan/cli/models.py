@@ -33,21 +33,29 @@ from gordan.cli.options import (
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, Words, check_parameters, model_of
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
 from gordan.io.model import planes as number_of_planes
+from gordan.io.model import probabilities
 from gordan.io.reading import format_of
 from gordan.io.table import number
+from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
 from gordan.rows.storage import require_finite
 from gordan.statuses import Status
+from gordan.verdicts import LossResult
+from gordan.verdicts.multiclass import Binary
 from gordan.verdicts.weights import row_weights
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
 
+
+# Options of `fit` that mean nothing to a loss.
+ABOUT_MARGINS = ("norm", "nu", "multi_class", "on_inseparable", "method")
 
 # ---- fit --------------------------------------------------------------------------------------------------------------
 
@@ -56,6 +64,12 @@ if TYPE_CHECKING:
 class Asked:
     """Options: what is asked of the classifier, by the names of its parameters; and the column of the weights."""
 
+    loss: Annotated[
+        Loss | None, typer.Option(help="Fit the plane of least loss instead, as LinearClassifier does: for data that overlaps.")
+    ] = None
+    C: Annotated[
+        float | None, typer.Option("--C", help="With --loss: the larger, the less the norm of w matters. [default: 1]")
+    ] = None
     multi_class: WithMultiClass = MultiClass.OVO
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
     nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None
@@ -75,14 +89,35 @@ class Asked:
     time_limit: TimeLimit = None
 
     def parameters(self, data: Data, device: str | None) -> Parameters:
-        """Those of the estimator, which these options choose as well."""
-        given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name != "weight"}
+        """Those of `MaxMarginClassifier`."""
+        if self.C is not None:
+            raise InputError("--C is about a loss; add --loss squared_hinge, say, or leave it out")
+        left_out = ("weight", "loss", "C")
+        given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name not in left_out}
         plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
         return Parameters(**{**plain, "class_weight": class_weights(self.class_weight, data), "device": device})
+
+    def loss_parameters(self, data: Data, device: str | None) -> LossParameters:
+        """Those of `LinearClassifier`; what is about margins is refused."""
+        for each in dataclass_fields(self):
+            if each.name in ABOUT_MARGINS and getattr(self, each.name) != each.default:
+                raise InputError(f"{option_told(each.name)} is about margins; leave it out, or --loss")
+        assert self.loss is not None
+        return LossParameters(
+            self.loss.value,
+            1.0 if self.C is None else self.C,
+            intercept=self.intercept.value,
+            tol=self.tol,
+            class_weight=class_weights(self.class_weight, data),
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            device=device,
+        )
 
 
 @command(
     "gordan fit data.csv -o model.gordan",
+    "gordan fit data.csv -o model.gordan --loss logistic --C 0.1    classes that overlap",
     "gordan fit iris.csv -o iris.gordan --nu 0.4        three classes, soft margins",
     "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
     "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
@@ -112,11 +147,17 @@ def fit(
     """
     require_output(output, source.file)
     require_output(checkpoint, source.file)
+    if asked.loss is not None and checkpoint is not None:
+        raise InputError("--checkpoint is about margins; leave it out, or --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         features = replace(source, drop=[*(source.drop or ()), *filter(None, [asked.weight])])
         data = features.read(multiclass=True, client=client, memory_limit=place.memory_limit)
         watch.about("fitting", data.X)
         weights = weights_in(data.path, source, asked.weight)
+        if asked.loss is not None:
+            least = LeastLoss.found(asked.loss_parameters(data, place.device), data, weights, threads, interrupts, watch)
+            watch.about("writing")
+            return least.written(output, data, not no_certificates, as_json, interrupts)
         fitting = replace(
             _asked(asked.parameters(data, place.device), data, weights, bytes_of(place.memory_limit)),
             threads=threads,
@@ -181,9 +222,7 @@ def _asked(options: Parameters, data: Data, weights: Array | None, limit: int | 
     classes, which = np.unique(data.y, return_inverse=True)
     deadline = time.perf_counter() + seconds_at_most(options.time_limit)
     c = row_weights(weights, options.class_weight, classes.tolist(), which)
-    names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
-    words = Words(lambda label: names.get(label, str(label)), option_told)
-    fitting = Fitting(options, stored(data.X, options.device), data.y, classes, c, deadline, words=words)
+    fitting = Fitting(options, stored(data.X, options.device), data.y, classes, c, deadline, words=words_for(data))
     if fitting.kind == "one-vs-one":
         require_finite(fitting.X)  # here, where a row has the number that it has in the file
         pair = np.sort(np.bincount(which))[-2:].sum() / data.n * stored_bytes(fitting.X)
@@ -242,6 +281,64 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class LeastLoss:
+    """What came of the binary problems of a fit of least loss, as far as they were asked."""
+
+    fitting: LossFitting
+    problems: list[Binary]
+    results: list[LossResult]
+
+    @staticmethod
+    def found(
+        options: LossParameters, data: Data, weights: Array | None, threads: int | None, interrupts: Interrupts, watch: Watch
+    ) -> LeastLoss:
+        """Ask one problem after the other, until a signal comes."""
+        classes, which = np.unique(data.y, return_inverse=True)
+        deadline = time.perf_counter() + seconds_at_most(options.time_limit)
+        c = row_weights(weights, options.class_weight, classes.tolist(), which)
+        moments = watch.moment if watch.visible else None
+        X = stored(data.X, options.device)
+        fitting = LossFitting(options, X, data.y, classes, c, deadline, None, threads, moments, words_for(data))
+        found = LeastLoss(fitting, [], [])
+        for binary in fitting.problems():
+            if interrupts.pressed:
+                break
+            watch.about(binary.name)
+            found.problems.append(binary)
+            found.results.append(fitting.result(binary))
+        return found
+
+    def written(self, output: Path, data: Data, certificates: bool, as_json: bool, interrupts: Interrupts) -> int:
+        """Write the model, where there is a plane for each problem, and say what was found."""
+        fitting, model = self.fitting, None
+        if len(self.results) == number_of_planes(fitting.kind, len(fitting.classes)):
+            planes = [LeastPlane(r.w, r.b, r.objective, r.certificate if certificates else None) for r in self.results]
+            model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+        written = Saved() if model is None else saved(output, model.save)
+        if as_json:
+            sides = [{"positive": each.label, "against": each.other} for each in self.problems]
+            told = [fields("least losses", result, **side) for result, side in zip(self.results, sides, strict=True)]
+            content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=told)
+            say_json({**content, **written.fields}, data.notices)
+        else:
+            for binary, result in zip(self.problems, self.results, strict=True):
+                headline(("" if binary.is_whole else f"{binary.name}: ") + repr(result), result.status.separable)
+            if written.path is not None:
+                say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
+        if model is None:
+            note(f"no model was written: {interrupts.told}")
+        elif warning := fitting.unfinished(self.problems, self.results):
+            note(f"warning: {warning}")
+        return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
+
+
+def words_for(data: Data) -> Words:
+    """How labels and options are told on the command line."""
+    names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
+    return Words(lambda label: names.get(label, str(label)), option_told)
+
+
 def tell_plane(outcome: Outcome, data: Data) -> None:
     """A plane in words, with the rows of a witness where there is no softer plane."""
     if len(data.classes) > 2:
@@ -277,6 +374,7 @@ def predict(
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
+    proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (models of a logistic loss).")] = False,
     as_json: Json = False,
 ) -> int:
     """Print the class of each row, one on a line.
@@ -292,20 +390,33 @@ def predict(
         y = labels_in(table, source.positive)
         values = loaded.scores(table.X)
         found = loaded.labels(values)
+        if proba:
+            values = _probabilities(loaded, values, model, scores)
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
-        say_json(content | ({"scores": values} if scores else {}), table.notices)
+        say_json(content | ({"probabilities" if proba else "scores": values} if scores or proba else {}), table.notices)
         return ANSWERED
-    say_lines(["\t".join(map(repr, row)) for row in values.tolist()] if scores else [str(label) for label in found.tolist()])
+    say_lines(
+        ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [str(label) for label in found.tolist()]
+    )
     if right is not None:
         note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
     elif y is not None:
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
         note(f"the labels of the file are not those of the model, so they were not compared{hint}")
     return ANSWERED
+
+
+def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) -> Array:
+    """Those of the classes, in their order; refused where scores have no such meaning."""
+    if also_scores:
+        raise InputError("--scores and --proba print different numbers; leave out one of them")
+    if loaded.loss != Loss.LOGISTIC:
+        raise InputError(f"{path} has no probabilities: it was not fitted with --loss logistic")
+    return probabilities(loaded.kind, scores)
 
 
 def _model(path: Path) -> Model:

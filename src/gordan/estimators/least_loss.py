@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -105,13 +105,11 @@ class LossFitting:
             if binary.is_whole:
                 raise
             raise InputError(f"{binary.name}: {error}") from None
+        if result.gap <= options.tol:  # small problems go on until rounding stops them
+            result = replace(result, status=Status.SOLVED)
         if options.verbose:
             print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
         return result
-
-    def status(self, result: LossResult) -> Status:
-        """How a problem ended: small ones are solved beyond `tol`, as far as rounding lets them."""
-        return Status.SOLVED if result.gap <= self.options.tol else result.status
 
     def unfinished(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:
         """What to say of the intervals that are wider than `tol`; None where there are none."""

@@ -124,7 +124,7 @@ class LinearClassifier(Planes, LossParameters):
         self._keep(fitting.kind, classes, [LeastPlane(r.w, r.b, r.objective, r.bare_certificate) for r in results])
         self.n_iter_ = max(result.n_iter for result in results)
         self._regions = [result._region for result in results]
-        statuses, radii = [str(fitting.status(result)) for result in results], [result.radius for result in results]
+        statuses, radii = [str(result.status) for result in results], [result.radius for result in results]
         self.status_ = statuses[0] if fitting.kind == "binary" else statuses
         self.radius_ = radii[0] if fitting.kind == "binary" else np.array(radii)
         unfinished = fitting.unfinished(problems, results)
