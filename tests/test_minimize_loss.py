@@ -298,3 +298,17 @@ def test_passes_are_counted():
     result = gordan.minimize_loss(X, y)
     assert result.passes >= 2 * result.n_iter >= 2
     assert result.trace.passes[-1] <= result.passes
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("d", [4, 300])
+def test_rows_on_a_device_that_stay_there(loss, d, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
+    X, y = data(200, d)
+    there = gordan.minimize_loss(torch.tensor(X), y, loss=loss, tol=1e-6)
+    here = gordan.minimize_loss(X, y, loss=loss, tol=1e-6)
+    assert there.status == "solved"
+    assert there.objective[0] <= here.objective[1]
+    assert here.objective[0] <= there.objective[1]
+    assert gordan.verify(there.certificate, X, y)

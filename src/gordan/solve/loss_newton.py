@@ -252,15 +252,19 @@ def line_search(
 
 
 def _second_moment(rows: Rows, i: Array, h: Array) -> Array:
-    """Σ h A_i A_iᵀ over the rows i; h may have both signs."""
-    total: Array | None = None
+    """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs."""
+    total = np.zeros((rows.d, rows.d))
     for sign in (1.0, -1.0):
         own = sign * h > 0
-        if own.all():
-            products = rows.moments(sign * h, None if len(i) == rows.n else i)[0]
-        elif own.any():
-            products = rows.moments(sign * h[own], i[own])[0]
-        else:
+        if not own.any():
             continue
-        total = sign * products if total is None else total + sign * products
-    return np.zeros((rows.d, rows.d)) if total is None else total
+        if rows.storage.on_device or (
+            len(i) == rows.n and own.all()
+        ):  # one weight for each row, which is placed where the rows are
+            q = np.zeros(rows.n)
+            q[i[own]] = sign * h[own]
+            products = rows.moments(q)[0]
+        else:
+            products = rows.moments(sign * h[own], i[own])[0]
+        total += sign * (rows.fetch(products) if rows.storage.on_device else products)
+    return total
