@@ -1360,3 +1360,12 @@ def test_cell_opposite_rows_of_one_class_are_told_as_such():
 def test_what_is_not_finite_in_a_data_frame_is_named(frame, call):
     X = pytest.importorskip(frame).DataFrame({"height": [1.0, 2.0, 3.0], "weight": [1.0, float("nan"), 2.0]})
     refused(lambda: call(X, [0, 1, 1]), "X[1, 1] (column 'weight') is nan")
+
+
+@pytest.mark.parametrize("levels", [0, 3])
+def test_an_index_of_other_levels_is_refused(levels):
+    pandas = pytest.importorskip("pandas", reason="pandas is missing: pip install 'gordan[data]'")
+    index = pandas.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0), (1, 1)])
+    other = pandas.MultiIndex.from_tuples([(*label, 0) for label in index]) if levels else pandas.RangeIndex(4)
+    with pytest.raises(InputError, match="the indexes of X and y differ"):
+        gordan.separate(pandas.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]}, index=index), pandas.Series([0, 0, 1, 1], index=other))

@@ -1451,3 +1451,15 @@ def test_the_data_is_not_written_over(tmp_path):
         assert result.exit_code == 2
         assert "is the file of the data" in result.stderr
     assert data.read_text() == IRIS.read_text()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["race", RASH], ["separate", RASH]])
+def test_whoever_stops_reading_gets_neither_yes_nor_no(arguments):
+    """Exit code 1 means "no" elsewhere."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "gordan", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    program.stdout.close()
+    program.stderr.read()
+    program.stderr.close()
+    assert program.wait() == 141

@@ -388,3 +388,22 @@ def test_workers_in_another_mode():
         assert not gordan.verify(separator, blocks, y)
         assert gordan.separate(blocks, y, intercept="none").status == "not-separable"
         assert client.submit(bits, pure=False).result() == FLUSHED
+
+
+@pytest.mark.skipif(not CAN_BE_SET, reason=REASON)
+@pytest.mark.parametrize("name", ["FTZ", "DAZ", "FTZ and DAZ"])
+def test_files_and_words_do_not_depend_on_the_mode(name, tmp_path):
+    """Subnormal numbers are written, read and printed as they are where operands are flushed."""
+    X, y = np.array([[3 * 2.0**-1060], [-3 * 2.0**-1060]]), [1, 0]
+    verdict = gordan.separate(X, y)
+    text, words = verdict.certificate.to_json(), repr(verdict)
+    model = gordan.MaxMarginClassifier().fit([[0.0], [1.0]], [0, 1])
+    model.certificate_ = verdict.certificate
+    model.save(tmp_path / "expected")
+    with mode(MODES[name]):
+        written, read, told = verdict.certificate.to_json(), gordan.Certificate.from_json(text), repr(verdict)
+        model.save(tmp_path / "found")
+        loaded = gordan.load(tmp_path / "expected")
+    assert (written, told) == (text, words)
+    assert read == verdict.certificate == loaded.certificate_
+    assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()

@@ -14,7 +14,7 @@ from loss_problems import FAMILIES, KINDS, LOSSES, attack
 
 import gordan
 from gordan import InputError
-from gordan.certificates import problem
+from gordan.certificates import problem, standalone
 
 SIZE = 2
 
@@ -312,3 +312,32 @@ def test_rows_on_a_device_that_stay_there(loss, d, monkeypatch):
     assert there.objective[0] <= here.objective[1]
     assert here.objective[0] <= there.objective[1]
     assert gordan.verify(there.certificate, X, y)
+
+
+def test_a_plane_that_is_changed_does_not_change_what_is_proved():
+    X, y = data()
+    expected, found = (gordan.minimize_loss(X, y, tol=1e-8) for _ in range(2))
+    found.w[:] /= np.linalg.norm(found.w)
+    np.testing.assert_array_equal(found.coef_interval, expected.coef_interval)
+    assert found.intercept_interval == expected.intercept_interval
+    assert found.radius == expected.radius
+
+
+@pytest.mark.parametrize("scale", [1e8, 1e9, 1e10])
+def test_tiny_losses_are_found_by_the_standalone_checker(scale):
+    X, y = np.array([[-1.0], [1.0], [2.0]]) * scale, [0, 1, 1]
+    certificate = gordan.minimize_loss(X, y, loss="logistic", C=1e10 / scale).certificate
+    assert gordan.verify(certificate, X, y)
+    assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y) == (True, "accepted")
+
+
+def test_weights_that_verify_is_given():
+    X, y = data()
+    weights = np.arange(1.0, len(y) + 1)
+    loss = gordan.minimize_loss(X, y, sample_weight=weights).certificate
+    assert gordan.verify(loss, X, y, sample_weight=weights)
+    assert not gordan.verify(loss, X, y, sample_weight=weights[::-1])
+    margin = gordan.maximize_margin(X, y, nu=0.5, sample_weight=np.full(len(y), 2.0)).certificate
+    assert gordan.verify(margin, X, y, sample_weight=np.full(len(y), 2.0))
+    with pytest.raises(InputError, match="the indexes of X and sample_weight differ"):
+        gordan.verify(loss, pd.DataFrame(X), y, sample_weight=pd.Series(weights, index=range(5, 5 + len(y))))

@@ -543,3 +543,14 @@ def test_few_rows_of_many_cancel(seed):
     x = null_vector(S[rows])
     assert x is not None
     assert all(weight > 0 for weight in x)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e30])
+def test_the_size_of_the_data_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 90)) * scale
+    y = (X[:, 0] + 2 * scale * rng.standard_normal(300) > 0).astype(int)
+    certificate = gordan.separate(X, y).certificate
+    assert certificate.kind == "verified-witness"
+    assert gordan.verify(certificate, X, y)
+    assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]

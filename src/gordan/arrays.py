@@ -112,7 +112,7 @@ def misaligned(**given: Any) -> Misaligned | None:
         if row is None:
             continue
         unique = index.is_unique and of_first.is_unique
-        common = np.count_nonzero(of_first.isin(index))
+        common = np.count_nonzero(_among(of_first, index))
         by_position = f"if the rows are in the same order, pass {name}.to_numpy()"
         if unique and common == len(index):
             fix = f"align them with {name} = {name}.loc[{first}.index]; {by_position}"
@@ -123,7 +123,7 @@ def misaligned(**given: Any) -> Misaligned | None:
         else:
             fix = by_position
         told = f"the indexes of {first} and {name} differ: {first}.index[{row}] is {of_first[row]!r}, {name}.index[{row}] is "
-        reordered = common == len(index) and bool(index.isin(of_first).all())
+        reordered = common == len(index) and bool(_among(index, of_first).all())
         return Misaligned(f"{told}{index[row]!r}; {fix}", reordered)
     return None
 
@@ -140,6 +140,14 @@ def _index(values: Any) -> Any:
     kind = getattr(sys.modules.get("pandas"), "Index", None)
     index = None if kind is None else getattr(values, "index", None)
     return index if kind is not None and isinstance(index, kind) else None
+
+
+def _among(index: Any, others: Any) -> Array:
+    """Which labels of an index are among those of another; none where their levels do not fit each other."""
+    try:
+        return np.asarray(index.isin(others))
+    except (TypeError, ValueError, AssertionError):
+        return np.zeros(len(index), dtype=bool)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -29,6 +29,7 @@ import numpy as np
 
 from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io.container import read_hex, strict_json
 from gordan.losses import Loss
@@ -239,6 +240,7 @@ class Certificate:
         """Whether weights (and w) are integers."""
         return NUMBERS[self.kind] is WHOLE
 
+    @ieee_floats()
     def to_json(self) -> str:
         """The certificate as one JSON object, with the fields of its kind."""
         content: dict[str, Any] = {"format": FORMAT}
@@ -252,6 +254,7 @@ class Certificate:
         return json.dumps(content, allow_nan=False)
 
     @staticmethod
+    @ieee_floats()
     def from_json(text: str | bytes) -> Certificate:
         """Read what `to_json` wrote, here or in 0.1; anything else is an InputError that says what is wrong with it."""
         try:

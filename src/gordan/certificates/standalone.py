@@ -360,9 +360,9 @@ class Claim:
         return [sign * sum((value * w[j] for j, value in row.items()), b) for row, sign in zip(X, y, strict=True)]
 
 
-DIGITS = 40  # of what is computed for the logistic loss
-FAR = 80  # e^-80 is less than 2e-35
-SLACK = Fraction(1, 10**30)  # more than it is then off by, as a share of what is added up, and in all
+DIGITS = 70  # of what is computed for the logistic loss
+FAR = 150  # e^-150 is less than 1e-65
+SLACK = Fraction(1, 10**60)  # more than it is then off by, as a share of what is added up, and in all
 
 
 def _in_digits(value: Fraction) -> decimal.Decimal:
@@ -460,9 +460,7 @@ def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: 
     p = [weight * _power(own) for weight, own in zip(s, e, strict=True)]
     p_near = [*map(float, p)]
     try:
-        sizes = [
-            [math.ldexp(abs(_shifted(v, 60 - own)) * near, -60) for v in row] for row, own, near in zip(a, e, p_near, strict=True)
-        ]
+        sizes = [[_near(abs(v), -own) * near for v in row] for row, own, near in zip(a, e, p_near, strict=True)]
         f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
         M = [[_shifted(a[i][j], M_DIGITS - e[i] - f[j]) for i in range(k)] for j in range(r)]  # in units of 2^-M_DIGITS, rounded
         N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
@@ -506,6 +504,12 @@ def _proves(M: list[list[int]], N: list[list[float]], p: list[Fraction], R: Frac
         return False
     factor = R / (1 - D) / (1 << Q_DIGITS)
     return all(own * factor < p[i] for own, i in zip(sums, basis, strict=True))
+
+
+def _near(value: int, exponent: int) -> float:
+    """value times a power of two, nearly."""
+    lost = max(value.bit_length() - 60, 0)
+    return math.ldexp(value >> lost, lost + exponent)
 
 
 def _shifted(value: int, digits: int) -> int:

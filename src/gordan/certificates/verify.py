@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, vector
+from gordan.arrays import Array, require_aligned, vector
 from gordan.certificates import exact, verified
 from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.losses import Objective, hash_of
@@ -65,11 +65,13 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
     try:
         problem = Problem.of(X, y)
-        if sample_weight is not None:
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
+        if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
             weights = vector(sample_weight, "sample_weight", problem.X.n)
             if not _same_weights(certificate, weights):
                 return Check(False, _claim(certificate), "it is about other sample weights")
-            certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
+            if certificate.weights_hash is not None:
+                certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
         if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
             w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
             Products.of(problem.X, w)  # in one pass with the norms
@@ -83,7 +85,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
 def _same_weights(certificate: Certificate, weights: Array) -> bool:
     if certificate.weights_hash is not None:
         return hash_of(weights) == certificate.weights_hash
-    return certificate.sample_weight == tuple(weights.tolist())
+    held = certificate.sample_weight
+    return bool((weights == 1).all()) if held is None else held == tuple(weights.tolist())
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import traceback
 
@@ -11,6 +12,8 @@ __all__ = ["main"]
 
 # What `sysexits.h` calls an internal error: never one of the codes that are answers.
 CRASHED = 70
+# What a shell reports of a program that SIGPIPE has ended.
+BROKEN_PIPE = 128 + signal.SIGPIPE if hasattr(signal, "SIGPIPE") else CRASHED
 
 
 def main() -> None:
@@ -19,6 +22,10 @@ def main() -> None:
         from gordan.cli.app import run  # here: Ctrl-C may come while it is imported
 
         run()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich ends so where whoever read our output has gone; 1 would mean "no"
+            sys.exit(BROKEN_PIPE)
+        raise
     except KeyboardInterrupt:  # before a command has begun; commands tell what they have
         sys.exit(130)
     except Exception as error:  # of an import, or of the help on a full disk: commands catch their own

@@ -18,15 +18,13 @@ from typing import Any, NoReturn, ParamSpec, get_type_hints
 
 import typer
 
-from gordan.cli import CRASHED, crash_report
+from gordan.cli import BROKEN_PIPE, CRASHED, crash_report
 from gordan.cli.answers import say_json, visible
 from gordan.errors import InputError, MissingExtra
 
 ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
 # What `sysexits.h` calls a temporary failure: do the same again, and it goes on.
 TERMINATED = 75
-# What a shell reports of a program that SIGPIPE has ended.
-BROKEN_PIPE = 128 + signal.SIGPIPE if hasattr(signal, "SIGPIPE") else CRASHED
 # Characters of a line of examples: a terminal has 80, and the help takes some at both ends.
 ROOM = 75
 # Before 0.28 typer made one line of lines, and left paragraphs without a space between.

@@ -14,6 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 
@@ -145,20 +146,24 @@ class Model:
         """The labels as an array of the type that they were given in."""
         return _array(self.classes, self.class_dtype)
 
+    @ieee_floats()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, in one step: there is the old file or the new, never half of one."""
         container.save(path, *self._parts())
 
     @staticmethod
+    @ieee_floats()
     def load(path: str | os.PathLike[str]) -> Model:
         """Read a model that `save` wrote. Any other, newer or damaged file is refused, and nothing in it is run."""
         return _from_parts(*container.load(path), os.fspath(path))
 
+    @ieee_floats()
     def to_bytes(self) -> bytes:
         """The content of the file."""
         return container.encode(*self._parts())
 
     @staticmethod
+    @ieee_floats()
     def from_bytes(content: bytes) -> Model:
         """The model that `to_bytes` wrote so, checked as `load` does."""
         return _from_parts(*container.decode(content, "this"), "this")

@@ -250,7 +250,7 @@ def minimize_loss(
     effort = evidence.effort
     return LossResult(
         status=_status(evidence),
-        w=evidence.w,
+        w=evidence.w.copy(),  # so that whoever changes it does not change what is proved
         b=evidence.b,
         objective=(optimum.lower, optimum.upper),
         loss=chosen.value,

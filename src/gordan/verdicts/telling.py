@@ -11,6 +11,7 @@ import numpy as np
 from gordan.arrays import Array, seconds_at_most
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
+from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
@@ -81,6 +82,7 @@ class Inseparable:
         return None if weights is None else Witness((*weights,), (*weights.values(),), stated.one_class)
 
 
+@ieee_floats()
 def outward(lower: float, upper: float) -> tuple[str, str]:
     """The ends of a bracket with six digits, rounded away from each other: what is shown is still a bracket."""
     from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
