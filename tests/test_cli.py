@@ -30,6 +30,7 @@ from gordan import datasets
 from gordan.certificates import standalone
 from gordan.cli import answers
 from gordan.cli.app import app
+from gordan.cli.commands import Interrupts, Terminated
 from gordan.cli.data import bytes_of
 from gordan.cli.progress import Watch, fitting
 from gordan.compiling import _Telling
@@ -1463,3 +1464,18 @@ def test_whoever_stops_reading_gets_neither_yes_nor_no(arguments):
     program.stderr.read()
     program.stderr.close()
     assert program.wait() == 141
+
+
+@pytest.mark.parametrize(("code", "raised"), [(130, KeyboardInterrupt), (75, Terminated)])
+def test_what_fails_after_a_signal_is_no_bug(code, raised):
+    """An import that Ctrl-C cuts leaves half a module behind."""
+
+    def fails(error):
+        with Interrupts() as interrupts:
+            interrupts.code = code
+            raise error
+
+    with pytest.raises(raised):
+        fails(AttributeError("module 'numba' has no attribute 'core'"))
+    with pytest.raises(gordan.InputError, match="empty"):
+        fails(gordan.InputError("the file is empty"))

@@ -341,3 +341,13 @@ def test_weights_that_verify_is_given():
     assert gordan.verify(margin, X, y, sample_weight=np.full(len(y), 2.0))
     with pytest.raises(InputError, match="the indexes of X and sample_weight differ"):
         gordan.verify(loss, pd.DataFrame(X), y, sample_weight=pd.Series(weights, index=range(5, 5 + len(y))))
+
+
+def test_integers_that_no_float_holds_are_refused():
+    X, y = data()
+    weights = np.ones(len(y), dtype=np.int64)
+    weights[3] = 2**53 + 1
+    for options in ({"C": 2**53 + 1}, {"sample_weight": weights}):
+        with pytest.raises(InputError, match="float64 cannot hold"):
+            gordan.minimize_loss(X, y, **options)
+    assert gordan.minimize_loss(X, y, C=2**53 + 2, time_limit=1).C == 2**53 + 2

@@ -50,7 +50,12 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
             f"{name} must hold one number for each of the {length} {each}, in an array of shape ({length},); "
             f"its shape is {array.shape}"
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    floats = np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and length and np.max(np.abs(floats)) >= MOST_EXACT_INTEGER:
+        for i, (value, near) in enumerate(zip(array.tolist(), floats.tolist(), strict=True)):
+            if value != near:
+                raise InputError(f"{name}[{i}] is {value}, an integer that float64 cannot hold; pass a float")
+    return floats
 
 
 def columns_of(values: Any, name: str, length: int, each: str = "rows") -> Array:

@@ -206,7 +206,10 @@ class Interrupts:
         self.code = INTERRUPTED
         raise KeyboardInterrupt
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         for which, before in self._before.items():
             if before is not None:  # it was none of Python's
                 signal.signal(which, before)
+        # an import that the signal has cut leaves half a module: what fails then is no bug of ours
+        if self.pressed and isinstance(error, Exception) and expected(error) is None:
+            raise (Terminated() if self.code == TERMINATED else KeyboardInterrupt()) from error

@@ -220,6 +220,8 @@ def minimize_loss(
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if not (is_number(C) and 0 < C < math.inf):
         raise InputError(f"C is {C!r:.60}; pass a positive finite number")
+    if float(C) != C:
+        raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
     check_callback(callback, "moment")
     started = time.perf_counter()
     problem = Problem.of(X, y, device).nearby().watched(X)
