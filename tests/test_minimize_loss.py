@@ -351,3 +351,12 @@ def test_integers_that_no_float_holds_are_refused():
         with pytest.raises(InputError, match="float64 cannot hold"):
             gordan.minimize_loss(X, y, **options)
     assert gordan.minimize_loss(X, y, C=2**53 + 2, time_limit=1).C == 2**53 + 2
+
+
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_losses_of_any_size_are_found_by_the_standalone_checker(intercept):
+    X, y = np.array([[7.7e120], [-5.2e120], [-2.6e120]]), [1, 0, 0]
+    result = gordan.minimize_loss(X, y, loss="logistic", C=0.2, intercept=intercept)
+    assert 0 < result.objective[0] <= result.objective[1] < 1e-200
+    text = standalone.read_certificate(result.certificate.to_json())
+    assert standalone.check(text, X.tolist(), y) == (True, "accepted")

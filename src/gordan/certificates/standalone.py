@@ -360,28 +360,29 @@ class Claim:
         return [sign * sum((value * w[j] for j, value in row.items()), b) for row, sign in zip(X, y, strict=True)]
 
 
-DIGITS = 70  # of what is computed for the logistic loss
-FAR = 150  # e^-150 is less than 1e-65
-SLACK = Fraction(1, 10**60)  # more than it is then off by, as a share of what is added up, and in all
+DIGITS = 70  # of what is computed for the logistic loss; decimal's exp and ln are correctly rounded
+SLACK = Fraction(1, 10**45)  # more than it is then off by, as a share
+FAR, FARTHEST = 40, 2000  # beyond FAR e^-z stands for log(1 + e^-z), and for 1/(1 + e^z); beyond FARTHEST nothing is told apart
+SMALL = Fraction(1, 10**20)  # shares below this have q in place of -ln(1 - q)
 
 
-def _in_digits(value: Fraction) -> decimal.Decimal:
-    return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
+def _exp(x: Fraction) -> Fraction:
+    """e^x for x <= FAR, nearly; at least e^-FARTHEST."""
+    with decimal.localcontext(decimal.Context(prec=DIGITS, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        return Fraction(_decimal(max(x, Fraction(-FARTHEST))).exp())
 
 
-def _softplus(z: Fraction) -> Fraction:
-    """log(1 + e^-z), nearly: `exp` and `ln` of decimal numbers are correctly rounded, so that it is off by a few units of the
-    last digit. Above |z| = FAR it is -z, or 0, but for less than the slack."""
-    if abs(z) > FAR:
-        return max(-z, Fraction(0))
-    with decimal.localcontext(decimal.Context(prec=DIGITS)):
-        return Fraction((1 + (-_in_digits(z)).exp()).ln())
+def _log(x: Fraction) -> Fraction:
+    """ln x, nearly."""
+    with decimal.localcontext(decimal.Context(prec=DIGITS, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        return Fraction(_decimal(x).ln())
 
 
 def _loss_above(loss: str, z: Fraction) -> Fraction:
-    """What the loss is at most."""
+    """What the loss is at most. log(1 + x) <= x, which is no more than a share x too much; elsewhere it is 1e-18 at least."""
     if loss == "logistic":
-        return _softplus(z) * (1 + SLACK) + SLACK
+        small = _exp(-abs(z))
+        return (max(-z, Fraction(0)) + (small if abs(z) > FAR else _log(1 + small))) * (1 + SLACK)
     short = max(1 - z, Fraction(0))
     return short if loss == "hinge" else short * short
 
@@ -393,23 +394,21 @@ def _slope(loss: str, z: Fraction) -> Fraction:
     if loss == "squared_hinge":
         return 2 * max(1 - z, Fraction(0))
     if abs(z) > FAR:
-        return Fraction(int(z < 0))
-    with decimal.localcontext(decimal.Context(prec=DIGITS)):
-        return min(Fraction(1 / (1 + _in_digits(z).exp())), Fraction(1))
+        return _exp(-z) if z > 0 else Fraction(1)
+    return 1 / (1 + _exp(z))
 
 
 def _paid_below(loss: str, weight: Fraction, C: Fraction) -> Fraction:
-    """What C g(weight/C) is at least."""
+    """What C g(weight/C) is at least. The entropy is the same for q and 1 - q, and (1 - q)(-ln(1 - q)) is at least (1 - q) q."""
     if loss == "hinge":
         return weight
     if loss == "squared_hinge":
         return weight - weight * weight / (4 * C)
-    q = weight / C
-    if q <= 0 or q >= 1:
+    q = min(weight / C, 1 - weight / C)
+    if q <= 0:
         return Fraction(0)
-    with decimal.localcontext(decimal.Context(prec=DIGITS)):
-        entropy = sum(Fraction(-_in_digits(share) * _in_digits(share).ln()) for share in (q, 1 - q))
-    return max(Fraction(0), C * (entropy * (1 - SLACK) - SLACK))
+    other = q if q < SMALL else -_log(1 - q)
+    return C * (-q * _log(q) + (1 - q) * other) * (1 - SLACK)
 
 
 def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fraction]:
