@@ -4,7 +4,7 @@ margins."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -114,6 +114,6 @@ def relative_width(optimum: Optimum | None) -> float:
 def without_plane(evidence: LossEvidence) -> Optimum:
     """What w = 0, b = 0 proves: the interval that needs no search."""
     objective = evidence.question.objective
-    evidence.offer(replace(Proposal(), w=np.zeros(objective.X.d), b=0.0, p=None))
+    evidence.offer(Proposal(w=np.zeros(objective.X.d), b=0.0))
     assert evidence.optimum is not None
     return evidence.optimum

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class Newton:
     factor: Any = None
     stale: bool = True
     steps: int = 0
-    largest_gradient: float = field(default=0.0)
+    largest_gradient: float = 0.0
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None) -> Newton:
@@ -113,8 +113,8 @@ class Newton:
         most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
         if most < 2:
             self._factorize(h, active)
-            return -self._solve(gradient)
-        s, met = self._conjugate_gradients(gradient, h, self._solve, most)
+            return -_solved(self.factor, gradient)
+        s, met = self._conjugate_gradients(gradient, h, lambda r: _solved(self.factor, r), most)
         self.stale = not met
         return s
 
@@ -140,10 +140,6 @@ class Newton:
         self.factor = _cholesky(H)
         self.stale = False
 
-    def _solve(self, r: Array) -> Array:
-        factor, scale = self.factor
-        return np.asarray(scale * scipy_linalg().cho_solve((factor, True), scale * r, check_finite=False))
-
     def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
         """The same from the k rows with h > 0: with r = h A s it is (AAᵀ + 1/h) r = -A g, s = -g - Aᵀr for J = 1.
 
@@ -157,15 +153,11 @@ class Newton:
         if free:
             K -= np.outer(signs, signs)
         K[np.diag_indices(rows.n)] += 1 / h
-        factor, scale = _cholesky(K)
-
-        def solve(r: Array) -> Array:
-            return np.asarray(scale * scipy_linalg().cho_solve((factor, True), scale * r, check_finite=False))
-
-        r = -solve(rows.scores(g))
+        factor = _cholesky(K)
+        r = -_solved(factor, rows.scores(g))
         if not free:
             return -(g + rows.combine(r))
-        e = solve(signs)
+        e = _solved(factor, signs)
         b = (-gradient[-1] - float(signs @ r)) / float(signs @ e)
         s = -(g + rows.combine(r + b * e))
         s[-1] = b
@@ -219,6 +211,12 @@ def _cholesky(H: Array) -> tuple[Array, Array]:
         ridge = added
 
 
+def _solved(factor: tuple[Array, Array], r: Array) -> Array:
+    """H⁻¹r, by what `_cholesky` gives for H."""
+    lower, scale = factor
+    return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
+
+
 def line_search(
     z: Array,
     u: Array,
@@ -258,10 +256,8 @@ def _second_moment(rows: Rows, i: Array, h: Array) -> Array:
         own = sign * h > 0
         if not own.any():
             continue
-        if rows.storage.on_device or (
-            len(i) == rows.n and own.all()
-        ):  # one weight for each row, which is placed where the rows are
-            q = np.zeros(rows.n)
+        if rows.storage.on_device or (len(i) == rows.n and own.all()):
+            q = np.zeros(rows.n)  # one for each row: it is placed where the rows are
             q[i[own]] = sign * h[own]
             products = rows.moments(q)[0]
         else:

@@ -204,7 +204,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         return c * loss.weight(z)
 
     def curvature(z: Array, alpha: Array) -> Array:
-        return alpha * (1.0 - alpha / c) if loss is Loss.LOGISTIC else 2.0 * c * (z < 1)
+        return c * loss.curvature(z, alpha / c)
 
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
     waited, best = 0, math.inf

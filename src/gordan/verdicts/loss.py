@@ -40,7 +40,7 @@ from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts.telling import outward
-from gordan.verdicts.weights import row_weights, weight_factors
+from gordan.verdicts.weights import combined_weights, weight_factors
 
 # Sample weights up to which a certificate holds them; of more it holds a hash.
 MOST_STORED = 100_000
@@ -227,8 +227,8 @@ def minimize_loss(
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
     which = (problem.signs > 0).astype(np.intp)
-    weights = row_weights(sample_weight, class_weight, problem.classes, which)  # refuses what leaves a class without weight
     sample, factors = weight_factors(sample_weight, class_weight, problem.classes, which)
+    weights = combined_weights(sample, factors, problem.classes, which)  # refuses what leaves a class without weight
     c = row_constants(C, sample, factors, which)
     if not np.isfinite(c).all():
         raise InputError(f"the weight of row {int(np.argmin(np.isfinite(c)))} overflows: C × its weight; divide one of them")

@@ -22,7 +22,11 @@ FURTHEST = 2.0**-500
 
 def row_weights(sample_weight: Any, class_weight: Any, labels: Sequence[Any], which: Array) -> Array | None:
     """c_i = sample weight × class weight, row i being of class labels[which[i]]; None where neither is given."""
-    sample, factors = weight_factors(sample_weight, class_weight, labels, which)
+    return combined_weights(*weight_factors(sample_weight, class_weight, labels, which), labels, which)
+
+
+def combined_weights(sample: Array | None, factors: Array | None, labels: Sequence[Any], which: Array) -> Array | None:
+    """`row_weights` from what `weight_factors` gives."""
     if sample is None and factors is None:
         return None
     c = np.ones(len(which)) if sample is None else sample.copy()
