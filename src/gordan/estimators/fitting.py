@@ -86,26 +86,37 @@ class Plane:
 
 def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parameters, names: Sequence[Any] | None) -> Model:
     """The model of these planes, with their certificates if all of them have one."""
-    from gordan import __version__
-
-    labels, dtype = labels_of(classes)
     nus = [plane.nu for plane in planes]
     nu = nus[0] if len({*nus}) == 1 else options.nu
-    texts = [plane.certificate.to_json() for plane in planes if plane.certificate is not None]
-    return Model(
-        classes=labels,
-        coef=np.array([plane.w for plane in planes]),
-        intercept=np.array([plane.b for plane in planes]),
-        kind=kind,
+    return with_planes(
+        kind,
+        classes,
+        planes,
+        names,
         margins=np.array([plane.margin for plane in planes]),
         norm=float(options.norm),
         nu=None if nu is None else float(nu),
         intercept_kind=options.intercept,
+        planes=tuple(PlaneFacts(None if plane.nu is None else float(plane.nu), plane.separable) for plane in planes),
+    )
+
+
+def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
+    """The model of planes that have w, b and a certificate (or None), with these facts beside."""
+    from gordan import __version__
+
+    labels, dtype = labels_of(classes)
+    texts = [plane.certificate.to_json() for plane in found if plane.certificate is not None]
+    return Model(
+        classes=labels,
+        coef=np.array([plane.w for plane in found]),
+        intercept=np.array([plane.b for plane in found]),
+        kind=kind,
         version=__version__,
         names=None if names is None else tuple(map(str, names)),
-        certificates=tuple(texts) if len(texts) == len(planes) else None,
+        certificates=tuple(texts) if len(texts) == len(found) else None,
         class_dtype=dtype,
-        planes=tuple(PlaneFacts(None if plane.nu is None else float(plane.nu), plane.separable) for plane in planes),
+        **facts,
     )
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.errors import InputError
-from gordan.estimators.fitting import IN_PYTHON, Words
-from gordan.io.model import Model, PlaneFacts, labels_of
+from gordan.estimators.fitting import IN_PYTHON, Words, with_planes
+from gordan.io.model import Model, PlaneFacts
 from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
@@ -131,23 +131,15 @@ def model_of_least_loss(
     kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
 ) -> Model:
     """The model of these planes, with their certificates if all of them have one."""
-    from gordan import __version__
-
-    labels, dtype = labels_of(classes)
-    texts = [plane.certificate.to_json() for plane in planes if plane.certificate is not None]
-    return Model(
-        classes=labels,
-        coef=np.array([plane.w for plane in planes]),
-        intercept=np.array([plane.b for plane in planes]),
-        kind=kind,
+    return with_planes(
+        kind,
+        classes,
+        planes,
+        names,
         margins=np.array([plane.objective for plane in planes], dtype=np.float64),
         norm=2.0,
         nu=None,
         intercept_kind=str(options.intercept),
-        version=__version__,
-        names=None if names is None else tuple(map(str, names)),
-        certificates=tuple(texts) if len(texts) == len(planes) else None,
-        class_dtype=dtype,
         estimator="LinearClassifier",
         planes=tuple(PlaneFacts(None, None) for _ in planes),
         loss=str(options.loss),
