@@ -24,7 +24,7 @@ import gordan
 from gordan.certificates import standalone
 
 INTERCEPTS = ("free", "none", "penalized")
-FLOAT_KINDS = ("separator", "bracket", "verified-witness", "verified-overlap")
+FLOAT_KINDS = ("separator", "bracket", "verified-witness", "verified-quasi-separation", "verified-overlap")
 NORMS = (2.0, 2.0, math.inf, 3.0, 2.5, 4.0, 1e4)
 ACCEPT, REJECT, REFUSE = "accept", "reject", "refuse"
 DISAGREE, FALSE, CRASH = "disagreement", "a false claim accepted", "crash"
@@ -178,7 +178,7 @@ def is_true(text, X, y):
         return not oracle.separable(facts.rows)
     if c.kind in ("overlap", "verified-overlap"):
         return oracle.weakly(facts.rows, [sum(column) for column in zip(*facts.rows, strict=True)]) == 0
-    if c.kind == "quasi-separation":
+    if c.kind in ("quasi-separation", "verified-quasi-separation"):
         scores = facts.scores(c.b or 0)
         on_plane = [row for row, score in zip(facts.rows, scores, strict=True) if score == 0]
         weak = min(scores) >= 0 < max(scores) and on_plane

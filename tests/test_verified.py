@@ -16,6 +16,7 @@ import oracle
 import pytest
 import scipy.sparse as sp
 from checkers import both
+from mutations import is_true
 from scipy.optimize import linprog
 
 import gordan
@@ -100,11 +101,15 @@ def signed(X, y, intercept):
     return [[Fraction(float(x)) for x in row] for row in A]
 
 
+KINDS = ("verified-witness", "verified-quasi-separation", "verified-overlap")
+
+
 def truths(X, y, intercept):
-    """Whether the data is inseparable, and whether it overlaps, in exact arithmetic."""
+    """Whether the data is inseparable, whether it is separated quasi-completely, and whether it overlaps, in exact arithmetic."""
     rows = signed(X, y, intercept)
-    weak = oracle.weakly(rows, [sum(column) for column in zip(*rows, strict=True)])
-    return {"verified-witness": not oracle.separable(rows), "verified-overlap": weak == 0}
+    overlap = oracle.weakly(rows, [sum(column) for column in zip(*rows, strict=True)]) == 0
+    inseparable = not oracle.separable(rows)
+    return dict(zip(KINDS, (inseparable, inseparable and not overlap, overlap), strict=True))
 
 
 def proposals(r, X, y, intercept):
@@ -124,24 +129,24 @@ def proposals(r, X, y, intercept):
 
 
 def claims(r, X, y, intercept):
-    """Certificates of both kinds from what the proposals suggest, and some from weights as they come."""
+    """Certificates of each kind from what the proposals suggest, and some from weights as they come."""
     problem = Problem.of(X, y)
+    direction = gordan.diagnose(X, y, intercept=intercept).direction
+    d = X.shape[1]
+    plane = [] if direction is None else [*direction.values(), 0][: d + 1]
     for support, p in proposals(r, X, y, intercept):
         if not len(support):
             continue
         found = cancelling.in_floats(problem, support, p[support], Intercept(intercept))
         weights = p[support] if found is None else found.weights
         dependent = () if found is None else found.dependent
-        for kind in ("verified-witness", "verified-overlap"):
-            yield gordan.Certificate(
-                kind,
-                intercept,
-                (0, 1),
-                X.shape,
-                rows=tuple(support.tolist()),
-                weights=tuple(weights.tolist()),
-                dependent=dependent,
-            )
+        for kind in KINDS:
+            found = {"rows": tuple(support.tolist()), "weights": tuple(weights.tolist()), "dependent": dependent}
+            if kind == "verified-quasi-separation":
+                if not plane or max(map(abs, plane)) > 2**53:
+                    continue
+                found |= {"w": tuple(map(float, plane[:d])), "b": float(plane[d])}
+            yield gordan.Certificate(kind, intercept, (0, 1), X.shape, **found)
 
 
 def search(seed, count, family):
@@ -168,6 +173,7 @@ def test_what_is_proved_is_true(family):
     assert counts["verified-witness", "proved by 2"] > 10
     assert counts["verified-overlap", "proved by 2"] >= (0 if family in (last_bits, integers, powers) else 5)
     assert counts["verified-witness", False] > 5
+    assert counts["verified-quasi-separation", "proved by 2"] >= (5 if family in (integers,) else 0)
 
 
 @pytest.mark.soak
@@ -271,7 +277,7 @@ def test_the_distance_holds():
 def changed(r, c, X, y):
     """The certificate, or its data, with something changed."""
     n, d = c.shape
-    k, kind = r.randrange(len(c.rows)), r.randrange(12)
+    k, kind = r.randrange(len(c.rows)), r.randrange(12 if c.w is None else 15)
     weights = [*c.weights]
     if kind < 4:
         factor = r.choice((0.5, 2.0, 1e-3, 1e-9, 1e-14, 1e-300, 1 + 1e-9, 1 + 1e-13, -1.0, 0.0, 1e300, 3.0))
@@ -284,12 +290,18 @@ def changed(r, c, X, y):
     if kind == 6:
         return replace(c, rows=c.rows[:k] + c.rows[k + 1 :], weights=c.weights[:k] + c.weights[k + 1 :]), X, y
     if kind == 7:
-        return replace(c, kind=r.choice(("verified-witness", "verified-overlap")), intercept=r.choice(INTERCEPTS)), X, y
+        other = r.choice(KINDS)
+        plane = {} if other == "verified-quasi-separation" else {"w": None, "b": None}
+        return replace(c, kind=other, intercept=r.choice(INTERCEPTS), **plane), X, y
     if kind == 8:
         relation = tuple((r.randrange(d + 2), r.choice((-2, -1, 0, 1, 2**80))) for _ in range(r.randrange(4)))
         return replace(c, dependent=r.choice(((*c.dependent, relation), (relation,), c.dependent[1:], c.dependent * 2))), X, y
     if kind == 9:
         return replace(c, classes=(1, 0)), X, y
+    if kind > 11:
+        w, j = [*c.w, c.b], r.randrange(d + 1)
+        w[j] = r.choice((w[j] + 1, -w[j], 0.0, w[j] * (1 + 1e-15), 1e-300, 0.5))
+        return replace(c, w=tuple(w[:-1]), b=w[-1]), X, y
     X = X.copy()
     i, j = r.randrange(n), r.randrange(d)
     X[i, j] = r.choice((math.nextafter(X[i, j], 9.0), -X[i, j], X[i, j] + 1, 0.0, X[i, j] * (1 + 1e-9), X[i, j] * 1e-9))
@@ -311,7 +323,7 @@ def mutate(seed, bases, each):
                 first, second = both(c, Z.tolist(), z.tolist())
                 counts[first, second] += 1
                 if first or second:
-                    assert truths(Z, [int(label == c.classes[1]) for label in z], c.intercept)[c.kind], (c, Z, z)
+                    assert is_true(c.to_json(), Z.tolist(), z.tolist()), (c, Z, z)
     return counts
 
 
@@ -436,6 +448,35 @@ def test_exact_weights_of_data_that_was_changed():
     X[0, 0] += 1
     with pytest.raises(gordan.InputError, match="no witness of what it was"):
         _ = v.witness
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_quasi_complete_separation_of_wide_data(intercept, levels):
+    """Levels that only rows of one class have, beside columns that overlap: proved in floats, and each coefficient's sign."""
+    r = np.random.default_rng(5)
+    n, d = 420, 90
+    X = np.column_stack([r.standard_normal((n, d)), np.zeros((n, levels))])
+    y = (X[:, 0] + 2 * r.standard_normal(n) > 0).astype(int)
+    some = [np.flatnonzero(y == level % 2)[10 * level : 10 * level + 7] for level in range(levels)]
+    for level, rows in enumerate(some):
+        X[rows, d + level] = 1
+    found = gordan.diagnose(X, y, intercept=intercept)
+    assert (found.kind, found.certificate.kind) == ("quasi-complete", "verified-quasi-separation")
+    assert found.rows == tuple(sorted(np.concatenate(some).tolist()))
+    assert [found.columns[f"x{d + level}"] for level in range(levels)] == [-1, 1, -1][:levels]
+    assert not any(sign for name, sign in found.columns.items() if name not in {f"x{d + level}" for level in range(levels)})
+    assert both(found.certificate, X.tolist(), y.tolist()) == (True, True)
+    # other rows may change, unless that moves them to the wrong side; those of the proof may not be strict
+    free = replace(found.certificate, data_hash=None)
+    other = next(i for i in range(n) if i not in free.rows and i not in found.rows and y[i] == 1)
+    X[other, 3] += 0.5
+    assert both(free, X.tolist(), y.tolist()) == (True, True)
+    X[other, d] = 1
+    assert both(free, X.tolist(), y.tolist()) == (False, False)
+    X[other, d] = 0
+    X[next(i for i in free.rows if y[i] == 0), d] = 1
+    assert both(free, X.tolist(), y.tolist()) == (False, False)
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

@@ -5,7 +5,8 @@
     bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p
     quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
-    verified-witness, verified-overlap   the same two claims, with float weights near which exact ones exist (`verified`)
+    verified-witness, verified-quasi-separation, verified-overlap
+                      the same three claims, with float weights near which exact ones exist (`verified`), and floats w and b
     optimum           lower ≤ the least value of a loss ≤ upper (`losses`): w, b; for the hinge some rows with weights
 
 Weights of a bracket are float64, not normalized: floats never sum to exactly 1. In a file floats are written as `float.hex`
@@ -36,7 +37,15 @@ from gordan.losses import Loss
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
 Kind = Literal[
-    "separator", "witness", "bracket", "quasi-separation", "overlap", "verified-witness", "verified-overlap", "optimum"
+    "separator",
+    "witness",
+    "bracket",
+    "quasi-separation",
+    "overlap",
+    "verified-witness",
+    "verified-quasi-separation",
+    "verified-overlap",
+    "optimum",
 ]
 Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
@@ -152,13 +161,15 @@ NUMBERS: dict[Kind, Form] = {
     "quasi-separation": WHOLE,
     "overlap": WHOLE,
     "verified-witness": REAL,
+    "verified-quasi-separation": REAL,
     "verified-overlap": REAL,
     "optimum": REAL,
 }
 KINDS = tuple(NUMBERS)
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
 INTERVALS: tuple[Kind, ...] = (*MARGINS, "optimum")
-VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-overlap")
+VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-quasi-separation", "verified-overlap")
+PLANES: tuple[Kind, ...] = (*INTERVALS, "quasi-separation", "verified-quasi-separation")
 FIRST_KINDS = tuple(kind for kind in KINDS if kind not in (*VERIFIED, "optimum"))
 
 
@@ -208,10 +219,8 @@ class Certificate:
     intercept: Literal["free", "penalized", "none"] = field(metadata=_is(TEXT, words=(*Intercept,)))
     classes: tuple[Label, Label] = field(metadata=_is(LABEL, 2))
     shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
-    w: tuple[float, ...] | tuple[int, ...] | None = field(
-        default=None, metadata=_is(many="d", kinds=(*INTERVALS, "quasi-separation"))
-    )
-    b: float | int | None = field(default=None, metadata=_is(kinds=(*INTERVALS, "quasi-separation")))
+    w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="d", kinds=PLANES))
+    b: float | int | None = field(default=None, metadata=_is(kinds=PLANES))
     rows: tuple[int, ...] = field(default=(), metadata=_is(COUNT, ""))
     weights: tuple[float, ...] | tuple[int, ...] = field(default=(), metadata=_is(many="rows"))
     lower: float | None = field(default=None, metadata=_is(REAL, kinds=INTERVALS))

@@ -23,13 +23,14 @@ quasi-separation   integers w, b and integers t_i > 0 on some rows prove that so
             t_i a_i.u is 0, so a_i.u = 0 where there is a t_i, and then for every row with a_i.v = 0.
 overlap     integers t_i > 0 on some rows prove that no plane separates even weakly:  sum_i t_i a_i = 0, and every row is a
             linear combination of those that have a t_i.  So a_i.u >= 0 for every i only if a_i.u = 0 for every i.
-verified-witness, verified-overlap   the claims of witness and overlap, from floats t_i > 0 with which the rows cancel up to
-            rounding: exact positive weights exist near them.  Let M have the a_i of the certificate's rows as columns, less the
-            columns that `dependent` expresses by the others (in integers, which are checked: on the certificate's rows for a
-            witness, on all rows for overlap).  If for some Q every row of |I - MQ| adds up to at most D < 1, every entry of |Mt|
-            is at most R, and  sum_j |Q_ij| R / (1 - D) < t_i  for every i, then  x = t - Q (MQ)^-1 Mt  is positive and Mx = 0;
-            and M has full rank, so that its columns span.  Q is found in floats, which need not be believed; D and R are
-            computed in integers.  The time for this grows with the cube of the number of columns.
+verified-witness, verified-quasi-separation, verified-overlap   the claims of witness, quasi-separation and overlap, from
+            floats w, b and floats t_i > 0 with which the rows cancel up to rounding: exact positive weights exist near them.
+            Let M have the a_i of the certificate's rows as columns, less the columns that `dependent` expresses by the others (in
+            integers, which are checked: on the certificate's rows for a witness, on the rows with a_i.v = 0, which they are
+            among, for quasi-separation, on all rows for overlap).  If for some Q every row of |I - MQ| adds up to at most D < 1,
+            every entry of |Mt| is at most R, and  sum_j |Q_ij| R / (1 - D) < t_i  for every i, then  x = t - Q (MQ)^-1 Mt  is
+            positive and Mx = 0; and M has full rank, so that its columns span.  Q is found in floats, which need not be
+            believed; D and R are computed in integers.  The time for this grows with the cube of the number of columns.
 bracket     lower <= g <= upper for the largest margin g (a separator may state one, too), where with 1/norm + 1/q = 1
 
                 g = max over w != 0 of  min over p in P of  sum_i p_i a_i.w / |w|_q     (or 0, if that is negative)
@@ -220,6 +221,11 @@ class Claim:
     def _verified_overlap(self, X: Sequence[Row], y: Sequence[int]) -> None:
         self._cancels(X, y, range(len(X)))
 
+    def _verified_quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        on_plane = self._on_plane(X, y)
+        _demand(set(self.rows) <= set(on_plane), "a row of it is not on the plane of w")
+        self._cancels(X, y, on_plane)
+
     def _cancels(self, X: Sequence[Row], y: Sequence[int], among: Iterable[int]) -> None:
         """Positive weights near t cancel the rows, and these span all rows on which the dependent columns are such."""
         constant = {} if self.intercept == "none" else {self.shape[1]: Fraction(1)}
@@ -242,13 +248,16 @@ class Claim:
 
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
         self._witness(X, y)
+        _demand(self._spanned(X, self._on_plane(X, y)), "its rows do not span the rows on the plane of w")
+
+    def _on_plane(self, X: Sequence[Row], y: Sequence[int]) -> list[int]:
+        """The rows on the plane of w, if all others are on its right side and there are some."""
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         scores = self._scores(X, y, self.b)
         _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
         _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
-        on_plane = [i for i, score in enumerate(scores) if score == 0]
-        _demand(self._spanned(X, on_plane), "its rows do not span the rows on the plane of w")
+        return [i for i, score in enumerate(scores) if score == 0]
 
     def _spanned(self, X: Sequence[Row], among: Iterable[int]) -> bool:
         """Whether the rows of the certificate span these rows, by elimination; labels do not matter here."""
@@ -720,19 +729,21 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "quasi-separation": (_integer, Claim._quasi_separation),
     "overlap": (_integer, Claim._overlap),
     "verified-witness": (_float, Claim._verified_witness),
+    "verified-quasi-separation": (_float, Claim._verified_quasi_separation),
     "verified-overlap": (_float, Claim._verified_overlap),
     "optimum": (_float, Claim._optimum),
 }
 _MARGINS = {"separator", "bracket"}
 _INTERVALS = _MARGINS | {"optimum"}
+_PLANES = _INTERVALS | {"quasi-separation", "verified-quasi-separation"}
 # Field: how a value is read, how many of them there are, and which kinds have it.
 FIELDS: dict[str, tuple[Any, str, Any]] = {
     "kind": (_text, "one", KINDS),
     "intercept": (_text, "one", KINDS),
     "classes": (_as_it_is, "2", KINDS),
     "shape": (_count, "2", KINDS),
-    "w": (_number, "d", _INTERVALS | {"quasi-separation"}),
-    "b": (_number, "one", _INTERVALS | {"quasi-separation"}),
+    "w": (_number, "d", _PLANES),
+    "b": (_number, "one", _PLANES),
     "rows": (_count, "any", KINDS),
     "weights": (_number, "rows", KINDS),
     "lower": (_float, "one", _INTERVALS),
@@ -741,7 +752,7 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "nu": (_float, "one", _MARGINS),
     "sample_weight": (_float, "n", _INTERVALS),
     "data_hash": (_text, "one", KINDS),
-    "dependent": (_relation, "any", {"verified-witness", "verified-overlap"}),
+    "dependent": (_relation, "any", {"verified-witness", "verified-quasi-separation", "verified-overlap"}),
     "model": (_model, "one", KINDS),
     "about": (_about, "one", KINDS),
     "loss": (_loss, "one", {"optimum"}),

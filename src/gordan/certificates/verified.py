@@ -1,32 +1,34 @@
 """Rows that cancel with positive weights which are not written down: proved in floats, from approximate ones.
 
-Let M be the chosen signed rows as columns (r × k: one row for each of r columns of [X, 1]), p > 0 floats, Q any k × r floats. If
-‖I - MQ‖_∞ ≤ δ < 1, ‖Mp‖_∞ ≤ ρ and (Σ_j|Q_ij|) ρ/(1-δ) < p_i for every i, then some x > 0 has Mx = 0, and M has rank r. For MQ is
-invertible, so that x = p - Q(MQ)⁻¹Mp is defined; Mx = 0; and |x_i - p_i| ≤ (Σ_j|Q_ij|) ‖(MQ)⁻¹‖_∞ ‖Mp‖_∞ < p_i.
+Let M be the chosen signed rows as columns (r × k: one row for each of r columns of [X, 1]), p > 0 floats, Q any k × r floats.
+If ‖I - MQ‖_∞ ≤ δ < 1, ‖Mp‖_∞ ≤ ρ and (Σ_j|Q_ij|) ρ/(1-δ) < p_i for every i, then some x > 0 has Mx = 0, and M has rank r. For
+MQ is invertible, so that x = p - Q(MQ)⁻¹Mp is defined; Mx = 0; and |x_i - p_i| ≤ (Σ_j|Q_ij|) ‖(MQ)⁻¹‖_∞ ‖Mp‖_∞ < p_i.
 
 Columns that depend on others are left out of M. If each of them is, on the chosen rows, a combination of those that are in, x
-cancels them as well: a witness. If that holds on all rows, then every row of A lies in the space of dimension r in which the
-chosen ones have rank r, so that these span: Aw ≥ 0 only where Aw = 0, an overlap. These combinations are integers that the
-certificate states, and they are checked exactly.
+cancels them as well: a witness. If that holds on other rows, too, then these lie in the space of dimension r in which the
+chosen ones have rank r, so that these span them: Aw ≥ 0 only with A_iw = 0 there. If it holds on all rows, that is an
+overlap. These combinations are integers that the certificate states, and they are checked exactly.
 
 The product MQ is left to BLAS, the one place where a proof does: nobody can look at the floating-point mode of its threads. So
 the bounds hold in every mode. (1) *Nothing is subnormal.* Rows and columns are scaled by powers of two; entries of M, Q and p
-are 0 or between 2⁻⁴⁰⁰ and 2⁴⁰⁰, and so multiples of 2⁻⁴⁵². Their products and all sums of these, rounded or not, are multiples of
-2⁻⁹⁰⁴: they are 0 or far above 2⁻¹⁰²², and below 2¹⁰⁰⁰. Whether subnormal operands or results are flushed makes no difference.
-(2) *Every rounding is counted with V = 2⁻⁵²*, twice what rounding to nearest does and as much as any other direction. In whatever
-order k products are added up, with fused multiplication or without, a term is rounded k times at most (once as a product and in
-k - 1 additions), and the sum is off by less than kV/(1-kV) Σ|a||b|. What this leaves out is a BLAS that multiplies matrices by
-another algorithm than the definition (Strassen's), or in lower precision; the ones that NumPy is built with do neither.
+are 0 or between 2⁻⁴⁰⁰ and 2⁴⁰⁰, and so multiples of 2⁻⁴⁵². Their products and all sums of these, rounded or not, are
+multiples of 2⁻⁹⁰⁴: they are 0 or far above 2⁻¹⁰²², and below 2¹⁰⁰⁰. Whether subnormal operands or results are flushed makes
+no difference. (2) *Every rounding is counted with V = 2⁻⁵²*, twice what rounding to nearest does and as much as any other
+direction. In whatever order k products are added up, with fused multiplication or without, a term is rounded k times at most
+(once as a product and in k - 1 additions), and the sum is off by less than kV/(1-kV) Σ|a||b|. What this leaves out is a BLAS
+that multiplies matrices by another algorithm than the definition (Strassen's), or in lower precision; the ones that NumPy is
+built with do neither.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.data import Relation
@@ -40,6 +42,8 @@ V = 2.0**-52
 LEAST, MOST = 2.0**-400, 2.0**400
 # Copies of M that are in use at a time.
 COPIES = 6
+# Rows whose products are made at a time.
+BLOCK_ROWS = 1 << 14
 
 
 def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, signs: Array) -> Array:
@@ -62,20 +66,20 @@ def deviation(
     dependent: Sequence[Relation],
     intercept: Intercept,
     signs: Array,
+    spanned: Array | None,
     *,
-    spanning: bool,
     slack: float = 1.0,
 ) -> float:
     """How far from p, divided by its sum, positive weights are with which these rows cancel; infinite where that is not proved.
 
-    If `spanning`, the rows are proved to span all rows as well. With `slack` above 1 there is that much room left, for a checker
-    that finds another Q or adds in another order. To be called in IEEE arithmetic.
+    The rows are proved to span those that are to be `spanned` (None: all) as well. With `slack` above 1 there is that much
+    room left, for a checker that finds another Q or adds in another order. To be called in IEEE arithmetic.
     """
     k, columns = len(rows), intercept.columns(problem.X.d)
     kept = _independent(dependent, columns)
     if kept is None or k <= len(kept) or not fits(8.0 * COPIES * k * columns):
         return math.inf
-    if not _hold(problem, dependent, intercept, None if spanning else np.array(rows)):
+    if not _hold(problem, dependent, intercept, spanned):
         return math.inf
     with np.errstate(all="ignore"):  # what is not finite proves nothing
         return cancelling(signed_rows(problem, rows, intercept, signs)[:, kept], p, slack)
@@ -124,23 +128,11 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     if scaled is None:
         return math.inf
     M, p, e = scaled
-    try:
-        basis = heaviest_basis(M * p)
-        Q = np.linalg.inv(M[:, basis])
-    except np.linalg.LinAlgError:
+    found = _right_inverse(M, p)
+    if found is None:
         return math.inf
-    # the rows of Q for the other columns of M are 0; nobody believes what is in it, and any Q will do
-    Q[np.abs(Q) < LEAST] = 0.0
-    if not np.max(np.abs(Q), initial=0.0) <= MOST:
-        return math.inf
-    size = np.abs(M)
-    q = np.zeros(k)
-    q[basis] = _above(np.abs(Q).sum(axis=1), r)
-    left = M[:, basis] @ Q
-    left.flat[:: r + 1] -= 1.0
-    # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
-    g = 2 * V * (k + 4)
-    delta = float(np.max(_above(np.abs(left).sum(axis=1), r) + g * _above(size @ q, k))) * (1 + 8 * V)
+    q, delta = found
+    size, g = np.abs(M), 2 * V * (k + 4)
     rho = float(np.max(np.abs(M @ p) + g * _above(size @ p, k))) * (1 + 8 * V)
     if not slack * delta < 0.5:
         return math.inf
@@ -152,8 +144,63 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     return float(np.max(np.ldexp(radius, back)) / np.sum(np.ldexp(p, back))) * (1 + 2.0**-20)
 
 
+def _right_inverse(M: Array, p: Array) -> tuple[Array, float] | None:
+    """Bounds on Σ_j|Q_ij| and on ‖I - MQ‖_∞ for a Q that is 0 but for the columns of M that are heaviest with these weights."""
+    r, k = M.shape
+    try:
+        basis = heaviest_basis(M * p)
+        Q = np.linalg.inv(M[:, basis])
+    except np.linalg.LinAlgError:
+        return None
+    # the rows of Q for the other columns of M are 0; nobody believes what is in it, and any Q will do
+    Q[np.abs(Q) < LEAST] = 0.0
+    if not np.max(np.abs(Q), initial=0.0) <= MOST:
+        return None
+    q = np.zeros(k)
+    q[basis] = _above(np.abs(Q).sum(axis=1), r)
+    left = M[:, basis] @ Q
+    left.flat[:: r + 1] -= 1.0
+    # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
+    g = 2 * V * (k + 4)
+    delta = float(np.max(_above(np.abs(left).sum(axis=1), r) + g * _above(np.abs(M) @ q, k))) * (1 + 8 * V)
+    return (q, delta) if delta < math.inf else None
+
+
+def independent(S: Array) -> bool:
+    """Whether the columns of S are proved to be linearly independent: ‖I - MQ‖_∞ < 1 for M = Sᵀ, scaled, and some Q."""
+    ones = np.ones(len(S))
+    with np.errstate(all="ignore"):
+        scaled = _scaled(S, ones) if len(S) >= S.shape[1] > 0 else None
+        found = None if scaled is None else _right_inverse(*scaled[:2])
+    return found is not None and found[1] < 0.5
+
+
+def strictly_positive(S: Any, W: Array) -> Array:
+    """Which columns w of W have S_i·w > 0 for every row of S, dense or CSR: proved in floats, in any mode, as above.
+
+    Entries that are not 0 have to be between LEAST and MOST in size, or nothing is proved. A computed product is off by less
+    than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as need be and so covers its own roundings.
+    """
+    entries = np.abs(S.data if is_sparse(S) else S)
+    if not (in_range(entries) and in_range(np.abs(W))):
+        return np.zeros(W.shape[1], dtype=bool)
+    k = S.shape[1]
+    size, largest = np.asarray(abs(S).sum(axis=1)).ravel(), np.max(np.abs(W), axis=0, initial=0.0)
+    positive = np.ones(W.shape[1], dtype=bool)
+    for lo in range(0, S.shape[0], BLOCK_ROWS):
+        part = slice(lo, lo + BLOCK_ROWS)
+        positive &= (S[part] @ W > np.multiply.outer(_above(size[part], k) * (2 * V * (k + 4)), largest)).all(axis=0)
+    return positive
+
+
+def in_range(sizes: Array) -> bool:
+    """Whether entries of these sizes are 0 or such that nothing made of them is subnormal."""
+    return bool(((sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))).all())
+
+
 def _above(sums: Array, terms: int) -> Array:
-    """A bound on exact sums of so many terms that are not negative, from computed ones; three more roundings a term are covered.
+    """A bound on exact sums of so many terms that are not negative, from computed ones; three more roundings a term are
+    covered.
 
     With at most m + 3 roundings a computed sum is at least the exact one times 1 - 1.001(m + 3)V; the factor is at least
     1 + 1.99(m + 4)V as rounded, and the product with it is rounded once.

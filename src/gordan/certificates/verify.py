@@ -119,13 +119,16 @@ def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | Non
 
 
 def deviation(certificate: Certificate, problem: Problem) -> float:
-    """How far the exact weights of a verified witness or overlap are from those it has, of total 1; infinite if not accepted.
+    """How far the exact weights of a verified certificate are from those it has, of total 1; infinite if not accepted.
 
     For claims, with room to spare, as `accepts` is for others.
     """
     try:
         with ieee_floats():
-            return math.inf if _misplaced(certificate, problem) else _deviation(certificate, problem, CLAIM)
+            if _misplaced(certificate, problem):
+                return math.inf
+            spanned, reason = _to_be_spanned(certificate, problem)
+            return math.inf if reason else _deviation(certificate, problem, spanned, CLAIM)
     except NotIEEE:
         return math.inf
 
@@ -248,23 +251,31 @@ def _witness(c: Certificate, problem: Problem) -> str:
 
 def _quasi_separation(c: Certificate, problem: Problem) -> str:
     """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
-    if c.w is None or len(c.w) != problem.X.d:
-        return "it has no w, or one of the wrong length"
-    w, b = [*c.w], 0 if c.b is None else c.b
-    if b != 0 and not Intercept(c.intercept).exists:
-        return "it has b although there is no intercept"
-    found = exact.score_signs(problem.X, [int(x) for x in w], int(b), problem.signs_for(c.classes))
-    if (found < 0).any():
-        return f"row {int(np.argmax(found < 0))} is on the wrong side"
-    if not found.any():
-        return "w separates nothing: every row is on its plane"
-    on_plane = np.flatnonzero(found == 0)
-    if not len(on_plane):
-        return "w leaves no row on its plane: the separation is complete"
-    reason = _witness(c, problem)
+    on_plane, reason = _on_plane(c, problem)
+    reason = reason or _witness(c, problem)
     if reason:
         return reason
     return _not_spanned(c, problem, on_plane, "the rows on the plane of w")
+
+
+def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
+    """The rows with A_i w = 0, if A w ≥ 0 and neither all are such nor none; else why it is not so."""
+    nothing = np.arange(0)
+    if c.w is None or len(c.w) != problem.X.d:
+        return nothing, "it has no w, or one of the wrong length"
+    if c.b and not Intercept(c.intercept).exists:
+        return nothing, "it has b although there is no intercept"
+    # all times a power of two, which makes whole numbers of floats
+    ratios = [x.as_integer_ratio() for x in (*c.w, 0 if c.b is None else c.b)]
+    common = max(ratio[1] for ratio in ratios)
+    *w, b = (top * (common // bottom) for top, bottom in ratios)
+    found = exact.score_signs(problem.X, w, b, problem.signs_for(c.classes))
+    on_plane = np.flatnonzero(found == 0)
+    if (found < 0).any():
+        return nothing, f"row {int(np.argmax(found < 0))} is on the wrong side"
+    if len(on_plane) == problem.X.n:
+        return nothing, "w separates nothing: every row is on its plane"
+    return on_plane, "" if len(on_plane) else "w leaves no row on its plane: the separation is complete"
 
 
 def _overlap(c: Certificate, problem: Problem) -> str:
@@ -277,17 +288,24 @@ def _overlap(c: Certificate, problem: Problem) -> str:
 
 def _verified(c: Certificate, problem: Problem) -> str:
     """Why float weights do not prove that exact ones exist near them; see `verified`."""
-    if _deviation(c, problem) < math.inf:
-        return ""
-    return "its weights do not prove, within rounding, that its rows cancel with positive weights" + (
-        " and span all rows" if c.kind == "verified-overlap" else ""
-    )
+    spanned, reason = _to_be_spanned(c, problem)
+    if reason or _deviation(c, problem, spanned) < math.inf:
+        return reason
+    what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
+    return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
 
 
-def _deviation(c: Certificate, problem: Problem, slack: float = 1.0) -> float:
-    p, signs, spanning = np.array(c.weights, dtype=np.float64), problem.signs_for(c.classes), c.kind == "verified-overlap"
-    about = c.dependent, Intercept(c.intercept), signs
-    return verified.deviation(problem, c.rows, p, *about, spanning=spanning, slack=slack)
+def _to_be_spanned(c: Certificate, problem: Problem) -> tuple[Array | None, str]:
+    """Which rows its rows are said to span (None: all), and why that cannot be: its plane is not such."""
+    if c.kind == "verified-quasi-separation":
+        on_plane, reason = _on_plane(c, problem)
+        return on_plane, reason or ("" if np.isin(c.rows, on_plane).all() else "a row of it is not on the plane of w")
+    return (None if c.kind == "verified-overlap" else np.array(c.rows, dtype=np.intp)), ""
+
+
+def _deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: float = 1.0) -> float:
+    p, signs = np.array(c.weights, dtype=np.float64), problem.signs_for(c.classes)
+    return verified.deviation(problem, c.rows, p, c.dependent, Intercept(c.intercept), signs, spanned, slack=slack)
 
 
 def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:
@@ -360,6 +378,7 @@ CHECKS: dict[Kind, Checking] = {
     "quasi-separation": Checking(_weakly_separable, _quasi_separation),
     "overlap": Checking(_overlapping, _overlap),
     "verified-witness": Checking(_inseparable, _verified),
+    "verified-quasi-separation": Checking(_weakly_separable, _verified),
     "verified-overlap": Checking(_overlapping, _verified),
     "optimum": Checking(_least, _optimum),
 }

@@ -173,6 +173,11 @@ class Evidence:
         if cone.kind == "complete":
             floats = _nearest([*w, b])
             found = replace(self._head("separator"), w=tuple(floats[:-1]), b=floats[-1])
+        elif cone.p is None:  # weights exist near those of the witness in hand, which say so of all rows on the plane
+            exactly = [float(x) for x in (*w, b)] if max(map(abs, (*w, b))) < 2**1000 else []
+            if self.witness is None or exactly != [*w, b]:
+                return
+            found = replace(self.witness, kind="verified-quasi-separation", w=tuple(exactly[:-1]), b=exactly[-1])
         else:
             found = replace(self._head("overlap"), rows=tuple(cone.p), weights=tuple(cone.p.values()))
             if cone.kind == "quasi-complete":

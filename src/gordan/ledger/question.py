@@ -224,8 +224,8 @@ class Cone(Protocol):
     strict."""
 
     @property
-    def p(self) -> dict[int, int]:
-        """Integer weights by row, whose rows cancel and span the rows that are not strict."""
+    def p(self) -> dict[int, int] | None:
+        """Integer weights by row, whose rows cancel and span the rows that are not strict; None where a witness says so."""
         ...
 
     @property

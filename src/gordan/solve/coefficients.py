@@ -11,17 +11,23 @@ from flint import fmpq
 
 from gordan.arrays import Array, times_powers
 from gordan.certificates import exact
+from gordan.certificates.verified import cancelling, signed_rows, strictly_positive
 from gordan.deadlines import DENSE_GRAM
 from gordan.memory import fits
 from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
+from gordan.solve.cancelling import few_rows, near
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
+from gordan.solve.loss_newton import factorized, solved
 from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 
 # Copies of the strict rows, in coordinates of the cone, that are in use at a time.
 COPIES = 4
-# Of affine scaling, before a linear program is asked.
-STEPS = 12
+# Rows in hand: so many for each dimension of the cone, and at least.
+ROWS_A_COLUMN, FEWEST_ROWS = 4, 200
+# Steps to the centre (three or four are needed), and for one coefficient (up to ten) before a linear program is asked; how far
+# each goes towards the border; and the decrement at which a vector is central enough.
+CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 0.1
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -33,31 +39,38 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
     Gordan's alternative for S and the row -e_j.
     """
     null, k = found.null, found.cone.k
-    moving = [any(null[j, i] != 0 for i in range(null.ncols())) for j in range(k)]
+    full = null.ncols() == k
+    moving = [full or any(null[j, i] != 0 for i in range(null.ncols())) for j in range(k)]
     strict = np.flatnonzero(found.signs > 0)
-    seen = [found.w]
-    small, decide = len(strict) * null.ncols() ** 2 <= recession.SMALL, None
+    small = len(strict) * null.ncols() ** 2 <= recession.SMALL
+    decide: _Exactly | _FromCentre | None = None
+    inside: list[Any] = [found.w]  # vectors of C
     for j in range(k):
         sign = (found.w[j] > 0) - (found.w[j] < 0)
         if not moving[j]:
             yield j, 0
-        elif sign == 0 or any(sign * w[j] < 0 for w in seen):
-            yield j, None
-        elif null.ncols() == 1:
-            yield j, sign
-        elif found.cone.late:
             continue
-        elif (found.cone.signs(turned := (*found.w[:j], -sign, *found.w[j + 1 :])) >= 0).all():  # a step in one coordinate does
-            seen.append(turned)
+        if null.ncols() == 1:
+            yield j, sign
+            continue
+        if decide is None and sign and not found.cone.late and (small or _have_room(found, strict)):
+            decide = _Exactly(found, strict) if small else _FromCentre(found, strict)
+            inside.extend(decide.inside)
+        if sign == 0 or any(sign * w[j] < 0 for w in inside):
             yield j, None
-        elif decide is not None or small or _have_room(found, strict):
-            if decide is None:
-                decide = _Exactly(found, strict) if small else _ByProgram(found, strict)
+            continue
+        if found.cone.late:
+            continue
+        turned = (*found.w[:j], -sign, *found.w[j + 1 :])
+        if not full and (found.cone.signs(turned) >= 0).all():  # a step in one coordinate does
+            inside.append(turned)
+            yield j, None
+        elif decide is not None:
             answer = decide(j, sign)
             if answer is True:
                 yield j, sign
             elif answer is not None:
-                seen.append(answer)
+                inside.append(answer)
                 yield j, None
 
 
@@ -70,6 +83,8 @@ def _have_room(found: Recession, strict: Array) -> bool:
 
 class _Exactly:
     """Decides the sign of a coordinate on these strict rows: True, or a vector of C with the other sign; None if time is up."""
+
+    inside: Sequence[Any] = ()
 
     def __init__(self, found: Recession, strict: Array) -> None:
         self.null, self.deadline = found.null, found.cone.deadline
@@ -88,25 +103,128 @@ def _divided(w: Sequence[int], s: Array) -> Array:
     return times_powers(leading, np.array(shifts) - np.frexp(s)[1])
 
 
-class _ByProgram:
-    """The same for many rows: linear programs over a growing set of rows propose, exact arithmetic decides; None if it fails."""
+class _FromCentre:
+    """The same for many rows, from a central vector c of C; what floats propose is proved, in floats or exactly.
+
+    Let G be the strict rows in coordinates of C, D = diag(1/G_i·c) and H = GᵀD²G. Of the coordinate t·c > 0, the direction in
+    which it decreases most within Dikin's ellipsoid is -u for u = H⁻¹t, and one factorization gives those of all coordinates. The
+    scores then change by -D⁻¹v with v = DGu. Where t·(c - τu) < 0 for a c - τu in C both signs occur; and where v ≥ 0, q = Dv ≥ 0
+    has Gᵀq = Hu = t: the sign is the same throughout. Else c moves that way, and a new H is needed.
+    """
 
     def __init__(self, found: Recession, strict: Array) -> None:
         from scipy.linalg import qr
 
         self.found, self.strict = found, strict
         self.cone, self.null = found.cone, found.null
+        self.full = self.null.ncols() == self.cone.k
         F, _, s = self.cone.floats
-        self.Q = qr(np.array([_divided(v, s) for v in columns_of(self.null)]).T, mode="economic")[0]
-        self.G = dense(F[strict] @ self.Q)
-        count = max(200, 6 * self.Q.shape[1])
-        self.centre = self.Q.T @ _divided(found.w, s)
-        self.rows = np.sort(np.argsort(self.G @ self.centre, kind="stable")[:count])
+        if self.full:
+            self.Q = np.eye(self.cone.k)
+        else:
+            self.Q = qr(np.array([_divided(v, s) for v in columns_of(self.null)]).T, mode="economic")[0]
+        self.G = dense(F[strict] if self.full else F[strict] @ self.Q)
+        c = self.Q.T @ _divided(found.w, s)
+        self.rows = np.sort(np.argsort(self.G @ c, kind="stable")[: max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])])
+        self.centre = self._central(c / np.linalg.norm(c))
+        self.inside = self._all_around() if self.full else []
 
     def __call__(self, j: int, sign: int) -> Any:
-        further = self._further(j, sign)
-        if further is not None:
-            return further
+        answer = self._along(j, sign)
+        return self._by_program(j, sign) if answer is None else answer
+
+    def _metric(self, c: Array) -> tuple[Array, Array] | None:
+        """DG and the diagonal of D, for the rows in hand; None where c is on the border, as far as floats can tell."""
+        G = self.G[self.rows]
+        with np.errstate(all="ignore"):
+            D = 1 / (G @ c)
+            M = G * D[:, None]
+            inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.late
+        return (M, D) if inside else None
+
+    def _central(self, given: Array) -> Array:
+        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; what is given where that is not inside for all rows."""
+        c, m = given, len(self.rows)
+        for _ in range(CENTRING):
+            metric = self._metric(c)
+            if metric is None:
+                return given
+            M, _ = metric
+            gradient = m * c - M.sum(axis=0)
+            H = M.T @ M
+            H.flat[:: len(H) + 1] += m
+            step = -solved(factorized(H), gradient)
+            c = c + min(1.0, REACH / max(REACH, -float(np.min(M @ step)))) * step
+            if -float(gradient @ step) < CENTRAL:
+                break
+        return c if (self.G @ c > 0).all() else given
+
+    def _all_around(self) -> list[Array]:
+        """Vectors of C beyond those coordinate planes that steps from the centre reach; proved, all at once."""
+        c, metric = self.centre, self._metric(self.centre)
+        if metric is None or not self.cone.scaled_exactly:
+            return []
+        M, _ = metric
+        U = solved(factorized(M.T @ M), np.diag(np.sign(c)))
+        W = c[:, None] - U * _beyond(np.abs(c), np.abs(np.diagonal(U)), np.max(M @ U, axis=0))
+        W = W[:, np.isfinite(W).all(axis=0)]
+        return [*W[:, strictly_positive(self.cone.floats[0], W)].T]
+
+    def _along(self, j: int, sign: int) -> Any:
+        """True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
+        target, c = sign * self.Q[j], self.centre
+        for _ in range(STEPS):
+            metric = self._metric(c)
+            if metric is None:
+                return None
+            M, D = metric
+            u = solved(factorized(M.T @ M), target)
+            v = M @ u
+            if (v >= 0).all():
+                return self._proved_same(j, sign, D * v)
+            step = float(_beyond(target @ c, target @ u, np.max(v)))
+            if math.isfinite(step):
+                other = c - step * u
+                scores = self.G @ other
+                wrong = np.flatnonzero(scores <= 0)
+                if not len(wrong):
+                    return self._direction(j, sign, self.Q @ other)
+                self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
+                c = self.centre
+                continue
+            if not np.max(v) > 0:  # rounding
+                return None
+            c = c - (REACH / np.max(v)) * u
+            c /= np.linalg.norm(c)
+        return None
+
+    def _take_in(self, wrong: Array) -> None:
+        """Have some more rows in hand: of these, the first."""
+        self.rows = np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])])
+
+    def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
+        """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
+        _, e, s = self.cone.floats
+        rows = self.strict[self.rows]
+        if self.full:  # then these rows and -sign·e_j cancel with positive weights
+            S = signed_rows(self.cone.problem, rows.tolist(), self.cone.intercept, self.cone.problem.signs)
+            S = np.vstack([S[:, list(self.cone.columns)], -sign * np.eye(1, self.cone.k, j)])
+            with np.errstate(all="ignore"):
+                try:
+                    weights = near(S, np.append(times_powers(q, -e[rows]), 1 / s[j]))
+                except np.linalg.LinAlgError:
+                    weights = None
+                if weights is not None and cancelling(S, weights) < math.inf:
+                    return True
+        with np.errstate(all="ignore"):
+            try:
+                few = few_rows(np.vstack([self.G[self.rows], -sign * self.Q[j]]), np.append(q, 1.0))
+            except np.linalg.LinAlgError:
+                return None
+        return self._proved(j, sign, rows[few[few < len(rows)]])
+
+    def _by_program(self, j: int, sign: int) -> Any:
+        """The same by linear programs over a growing set of rows."""
         target = -sign * self.Q[j] / np.linalg.norm(self.Q[j])
         for _ in range(ROUNDS):
             answer = self._program(target)
@@ -115,39 +233,11 @@ class _ByProgram:
             t, c, multipliers = answer
             if t <= SAME_SPAN:
                 return self._proved(j, sign, self.strict[self.rows[multipliers[:-1] > SAME_SPAN]])
-            s = self.G @ c
-            wrong = np.flatnonzero(s < 0)
+            scores = self.G @ c
+            wrong = np.flatnonzero(scores < 0)
             if not len(wrong):
                 return self._direction(j, sign, self.Q @ c)
-            self.rows = np.union1d(self.rows, wrong[np.argsort(s[wrong], kind="stable")[: max(100, 2 * len(c))]])
-        return None
-
-    def _further(self, j: int, sign: int) -> tuple[int, ...] | None:
-        """A vector of C with the other sign, if steps of affine scaling from the one in hand reach it: cheaper than a program.
-
-        Each goes to nearly the end of Dikin's ellipsoid Σ (G_i·δ / G_i·c)² ≤ 1 around c, which lies in C.
-        """
-        c = self.centre / np.linalg.norm(self.centre)
-        for _ in range(STEPS):
-            scores = self.G @ c
-            if not (scores > 0).all() or self.cone.late:
-                return None
-            with np.errstate(over="ignore", invalid="ignore"):
-                M = self.G / scores[:, None]
-                H = M.T @ M + np.outer(c, c)  # the second term: C is a cone, and c keeps its size
-            if not np.isfinite(H).all():  # on the border, as far as floats can tell
-                return None
-            try:
-                step = np.linalg.solve(H, self.Q[j])
-            except np.linalg.LinAlgError:
-                return None
-            reach = float(self.Q[j] @ step)
-            if not reach > 0:
-                return None
-            c = c - (0.95 * sign / math.sqrt(reach)) * step
-            c /= np.linalg.norm(c)
-            if sign * (self.Q[j] @ c) < 0:
-                return self._direction(j, sign, self.Q @ c)
+            self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
         return None
 
     def _program(self, target: Array) -> Any:
@@ -166,9 +256,21 @@ class _ByProgram:
         q = in_rows(part, [sign * fmpq(self.null[j, i]) for i in range(self.null.ncols())], self.cone.deadline)
         return True if q is not None and all(x >= 0 for x in q) else None
 
-    def _direction(self, j: int, sign: int, w: Array) -> tuple[int, ...] | None:
-        """An exact vector of C near w whose coordinate j has the other sign."""
+    def _direction(self, j: int, sign: int, w: Array) -> Any:
+        """A vector of C near w, proved, whose coordinate j has the other sign; floats are for scaled columns."""
+        if self.full and self.cone.scaled_exactly and sign * w[j] < 0 and strictly_positive(self.cone.floats[0], w[:, None])[0]:
+            return w
         for candidate in rational(self.cone, w, self.null, self.found.pivots):
             if sign * candidate[j] < 0 and (self.cone.signs(candidate) >= 0).all():
                 return candidate
         return None
+
+
+@np.errstate(all="ignore")
+def _beyond(value: Any, slope: Any, steepest: Any) -> Array:
+    """A step along which a positive value changes its sign before a score does, half way to that or less; NaN if there is none.
+
+    The value decreases by `slope` a step, and the score that does so fastest by the share `steepest` of itself.
+    """
+    turning, border = np.asarray(value / slope), np.where(steepest > 0, 1 / np.asarray(steepest), math.inf)
+    return np.where((turning > 0) & (turning < border), np.minimum(2 * turning, (turning + border) / 2), math.nan)

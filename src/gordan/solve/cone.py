@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from flint import fmpq, fmpz_mat
 
 from gordan.arrays import Array, is_sparse
+from gordan.blas import blas_threads
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
+from gordan.certificates.verified import in_range, independent, signed_rows
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.memory import fits
@@ -106,6 +108,17 @@ class Cone:
         s = np.ldexp(1.0, np.minimum(1000, -_exponents(_tops(A, 0))))  # subnormal columns: as far as floats go
         return sp.csr_array(A @ sp.diags_array(s)) if sparse else A * s, e, s
 
+    @cached_property
+    def scaled_exactly(self) -> bool:
+        """Whether the entries of `floats` are those of A but for powers of two: none was too small for that."""
+        F, A = self.floats[0], self.problem.storage.plain()
+        if self.k < self.intercept.columns(self.problem.X.d):
+            A = A[:, [j for j in self.columns if j < self.problem.X.d]]
+        sizes = np.abs(F.data if is_sparse(F) else F)
+        entries = np.count_nonzero(A.data if is_sparse(A) else A)
+        constant = F.shape[0] if self.intercept.exists and self.problem.X.d in self.columns else 0
+        return in_range(sizes) and np.count_nonzero(sizes) == entries + constant
+
 
 def _tops(A: Any, axis: int) -> Array:
     """The largest size of an entry, dense or CSR."""
@@ -120,13 +133,17 @@ def _exponents(top: Array) -> Array:
 def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> tuple[int, ...] | None:
     """Columns of [X, 1] that are independent and on which all others depend: the first possible, the constant before all others.
 
-    Exact. None where that would take too long, or too much memory.
+    Exact, or proved in floats that all are. None where that would take too long, or too much memory.
     """
     n, k = problem.X.n, intercept.columns(problem.X.d)
     if min(n, k) > MOST_COLUMNS:
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
     chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
+    if k <= len(chosen) and fits(8.0 * COPIES * len(chosen) * k):
+        with blas_threads(len(chosen) * k):
+            if independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs)):
+                return tuple(range(k))
     while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
         if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
             return None

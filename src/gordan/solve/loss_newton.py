@@ -113,8 +113,8 @@ class Newton:
         most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
         if most < 2:
             self._factorize(h, active)
-            return -_solved(self.factor, gradient)
-        s, met = self._conjugate_gradients(gradient, h, lambda r: _solved(self.factor, r), most)
+            return -solved(self.factor, gradient)
+        s, met = self._conjugate_gradients(gradient, h, lambda r: solved(self.factor, r), most)
         self.stale = not met
         return s
 
@@ -137,7 +137,7 @@ class Newton:
         self.held = h
         H = self.moment.copy()
         H[np.diag_indices(len(H))] += self.J
-        self.factor = _cholesky(H)
+        self.factor = factorized(H)
         self.stale = False
 
     def _by_rows(self, gradient: Array, h: Array, active: Array) -> Array:
@@ -153,11 +153,11 @@ class Newton:
         if free:
             K -= np.outer(signs, signs)
         K[np.diag_indices(rows.n)] += 1 / h
-        factor = _cholesky(K)
-        r = -_solved(factor, rows.scores(g))
+        factor = factorized(K)
+        r = -solved(factor, rows.scores(g))
         if not free:
             return -(g + rows.combine(r))
-        e = _solved(factor, signs)
+        e = solved(factor, signs)
         b = (-gradient[-1] - float(signs @ r)) / float(signs @ e)
         s = -(g + rows.combine(r + b * e))
         s[-1] = b
@@ -195,7 +195,7 @@ class Newton:
         return s, False
 
 
-def _cholesky(H: Array) -> tuple[Array, Array]:
+def factorized(H: Array) -> tuple[Array, Array]:
     """The factor of H scaled to a diagonal of 1, and the scale; what rounding makes indefinite is made definite again."""
     scale = 1 / np.sqrt(np.maximum(np.diagonal(H), 1e-300))
     H *= scale
@@ -211,8 +211,8 @@ def _cholesky(H: Array) -> tuple[Array, Array]:
         ridge = added
 
 
-def _solved(factor: tuple[Array, Array], r: Array) -> Array:
-    """H⁻¹r, by what `_cholesky` gives for H."""
+def solved(factor: tuple[Array, Array], r: Array) -> Array:
+    """H⁻¹r, by what `factorized` gives for H."""
     lower, scale = factor
     return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
 

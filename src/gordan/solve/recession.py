@@ -12,7 +12,7 @@ gives up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from flint import fmpq, fmpz_mat
 
 from gordan.arrays import Array
 from gordan.certificates import exact
+from gordan.certificates.data import Relation
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -45,12 +46,12 @@ SAME_SPAN = 1e-9
 @dataclass(frozen=True, eq=False)
 class Recession:
     """w, an integer vector in the relative interior of C, and p, positive integers by row with Σ p_i A_i = 0, whose rows span the
-    rows on which no vector of C is strict. `signs` are those of A w; the columns of `null` span {v : A_i v = 0 for the rows of
-    p}, one for each coordinate that is not in `pivots`."""
+    rows on which no vector of C is strict (None: the witness in hand has floats near such p). `signs` are those of A w; the
+    columns of `null` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`."""
 
     cone: Cone
     w: tuple[int, ...]
-    p: dict[int, int]
+    p: dict[int, int] | None
     signs: Array
     null: Any
     pivots: list[int]
@@ -85,6 +86,13 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
         shortened = from_separator(inside, [*evidence.w.tolist(), *b])
         if shortened is not None:
             yield Proposal(cone=shortened)
+        if evidence.answered:
+            return
+    witness = evidence.witness
+    if many and columns is not None and witness is not None and witness.kind == "verified-witness":
+        beside = beside_witness(inside, witness.dependent)
+        if beside is not None:
+            yield Proposal(cone=beside)
         if evidence.answered:
             return
     found = find(inside)
@@ -129,6 +137,32 @@ def from_separator(cone: Cone, w: list[float]) -> Recession | None:
         signs = cone.signs(near)
         if (signs > 0).all():
             return Recession(cone, near, {}, signs, null, [])
+    return None
+
+
+def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | None:
+    """The same where rows cancel and span all on which these relations between columns hold, and a w is strict on the others."""
+    place = {column: i for i, column in enumerate(cone.columns)}
+    vectors = {place[relation[0][0]]: relation for relation in relations if relation[0][0] in place}
+    free = sorted(vectors)
+    if not free or any(column not in place for i in free for column, _ in vectors[i]):
+        return None
+    null = fmpz_mat(cone.k, len(free))
+    for i, j in enumerate(free):
+        for column, factor in vectors[j]:
+            null[place[column], i] = factor
+    pivots = [j for j in range(cone.k) if j not in vectors]
+    outside = _outside(cone, null, np.zeros(cone.problem.X.n, dtype=np.int8))
+    if not outside.any() or not cone.scalable:
+        return None
+    F, _, s = cone.floats
+    basis = np.array([[float(x) for x in v] for v in columns_of(null)]).T / s[:, None]
+    scores = dense(F[outside] @ basis)
+    answer = (np.sign(scores[0]), None) if len(free) == 1 else _program(cone, scores)
+    for w in () if answer is None else rational(cone, basis @ answer[0], null, pivots):
+        signs = cone.signs(w)
+        if (signs >= 0).all() and (signs[outside] > 0).all():
+            return Recession(cone, w, None, signs, null, pivots)
     return None
 
 

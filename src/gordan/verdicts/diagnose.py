@@ -28,6 +28,7 @@ INTERCEPT = "(intercept)"
 KINDS: dict[str | None, Kind] = {
     "separator": "complete",
     "quasi-separation": "quasi-complete",
+    "verified-quasi-separation": "quasi-complete",
     "overlap": "overlap",
     "verified-overlap": "overlap",
 }
@@ -82,8 +83,8 @@ class Diagnosis:
         """The certificate of the kind, bound to the data by its hash (computed on first access; an InputError if X was changed
         before).
 
-        A separator if complete; "quasi-separation"; "overlap" or "verified-overlap". Where the kind is undecided it is what was
-        proved on the way: a witness that the separation is not complete, or None.
+        A separator if complete; "quasi-separation" or "verified-quasi-separation"; "overlap" or "verified-overlap". Where the
+        kind is undecided it is what was proved on the way: a witness that the separation is not complete, or None.
         """
         if self._certificate is None:
             return None
@@ -137,10 +138,9 @@ def diagnose(X: Any, y: Any, *, intercept: str = "free", time_limit: float | Non
     evidence = Evidence(question)
     columns: tuple[int, ...] | None = None
     signs: dict[str, int | None] = {}
-    with contextlib.suppress(KeyboardInterrupt):
-        with blas_threads(problem.storage.entries):
-            evidence = answer(question)
-            question = evidence.question  # with the pace of this call
+    with contextlib.suppress(KeyboardInterrupt), blas_threads(problem.storage.entries):
+        evidence = answer(question)
+        question = evidence.question  # with the pace of this call
         found, proof = evidence.cone, evidence.cone_proof
         if proof is not None and proof.kind == "verified-overlap":  # which says which columns depend on the others
             columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))
