@@ -4,7 +4,8 @@ X is Gaussian, labels follow one column with as much noise. Data on which the se
 that is 1 in a tenth of the rows, all of one class, and 0 elsewhere; where it is complete, the labels follow a plane without
 noise. `separate` and `diagnose` prove their answers, and the latter says of each coefficient which way it goes; HiGHS solves the
 linear programs that answer the same questions (max t with A w ≥ t, |w_j| ≤ 1, t ≤ 1; for `diagnose` that of Konis, max Σ A_i w
-with A w ≥ 0, |w_j| ≤ 1: the kind alone) and proves nothing. The ways take turns, and the median of their times is shown. The certificate of `separate`
+with A w ≥ 0, |w_j| ≤ 1: the kind alone) and proves nothing. The ways take turns, and the median of their times is shown. The
+certificate of `separate`
 is checked by `verify` and, up to `--standalone` columns, by the standalone checker in a process of its own.
 """
 
