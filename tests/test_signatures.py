@@ -170,6 +170,7 @@ RENAMED = {
     ("play", "intercept"): None,  # becomes halves, or a constant column
     ("demo", "rounds"): None,  # as many as make a picture
 }
+RENAMED |= {(name, "no_header"): "header" for name in COMMANDS}  # a flag
 
 
 @pytest.mark.parametrize("name", COMMANDS)

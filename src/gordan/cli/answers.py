@@ -88,7 +88,7 @@ def say_json(content: dict[str, Any], notices: Sequence[str] | None = None) -> N
 def say_witness(witness: Witness, data: Data) -> None:
     """The rows of a witness, where they are in the file, and with which weights they cancel."""
     shown = witness.rows[:MOST_ROWS]
-    lines = lines_of(data.path, shown)
+    lines = lines_of(data.path, shown, data.dialect, data.left_out)
     table = [
         [f"row {row}", f"line {lines[row]}" if row in lines else "", f"label {data.labels[row]}", f"weight {weight}"]
         for row, weight in zip(shown, weights_told(witness), strict=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import difflib
 import re
 import shutil
 import sys
@@ -17,10 +18,26 @@ import numpy as np
 
 from gordan.cli.answers import note
 from gordan.cli.columns import warnings_for
-from gordan.cli.options import Cluster, Device, Drop, File, KeepIndex, Label, MemoryLimit, Positive
+from gordan.cli.options import (
+    Cluster,
+    Decimal,
+    Device,
+    Drop,
+    File,
+    KeepIndex,
+    Label,
+    MemoryLimit,
+    Missing,
+    NoHeader,
+    OnMissing,
+    Positive,
+    Sep,
+    Thousands,
+)
 from gordan.errors import InputError
 from gordan.io import read
-from gordan.io.table import number
+from gordan.io.table import Dialect, number
+from gordan.io.text import COPIES, STDIN
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -32,7 +49,8 @@ MOST_LISTED = 8
 class Data:
     """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
 
-    `classes` are the values of y, in order; `notices` are what was said of the columns on stderr.
+    `classes` are the values of y, in order; `notices` are what was said of the columns on stderr; `dialect`
+    is how its text is written, and `left_out` are the rows of the file that were left out.
     """
 
     X: Any
@@ -43,6 +61,8 @@ class Data:
     path: Path
     positive: str | int | float | bool | None
     notices: tuple[str, ...] = ()
+    dialect: Dialect | None = None
+    left_out: tuple[int, ...] = ()
 
     @property
     def told(self) -> str:
@@ -118,9 +138,9 @@ def on_disk(path: Path) -> Path:
     stdin = path == Path("-")
     if not stdin and not path.is_fifo():
         return path
-    folder = Path(tempfile.mkdtemp(prefix="gordan-"))
+    folder = Path(tempfile.mkdtemp(prefix=COPIES))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / ("stdin" if stdin else path.name)
+    target = folder / (STDIN if stdin else path.name)
     with target.open("wb") as copy, nullcontext(sys.stdin.buffer) if stdin else path.open("rb") as source:
         shutil.copyfileobj(source, copy)
     return target
@@ -135,6 +155,21 @@ class Source:
     drop: Drop = None
     keep_index: KeepIndex = False
     positive: Positive = None
+    sep: Sep = None
+    decimal: Decimal = "."
+    thousands: Thousands = None
+    no_header: NoHeader = False
+    missing: Missing = OnMissing.RAISE
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What `gordan.io.read` is asked for by these options."""
+        return {"label": self.label, "drop": self.drop or (), "keep_index": self.keep_index, **self.dialect}
+
+    @property
+    def dialect(self) -> dict[str, Any]:
+        """How the text is written."""
+        return dialect_of(self.sep, self.decimal, self.thousands, self.no_header, self.missing)
 
     def read(self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None) -> Data:
         """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
@@ -145,8 +180,10 @@ class Source:
         limit, path = bytes_of(memory_limit), self.file
         if client is None:
             path = on_disk(path)
-            table: Any = read(path, label=self.label, drop=self.drop or (), keep_index=self.keep_index, memory_limit=limit)
+            table: Any = read(path, **self.columns, memory_limit=limit)
         else:
+            if self.dialect != dialect_of(None, ".", None, False, OnMissing.RAISE):
+                raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
             from gordan.rows.lazy import read_on
 
             table = read_on(client, path, self.label, self.drop or (), self.keep_index)
@@ -156,7 +193,13 @@ class Source:
             return replace(data, notices=table.notices)
         found = warnings_for(table, data.y)
         tell(found)
-        return replace(data, notices=(*table.notices, *found))
+        return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
+
+
+def dialect_of(sep: str | None, decimal: str, thousands: str | None, no_header: bool, missing: OnMissing) -> dict[str, Any]:
+    """The parameters of `gordan.io.read` that these options are; a tab may be written as two characters."""
+    sep = "\t" if sep == "\\t" else sep
+    return {"sep": sep, "decimal": decimal, "thousands": thousands, "header": not no_header, "missing": str(missing)}
 
 
 @dataclass(frozen=True)
@@ -202,4 +245,5 @@ def class_named(text: str, classes: list[Any], path: Path) -> Any:
         if not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label:
             return label
     shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
-    raise InputError(f"{path} has no class {text!r}; its classes are {shown}")
+    near = difflib.get_close_matches(text, map(str, classes), 1)
+    raise InputError(f"{path} has no class {text!r}; " + (f"did you mean {near[0]!r}?" if near else f"its classes are {shown}"))

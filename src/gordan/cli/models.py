@@ -23,6 +23,7 @@ from gordan.cli.options import (
     Json,
     MultiClass,
     OnInseparable,
+    OnMissing,
     TimeLimit,
     WithIntercept,
     WithMultiClass,
@@ -206,9 +207,11 @@ def weights_in(path: Path, source: Source, weight: str | None) -> Array | None:
         return None
     if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
         raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
+    if source.missing == OnMissing.DROP:
+        raise InputError("--weight and --missing drop do not go together; leave out rows with missing cells first")
     left_out = [*(source.drop or ()), -1 if source.label is None else source.label]
     try:
-        found = read(path, label=weight, drop=left_out, keep_index=source.keep_index).y
+        found = read(path, **source.columns | {"label": weight, "drop": left_out}).y
     except InputError as error:
         raise InputError(f"--weight {weight}: {error}") from None
     if found is None or found.dtype.kind not in "iuf":
@@ -433,8 +436,7 @@ def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and source.label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
-    columns: Any = {"label": source.label, "drop": source.drop or (), "keep_index": source.keep_index}
-    return read(path, features=features, labelled=False if unlabelled else None, **columns)
+    return read(path, features=features, labelled=False if unlabelled else None, **source.columns)
 
 
 def labels_in(table: Table, positive: str | None) -> Array | None:

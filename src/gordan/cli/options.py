@@ -27,6 +27,13 @@ class OnInseparable(StrEnum):
     IGNORE = "ignore"
 
 
+class OnMissing(StrEnum):
+    """What `--missing` may be."""
+
+    RAISE = "raise"
+    DROP = "drop"
+
+
 def method_names(incomplete: str) -> list[str]:
     """Names of methods that start so, for completion."""
     return [name for name in methods.names() if name.startswith(incomplete)]
@@ -56,6 +63,15 @@ Drop = Annotated[
     ),
 ]
 KeepIndex = Annotated[bool, flag("--keep-index", "Keep a nameless first column that counts the rows.")]
+Sep = Annotated[
+    str | None, typer.Option("--sep", metavar="CHARACTER", help="What is between the columns of a table of text, such as ';'.")
+]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="CHARACTER", help="The decimal mark of a table of text: . or ,")]
+Thousands = Annotated[str | None, typer.Option("--thousands", metavar="CHARACTER", help="What groups digits in a table of text.")]
+NoHeader = Annotated[bool, flag("--no-header", "The table of text has no names of columns: its first line is a row.")]
+Missing = Annotated[
+    OnMissing, typer.Option("--missing", help="drop: leave out rows of a table of text that have an empty cell, or NA.")
+]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="CLASS", help="This class against the rest, for files of more than two classes."),

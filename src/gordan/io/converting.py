@@ -15,14 +15,13 @@ from gordan.arrays import MOST_EXACT_INTEGER, Array
 from gordan.errors import InputError
 from gordan.io.delimited import DELIMITERS, Cells
 from gordan.io.files import naming
-from gordan.io.index import without_index
 from gordan.io.npy import open_npy
 from gordan.io.parquet import open_parquet
 from gordan.io.parts import Parts
-from gordan.io.reading import columns_to_drop, format_of
+from gordan.io.reading import columns_to_drop, format_of, prepared
 from gordan.io.store import JOURNAL, MANIFEST, Piece, Writer, begun, discard, manifest_of, tidy
 from gordan.io.svmlight import MOST_INDEX, Entries, dropped_numbers, labelled, require_numbers
-from gordan.io.table import Labels, Wanted, require_finite, without
+from gordan.io.table import Dialect, Labels, Wanted, require_finite, without
 from gordan.io.text import Text, take_rows
 
 # Entries of a piece unless memory is short.
@@ -52,6 +51,11 @@ def convert(
     label: str | int | None = None,
     drop: Iterable[str | int] = (),
     keep_index: bool = False,
+    sep: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    header: bool = True,
+    missing: str = "raise",
     kind: str = "auto",
     memory_limit: int | None = None,
     progress: Callable[[int], object] = lambda rows: None,
@@ -71,6 +75,8 @@ def convert(
         columns to leave out, by name or position, in svmlight by the index that the file has for them.
     keep_index
         keep a column without a name that counts the rows, as in `gordan.io.read`.
+    sep, decimal, thousands, header, missing
+        how a table of text is written, as in `gordan.io.read`.
     kind
         "dense", "csr", or "auto": dense if a quarter of the entries, as the first rows have it, is not zero.
     memory_limit
@@ -82,10 +88,20 @@ def convert(
     if kind not in ("auto", "dense", "csr"):
         raise InputError(f"kind is {kind!r}; choose 'auto', 'dense' or 'csr'")
     found_kind = format_of(path)
-    wanted, notices = without_index(path, found_kind, Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index))
+    dialect = Dialect(sep, decimal, thousands, header, missing)
+    wanted = Wanted(label, drop=columns_to_drop(drop), keep_index=keep_index, dialect=dialect)
+    wanted, notices = prepared(path, found_kind, wanted)
     most = ENTRIES if memory_limit is None else max(1 << 12, min(ENTRIES, memory_limit // 128))
     found = _source(path, found_kind, wanted, most)
-    stamp = {"name": str(path.resolve()), "stamp": _stamp(path), "label": label, "asked": kind, "drop": list(wanted.drop) or None}
+    stamp: dict[str, Any] = {
+        "name": str(path.resolve()),
+        "stamp": _stamp(path),
+        "label": label,
+        "asked": kind,
+        "drop": list(wanted.drop) or None,
+    }
+    if dialect != Dialect():
+        stamp["dialect"] = vars(dialect)
     if (folder / MANIFEST).exists():
         done = manifest_of(folder)
         if not _holds(done["source"], stamp):
@@ -157,7 +173,7 @@ def _source(path: Path, kind: str, wanted: Wanted, most: int) -> Source:
     if kind == "svmlight":
         return _Svmlight(path, wanted, most)
     if kind in DELIMITERS:
-        return _Delimited(path, wanted, DELIMITERS[kind], most)
+        return _Delimited(path, wanted, most)
     if kind in ("parquet", "npy"):
         return _Arrays(path, wanted, kind, most)
     raise InputError(f"{path}: only svmlight, CSV, TSV, .npy and Parquet are converted; `gordan.io.read` reads it as it is")
@@ -291,15 +307,15 @@ class _Svmlight(_Text):
 class _Delimited(_Text):
     """CSV and TSV: the columns that are wanted. Their names are read from the head of the file, wherever the rows begin."""
 
-    def __init__(self, path: Path, wanted: Wanted, delimiter: str, most: int) -> None:
+    def __init__(self, path: Path, wanted: Wanted, most: int) -> None:
         super().__init__(path, most)
-        self.wanted, self.delimiter = wanted, delimiter
+        self.wanted = wanted
         self.kind = "dense"
 
     def _read(self, place: Any) -> Iterator[Array]:
         with Text(self.path) as text:
-            cells = Cells(text, self.wanted, self.delimiter)
-            cells.labels, self.names, self.text = self.labels, cells.names, text
+            cells = Cells(text, self.wanted)
+            cells.labels, self.names, self.width, self.text = self.labels, cells.names, cells.width, text
             if place is None:
                 yield from self._drain(cells)
                 return
@@ -330,7 +346,7 @@ class _Delimited(_Text):
                 yield piece, self.new_labels(piece.content)
 
     def finish(self, writer: Writer) -> tuple[int, int]:
-        shape = (writer.rows, len(self.names))
+        shape = (writer.rows, self.width)
         writer.finish(self.y(writer), shape, _dtypes("<f8"), self.names)
         return shape
 

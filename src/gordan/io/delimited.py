@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +14,66 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, number, why_not_finite
-from gordan.io.text import Text, take_rows
+from gordan.io.table import Labels, Table, Wanted, is_missing, number, why_not_finite
+from gordan.io.text import Text, take_rows, told
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
 COUNTED = 1 << 14  # entries of leading columns, at a time
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-# What may be between the columns of a file that has another name; None: any blanks.
-SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", None: "spaces"}
+# What may be between the columns of a file whose name says something else.
+SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "vertical bars"}
+MOST_LISTED = 8
 LABEL, UNUSED = -1, -2
 
 
-def read_delimited(path: Path, wanted: Wanted, delimiter: str) -> Table:
-    """The table in a file of text with that delimiter; X is dense float64."""
+def read_delimited(path: Path, wanted: Wanted) -> Table:
+    """The table in a file of text, whose dialect is settled; X is dense float64."""
     with Text(path) as text:
-        cells = Cells(text, wanted, delimiter)
+        cells = Cells(text, wanted)
         take_rows(cells)
     X = cells.matrix()
-    return Table(X, cells.labels.array(path) if cells.labelled else None, cells.names, path, tuple(cells.chosen))
+    y = cells.labels.array(path) if cells.labelled else None
+    return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, tuple(cells.left_out), wanted.dialect)
 
 
-def header_of(path: Path, delimiter: str) -> list[str]:
-    """The names of the columns."""
+def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+    """What is wanted, with what is between the columns of this file; and a notice where that is not what its name says.
+
+    Nothing is looked for in a pipe, which can be read only once.
+    """
+    dialect, usual = wanted.dialect, DELIMITERS[kind]
+    if dialect.sep is not None:
+        return wanted, ()
+    found = _separator(path, usual) if path.is_file() else usual
+    if found == usual and dialect.decimal == usual:
+        raise InputError(f"{path} has commas between its columns, so they are no decimal marks; pass --sep too, in Python sep=")
+    notices = () if found == usual else (f"the columns of {path.name} are separated by {SEPARATORS[found]}",)
+    return replace(wanted, dialect=replace(dialect, sep=found)), notices
+
+
+def _separator(path: Path, usual: str) -> str:
+    """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
+    the first two lines."""
     with Text(path) as text:
-        return Cells(text, Wanted(labelled=False), delimiter).header
+        first, second = (next(text.lines(), b"").decode().strip() for _ in range(2))
+    if usual in first and len(first.split(usual)) == len(second.split(usual)):
+        return usual
+    for mark in SEPARATORS:
+        if mark != usual and len(first.split(mark)) == len(second.split(mark)) > 1:
+            return mark
+    return usual
 
 
-def leading_columns(path: Path, delimiter: str, positions: list[int]) -> Iterator[tuple[int, Array]]:
+def header_of(path: Path, wanted: Wanted) -> list[str]:
+    """The names of the columns; empty ones where they have none."""
+    with Text(path) as text:
+        return Cells(text, Wanted(labelled=False, dialect=wanted.dialect)).header
+
+
+def leading_columns(path: Path, wanted: Wanted, positions: list[int]) -> Iterator[tuple[int, Array]]:
     """These columns alone, some rows at a time, and 0: the number of the file."""
     with Text(path) as text:
-        cells = Cells(text, Wanted(labelled=False), delimiter, positions)
+        cells = Cells(text, Wanted(labelled=False, dialect=replace(wanted.dialect, missing="raise")), positions)
         while text.more():
             take_rows(cells, COUNTED)
             yield 0, cells.drained()
@@ -49,25 +82,49 @@ def leading_columns(path: Path, delimiter: str, positions: list[int]) -> Iterato
 class Cells:
     """The rows read so far, in parts; the header is read first. `only`: the positions of the features, where these are known."""
 
-    def __init__(self, text: Text, wanted: Wanted, delimiter: str, only: list[int] | None = None) -> None:
-        self.text, self.delimiter, self.labels, self._wanted = text, delimiter, Labels(), wanted
+    def __init__(self, text: Text, wanted: Wanted, only: list[int] | None = None) -> None:
+        self.text, self.dialect, self.labels, self._wanted = text, wanted.dialect, Labels(), wanted
         self._parts: list[Array] = []
-        self._records = csv.reader(self._decoded(), delimiter=delimiter, strict=True)
+        self.left_out: list[int] = []
+        self._missing: Counter[int] = Counter()
+        self._row = 0  # of the file, the next one
+        self._records = self._reader()
+        start = text.place
         header = self._next_record()
         while header == []:  # blank lines
+            start = text.place
             header = self._next_record()
         if header is None:
-            raise InputError(f"{text.path} is empty; a header and rows are needed")
-        self.header = header
-        self._check_header()
-        self.label_at, self.chosen = wanted.columns(len(header), header, text.path) if only is None else (None, only)
+            raise InputError(f"{told(text.path)} is empty; a header and rows are needed")
+        if self.dialect.header:
+            self.header = header
+            self._check_header()
+        else:
+            self.header = [""] * len(header)
+            text.back_to(start)
+            self._records = self._reader()
+        names = self.header if self.dialect.header else None
+        self.label_at, self.chosen = wanted.columns(len(header), names, text.path) if only is None else (None, only)
         self.labelled, self.width = self.label_at is not None, len(self.chosen)
-        self.names = tuple(header[j] for j in self.chosen)
+        self.names = None if names is None else tuple(names[j] for j in self.chosen)
         self.roles = np.full(len(header), UNUSED, np.int64)
         self.roles[self.chosen] = np.arange(self.width)
         if self.label_at is not None:
             self.roles[self.label_at] = LABEL
         self._scratch: list[Array] = []
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What there is to be said of rows that were left out."""
+        if not self.left_out:
+            return ()
+        cells = ", ".join(f"{self._column(j)}: {count}" for j, count in self._missing.most_common(MOST_LISTED))
+        more = ", …" if len(self._missing) > MOST_LISTED else ""
+        gone = f"{len(self.left_out)} of {self._row} rows of {self.text.path.name} have missing cells ({cells}{more})"
+        return (f"{gone} and are left out; rows are counted without them",)
+
+    def _column(self, j: int) -> str:
+        return self.header[j] or f"column {j}"
 
     def scan(self) -> tuple[bool, int]:
         """Take plain lines of the block at full speed; whether the next line is none, and how many rows there were."""
@@ -76,12 +133,21 @@ class Cells:
         if not self._scratch:
             most = max(1, ENTRIES // self.width)
             self._scratch = [np.empty((most, self.width)), np.empty(most, np.int64), np.empty((scan.LABELS, 3), np.int64)]
+        if self.dialect.thousands is not None:
+            return True, 0
         text, block = self.text, self.text.block
         X, which, labels = self._scratch
         scanner: Any = scan.scan_table
         state, text.at, text.line, rows, distinct = scanner(
-            np.frombuffer(block, np.uint8), text.at, text.line, ord(self.delimiter), self.roles, *self._scratch
+            np.frombuffer(block, np.uint8),
+            text.at,
+            text.line,
+            ord(self.dialect.sep or ","),
+            ord(self.dialect.decimal),
+            self.roles,
+            *self._scratch,
         )
+        self._row += rows
         self._parts.append(X[:rows].copy())
         if self.labelled:
             self.labels.add_found(block, labels[:distinct], which[:rows])
@@ -98,33 +164,51 @@ class Cells:
             if record is None:
                 break
             if record or len(self.roles) == 1:  # else it is a blank line
-                row, label = self._parsed(record or [""], line)
-                rows.append(row)
-                texts.append(label)
-                lines.append(line)
+                found = self._parsed(record or [""], line)
+                self._row += 1
+                if found is not None:
+                    rows.append(found[0])
+                    texts.append(found[1])
+                    lines.append(line)
         self._parts.append(np.array(rows, dtype=np.float64).reshape(len(rows), self.width))
         if self.labelled:
             self.labels.add(texts, lines, np.arange(len(texts)))
 
-    def _parsed(self, record: list[str], line: int) -> tuple[list[float], bytes]:
-        """The features and the label of one record."""
+    def _parsed(self, record: list[str], line: int) -> tuple[list[float], bytes] | None:
+        """The features and the label of one record; None if a cell is missing, and such rows are to be left out."""
         path = self.text.path
         if len(record) != len(self.roles):
-            raise InputError(f"{path}, line {line}: it has {len(record)} fields, where the header has {len(self.roles)}")
+            what = "the header has" if self.dialect.header else "the first line has"
+            raise InputError(f"{path}, line {line}: it has {len(record)} fields, where {what} {len(self.roles)}")
+        if self.dialect.missing == "drop":
+            used = self.chosen if self.label_at is None else [*self.chosen, self.label_at]
+            gone = [j for j in used if is_missing(record[j])]
+            if gone:
+                self._missing.update(gone)
+                self.left_out.append(self._row)
+                return None
         row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
         for j in self.chosen:
-            value = number(record[j].encode())
+            value = self.dialect.value(record[j])
             if value is None or value - value != 0:  # inf - inf is nan
-                name = self.header[j]
-                where, hint = f"{path}, line {line}, column {j} ({name[:40]!r})", ""
-                if value is None and record[j].strip() and not self._wanted.by_name:
-                    column = name if name.isidentifier() and self.header.count(name) == 1 else j
-                    if self._wanted.label is None and self.labelled:
-                        hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
-                    hint += f"; --drop {column} leaves it out"
-                raise InputError(f"{where}: the cell {why_not_finite(record[j].encode())}{hint}")
+                raise InputError(self._refused(record[j], j, line))
             row.append(value)
         return row, label
+
+    def _refused(self, cell: str, j: int, line: int) -> str:
+        """Why a cell is no number, and what to do about it."""
+        name, hint = self.header[j], ""
+        where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
+        if re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", cell) and self.dialect.decimal == ".":
+            hint = "; for decimal commas pass --decimal , (in Python decimal=',')"
+        elif is_missing(cell) and cell.strip():
+            hint = "; --missing drop leaves such rows out (in Python missing='drop')"
+        elif self.dialect.value(cell) is None and cell.strip() and not self._wanted.by_name:
+            column = name if name.isidentifier() and self.header.count(name) == 1 else j
+            if self._wanted.label is None and self.labelled:
+                hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
+            hint += f"; --drop {column} leaves it out"
+        return f"{where}: the cell {why_not_finite(cell.encode())}{hint}"
 
     @property
     def held(self) -> int:
@@ -140,32 +224,28 @@ class Cells:
     def go_to(self, text: Text) -> None:
         """Go on in another `Text`, behind the header."""
         self.text = text
-        self._records = csv.reader(self._decoded(), delimiter=self.delimiter, strict=True)
+        self._records = self._reader()
 
     def matrix(self) -> Array:
         """X."""
         X = self.drained()
         if not len(X):
-            raise InputError(f"{self.text.path} has a header but no rows")
+            left = " beside those with missing cells" if self.left_out else ""
+            raise InputError(f"{told(self.text.path)} has a header but no rows{left}")
         return X
 
     def _check_header(self) -> None:
         names, path = self.header, self.text.path
         counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas names columns
         if names not in counted and all(number(name.encode()) is not None for name in names):
-            raise InputError(f"{path} has no header: line 1 is all numbers; put the names of the columns there")
-        if len(names) == 1:
-            self._check_separator(names[0])
-
-    def _check_separator(self, header: str) -> None:
-        """Refuse a file of one column if its header and its first line fall into as many parts at something else."""
+            hint = "pass --no-header (in Python header=False), or put the names of the columns there"
+            raise InputError(f"{path} has no header: line 1 is all numbers; {hint}")
         first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""
-        for mark, told in SEPARATORS.items():
-            if mark != self.delimiter and len(header.split(mark)) == len(first.split(mark)) > 1:
-                named = next((f"; name it .{kind}, or" for kind, own in DELIMITERS.items() if own == mark), ";")
-                raise InputError(
-                    f"{self.text.path} is separated by {told}{named} save it with {self.delimiter!r} between the columns"
-                )
+        if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
+            raise InputError(f"{path} is separated by spaces; save it with {self.dialect.sep!r} between the columns")
+
+    def _reader(self) -> Any:
+        return csv.reader(self._decoded(), delimiter=self.dialect.sep or ",", strict=True)
 
     def _decoded(self) -> Iterator[str]:
         for line in self.text.lines():

@@ -29,10 +29,12 @@ def without_index(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[
     """
     if wanted.keep_index or wanted.by_name or kind not in (*DELIMITERS, "parquet") or not (path.is_file() or path.is_dir()):
         return wanted, ()
-    names = parquet_names(path) if kind == "parquet" else header_of(path, DELIMITERS[kind])
+    if kind in DELIMITERS and not wanted.dialect.header:
+        return wanted, ()
+    names = parquet_names(path) if kind == "parquet" else header_of(path, wanted)
     found = _candidates(names, wanted, path)
     if found:
-        parts = leading_parquet_columns(path, found) if kind == "parquet" else leading_columns(path, DELIMITERS[kind], found)
+        parts = leading_parquet_columns(path, found) if kind == "parquet" else leading_columns(path, wanted, found)
         try:
             found = found[: _counting(parts)]
         except InputError:  # something is wrong with the file: whoever reads all of it says what

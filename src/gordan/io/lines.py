@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from gordan.io.delimited import DELIMITERS
 from gordan.io.reading import format_of
+from gordan.io.table import Dialect
 from gordan.io.text import Text
 
 # Bytes up to which a file is gone through once more to find the lines of some rows.
 CHEAP = 1 << 24
 
 
-def lines_of(path: Path, rows: Collection[int]) -> dict[int, int]:
-    """The line on which each of these data rows (from 0) starts; empty for binary and for large files."""
+def lines_of(path: Path, rows: Collection[int], dialect: Dialect | None = None, left_out: Sequence[int] = ()) -> dict[int, int]:
+    """The line on which each of these data rows (from 0, without those left out) starts; empty for binary and for large files."""
     kind = "folder" if path.is_dir() else format_of(path)
     if not rows or kind not in ("svmlight", *DELIMITERS) or path.stat().st_size > CHEAP:
         return {}
-    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, DELIMITERS[kind])
+    gone = {*left_out}
+    starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, dialect or Dialect(DELIMITERS[kind]))
+    starts = (line for row, line in enumerate(starts) if row not in gone)
     wanted, last, found = {*rows}, max(rows), {}
     for row, line in enumerate(starts):
         if row in wanted:
@@ -36,10 +39,10 @@ def _svmlight_starts(path: Path) -> Iterator[int]:
                 yield number
 
 
-def _delimited_starts(path: Path, delimiter: str) -> Iterator[int]:
+def _delimited_starts(path: Path, dialect: Dialect) -> Iterator[int]:
     with Text(path) as text:
-        records = csv.reader((line.decode() for line in text.lines()), delimiter=delimiter, strict=True)
-        header, start = True, 1
+        records = csv.reader((line.decode() for line in text.lines()), delimiter=dialect.sep or ",", strict=True)
+        header, start = dialect.header, 1
         for record in records:
             if record and not header:
                 yield start

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import zipfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +14,15 @@ import numpy as np
 
 from gordan.arrays import whole_number
 from gordan.errors import InputError
-from gordan.io.delimited import DELIMITERS, read_delimited
+from gordan.io.delimited import DELIMITERS, read_delimited, settled
 from gordan.io.index import without_index
-from gordan.io.npy import MAGIC, read_npy, read_npz, unpacked_npz
+from gordan.io.npy import DAMAGED, MAGIC, read_npy, read_npz, unpacked_npz
 from gordan.io.parquet import read_parquet
 from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
-from gordan.io.table import Table, Wanted
-from gordan.io.text import SUFFIXES, Text, unpacked_size
+from gordan.io.table import Dialect, Table, Wanted
+from gordan.io.text import SUFFIXES, Text, told, unpacked_size
 
 BY_SUFFIX = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 BY_SUFFIX |= {".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
@@ -35,6 +37,11 @@ def read(
     labelled: bool | None = True,
     drop: Iterable[str | int] = (),
     keep_index: bool = False,
+    sep: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    header: bool = True,
+    missing: str = "raise",
     memory_limit: int | None = None,
 ) -> Table:
     """Read rows and labels from a file: svmlight, CSV, TSV, .npy, .npz, Parquet, or a folder that `gordan.io.convert` wrote.
@@ -62,6 +69,16 @@ def read(
         Keep a column without a name (or with the one that pandas gives it, "Unnamed: 0") at the beginning of a CSV, TSV or
         Parquet file that counts the rows, 0, 1, 2, … or 1, 2, 3, …: the index of a data frame, which is left out otherwise.
         It is kept in any case if no other feature is left, or if `features` names the columns.
+    sep : str, optional
+        The one character between the columns of a table of text. Default: a comma in .csv, a tab in .tsv; where the first two
+        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice.
+    decimal, thousands : str, default="." and None
+        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one.
+    header : bool, default=True
+        False: the table of text has no names of columns, and its first line is a row.
+    missing : {"raise", "drop"}, default="raise"
+        "drop": rows of a table of text are left out where a cell that is wanted is empty, NA, N/A, NaN, <NA>, null or None,
+        the label too; a notice has their number. True and False are read as 1 and 0 in any case.
     memory_limit : int, optional
         Bytes that the process should stay below. X is read into memory if it takes at most half of that; else .npy files and
         converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default: .npy files and
@@ -73,7 +90,8 @@ def read(
     Table
         `X` (dense, or CSR from svmlight and sparse .npz; mapped into memory from .npy; see `memory_limit`), `y` (whole numbers,
         numbers, booleans or text; None without labels), `names` and `path`; `numbers`, the position in the file of each column
-        of X (in svmlight its index), and `notices`, a line of text for each column that was left out as an index.
+        of X (in svmlight its index), and `notices`, lines of text: columns that were left out as an index, what is between
+        columns, rows that were left out; and these rows, `left_out`.
 
     Raises
     ------
@@ -97,7 +115,8 @@ def read(
         raise InputError("labelled is False, and label names a label column; leave out one of them")
     if memory_limit is not None:
         whole_number(memory_limit, "memory_limit")
-    wanted = Wanted(label, features, labelled, columns_to_drop(drop), keep_index)
+    dialect = Dialect(sep, decimal, thousands, header, missing)
+    wanted = Wanted(label, features, labelled, columns_to_drop(drop), keep_index, dialect)
     return _read(Path(path), wanted, memory_limit)
 
 
@@ -119,9 +138,20 @@ def _read(path: Path, wanted: Wanted, limit: int | None) -> Table:
     ):
         size = f"{path} (unpacked, if it is compressed) has more bytes than half of the memory limit of {limit}"
         raise InputError(f"{size}; convert it once with `gordan convert {path.name} FOLDER` and use the folder")
-    wanted, notices = without_index(path, kind, wanted)
+    wanted, notices = prepared(path, kind, wanted)
     table = _table(path, kind, wanted, limit)
-    return replace(table, notices=notices) if notices else table
+    return replace(table, notices=(*notices, *table.notices)) if notices else table
+
+
+def prepared(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
+    """What is wanted of a file of that format, with its dialect settled and without its index; and the notices about that."""
+    notices: tuple[str, ...] = ()
+    if kind in DELIMITERS:
+        wanted, notices = settled(path, kind, wanted)
+    elif wanted.dialect != Dialect():
+        raise InputError(f"{path} is no table of text: sep, decimal, thousands, header and missing are for CSV and TSV files")
+    wanted, more = without_index(path, kind, wanted)
+    return wanted, (*notices, *more)
 
 
 def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
@@ -134,7 +164,7 @@ def _table(path: Path, kind: str, wanted: Wanted, limit: int | None) -> Table:
     if kind == "svmlight":
         return read_svmlight(path, wanted)
     if kind in DELIMITERS:
-        return read_delimited(path, wanted, DELIMITERS[kind])
+        return read_delimited(path, wanted)
     return read_npz(path, wanted)
 
 
@@ -159,12 +189,32 @@ def format_of(path: Path) -> str:
                 errno.EISDIR, "it is a folder, and one without Parquet files or a manifest; pass a file", str(path)
             )
         return "parquet"
+    _refuse_others(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES
-    told = BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
-    if packed and told in ("npy", "npz", "parquet"):
+    named = BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
+    if packed and named in ("npy", "npz", "parquet"):
         raise InputError(f"{path}: only text is read compressed; decompress it first")
-    return told or _format_by_content(path)
+    return named or _format_by_content(path)
+
+
+def _refuse_others(path: Path) -> None:
+    """Say what a file is that people have tables in, and that is not read here, whatever its name."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        start = file.read(64)
+    workbook = start.startswith(b"\xd0\xcf\x11\xe0")  # of old versions
+    if start.startswith(b"PK\x03\x04"):
+        with contextlib.suppress(*DAMAGED, OSError), zipfile.ZipFile(path) as archive:
+            workbook = any(name in ("xl/workbook.xml", "content.xml") for name in archive.namelist())
+    if workbook:
+        to_csv = f"pandas.read_excel({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
+        raise InputError(f"{path} is a workbook of a spreadsheet; save the sheet as CSV there, or in Python: {to_csv}")
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
+        to_csv = f"pandas.read_json({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
+        raise InputError(f"{path} is JSON; make a CSV of it, in Python: {to_csv}")
 
 
 def _format_by_content(path: Path) -> str:
@@ -180,8 +230,12 @@ def _format_by_content(path: Path) -> str:
                 return "svmlight"
             if b"\t" in line.strip():
                 return "tsv"
-            if b"," in line:
+            if any(mark in line for mark in (b",", b";", b"|")):
                 return "csv"
             if tokens:
                 break
-    raise InputError(f"{path}: its format cannot be told; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)")
+    if not start:
+        raise InputError(f"{told(path)} is empty; rows are needed")
+    raise InputError(
+        f"{told(path)}: its format cannot be told; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)"
+    )

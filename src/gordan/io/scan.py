@@ -13,6 +13,8 @@ import numpy as np
 
 from gordan.compiling import compiled_exactly
 
+POINT = ord(".")
+TRUE, FALSE = (np.frombuffer(word, np.uint8) for word in (b"true", b"false"))
 DONE, FULL, STOPPED = 0, 1, 2  # at the end of the block; no room for more rows; before a line that is not plain
 
 
@@ -127,10 +129,11 @@ def _exponent(text, p):
 
 
 @compiled_exactly
-def scan_number(text, p):
+def scan_number(text, p, point):
     """(True, value, end) for the number that starts at text[p]; (False, 0.0, p) for anything that is not plainly one.
 
-    Something that ends a number (a newline at least) must follow in `text`, so that the scan stays inside it.
+    `point` is the decimal mark. Something that ends a number (a newline at least) must follow in `text`, so that the scan stays
+    inside it.
     """
     start = p
     negative, p = _sign(text, p)
@@ -147,7 +150,7 @@ def scan_number(text, p):
             cut = True
         p += 1
         c = text[p]
-    if c == 46:  # .
+    if c == point:
         p += 1
         c = text[p]
         while 48 <= c <= 57:
@@ -247,7 +250,7 @@ def _entries(text, p, most_index, indices, values, entries):
         if digits == 0 or c != 58 or index <= last or index > most_index:
             return False, p, entries
         last = index
-        plain, value, p = scan_number(text, p + 1)
+        plain, value, p = scan_number(text, p + 1, POINT)
         if not plain or text[p] > 32:  # of what is below, all but blanks and ends of lines is refused in the next turn
             return False, p, entries
         indices[entries] = index
@@ -292,11 +295,26 @@ def scan_svmlight(text, p, line, labelled, most_index, into):
 
 
 @compiled_exactly
-def _number_cell(text, p):
-    """(True, value, end) for a number with spaces around it."""
+def _word(text, p, low):
+    """Whether the letters at text[p] are those of `low`, which are small, in either case; and where they end."""
+    for letter in low:
+        if text[p] | 32 != letter:
+            return False, p
+        p += 1
+    return True, p
+
+
+@compiled_exactly
+def _number_cell(text, p, point):
+    """(True, value, end) for a number with spaces around it; true and false are 1 and 0."""
     while text[p] == 32:
         p += 1
-    plain, value, p = scan_number(text, p)
+    first = text[p] | 32
+    if first == TRUE[0] or first == FALSE[0]:
+        plain, p = _word(text, p, TRUE if first == TRUE[0] else FALSE)
+        value = 1.0 if first == TRUE[0] else 0.0
+    else:
+        plain, value, p = scan_number(text, p, point)
     while plain and text[p] == 32:
         p += 1
     return plain, value, p
@@ -311,7 +329,7 @@ def _end_of_text(text, p, delimiter, quoted):
 
 
 @compiled_exactly
-def _table_row(text, p, delimiter, roles, x):
+def _table_row(text, p, delimiter, point, roles, x):
     """The cells of a row into x: (True, end of the row, start and end of its label), or False if one is not plain."""
     label_at, label_to, last = p, p, len(roles) - 1
     for j in range(len(roles)):
@@ -319,7 +337,7 @@ def _table_row(text, p, delimiter, roles, x):
         if quoted:
             p += 1
         if roles[j] >= 0:
-            plain, x[roles[j]], p = _number_cell(text, p)
+            plain, x[roles[j]], p = _number_cell(text, p, point)
         else:
             begin, p, plain = p, _end_of_text(text, p, delimiter, quoted), True
             if roles[j] == -1:
@@ -336,7 +354,7 @@ def _table_row(text, p, delimiter, roles, x):
 
 
 @compiled_exactly
-def scan_table(text, p, line, delimiter, roles, X, which, labels):
+def scan_table(text, p, line, delimiter, point, roles, X, which, labels):
     """Rows of delimited text from byte p on: (state, p, line, rows, distinct labels).
 
     Field j of a row goes to column roles[j] of X; -1 is the label, -2 is not wanted. Row i has the label labels[which[i]].
@@ -346,7 +364,7 @@ def scan_table(text, p, line, delimiter, roles, X, which, labels):
         if rows == len(X) or distinct == len(labels):
             return FULL, p, line, rows, distinct
         start = p
-        plain, p, label_at, label_to = _table_row(text, p, delimiter, roles, X[rows])
+        plain, p, label_at, label_to = _table_row(text, p, delimiter, point, roles, X[rows])
         if plain:
             plain, p = _next_line(text, p)
         if not plain:

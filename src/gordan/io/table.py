@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -18,7 +19,62 @@ from gordan.errors import InputError
 Features: TypeAlias = int | Sequence[str] | None
 
 WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
+# What may be around a number: no-break spaces are not among them, since nobody sees them.
+BLANKS = " \t\r\n\v\f"
+BOOLEANS = {"true": 1.0, "false": 0.0}
+# What pandas, R and databases write where there is no value.
+MISSING = ("", "na", "n/a", "nan", "<na>", "null", "none")
 INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a table of text is written; see `gordan.io.read`. `sep` is None where the name of the file, or its header, tells."""
+
+    sep: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    header: bool = True
+    missing: str = "raise"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be told apart."""
+        if self.sep is not None and (not _is_mark(self.sep) or self.sep in '"\n\r.+-'):
+            raise InputError(f"sep is {self.sep!r}; pass the one character between columns, such as ';' or a tab")
+        if self.decimal not in (".", ","):
+            raise InputError(f"decimal is {self.decimal!r}; pass '.' or ','")
+        if self.thousands is not None and (not _is_mark(self.thousands) or self.thousands in '"\n\r+-'):
+            raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
+        if self.missing not in ("raise", "drop"):
+            raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
+        marks = [mark for mark in (self.sep, self.decimal, self.thousands) if mark is not None]
+        if len({*marks}) < len(marks):
+            raise InputError("sep, decimal and thousands must be different characters")
+
+    def value(self, cell: str) -> float | None:
+        """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
+        text = cell.strip(BLANKS)
+        if text.lower() in BOOLEANS:
+            return BOOLEANS[text.lower()]
+        if self.thousands is not None and self.thousands in text:
+            whole, point, rest = text.partition(self.decimal)
+            if not re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(self.thousands)}[0-9]{{3}})+", whole):
+                return None
+            text = whole.replace(self.thousands, "") + point + rest
+        if self.decimal == ",":
+            if "." in text:
+                return None
+            text = text.replace(",", ".")
+        return number(text.encode())
+
+
+def _is_mark(text: str) -> bool:
+    return (len(text) == 1 and not text.isalnum() and text.isprintable()) or text == "\t"
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell is empty, or says that there is no value."""
+    return cell.strip(BLANKS).lower() in MISSING
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +82,8 @@ class Table:
     """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them.
 
     `numbers` are those that the file has for the columns of X: positions from 0, in svmlight the indices. `notices` say which
-    columns were left out unasked.
+    columns were left out unasked; `left_out` are the rows of the file, from 0, that were for a missing cell, and `dialect`
+    is how its text is written.
     """
 
     X: Any
@@ -35,6 +92,8 @@ class Table:
     path: Path
     numbers: Sequence[int] = ()
     notices: tuple[str, ...] = ()
+    left_out: tuple[int, ...] = ()
+    dialect: Dialect = Dialect()
 
     def __repr__(self) -> str:
         storage = "CSR" if hasattr(self.X, "indptr") else "dense in parts" if hasattr(self.X, "parts") else "dense"
@@ -51,6 +110,7 @@ class Wanted:
     labelled: bool | None = True
     drop: tuple[str | int, ...] = ()
     keep_index: bool = False
+    dialect: Dialect = Dialect()
 
     @property
     def by_name(self) -> bool:
@@ -137,9 +197,9 @@ class Wanted:
             if found:
                 raise InputError(f"{path} has {len(found)} columns named {label!r}; rename all but one")
         if width is None:
-            raise InputError(f"{path} has no column named {label!r}{_those(names)}")
+            raise InputError(f"{path} has no column named {label!r}{_those(names, label)}")
         if isinstance(label, str) and not re.fullmatch(r"[+-]?[0-9]{1,9}", label):
-            raise InputError(f"{path} has no column named {label!r}{_those(names)}")
+            raise InputError(f"{path} has no column named {label!r}{_those(names, label)}")
         at = int(label)
         if not -width <= at < width:
             raise InputError(
@@ -152,11 +212,12 @@ def _told(j: int, names: Sequence[str] | None) -> str:
     return str(j) if names is None else f"{j} ({names[j][:40]!r})"
 
 
-def _those(names: Sequence[str] | None) -> str:
+def _those(names: Sequence[str] | None, label: str | int) -> str:
     if names is None:
         return "; its columns have no names, pass positions"
     listed = ", ".join(repr(name) for name in names[:8])
-    return f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
+    near = difflib.get_close_matches(label, names, 1) if isinstance(label, str) else []
+    return f"; did you mean {near[0]!r}?" if near else f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
 
 
 def taken(X: Any, kept: Sequence[int]) -> Any:
@@ -317,7 +378,7 @@ def why_not_finite(text: bytes) -> str:
     """What is wrong with text that `number` does not read as a finite number."""
     shown = text.strip().decode(errors="replace")  # bytes: a no-break space is shown
     if not shown:
-        return "is empty; fill or drop missing values first"
+        return "is empty; fill missing values first, or leave such rows out: --missing drop, in Python missing='drop'"
     if number(text) is None:
         return f"is {shown[:40]!r}, which is not a number"
     return f"is {shown[:40]}, which is not finite in float64; every value must be (drop or impute that row)"

@@ -18,8 +18,13 @@ BLOCK = 1 << 23
 # Shorter files are read line by line in Python: that takes less time than loading the compiled scanners.
 SHORT = 1 << 20
 MOST_PARSED = 1 << 10  # lines at a time
+# Bytes without an end of a line after which CR is taken for one, where the file goes on.
+NO_LINE = 1 << 20
 # Bytes of a line: longer ones are not numbers but something that was packed to fill the memory.
 MOST_LINE = 1 << 30
+
+# The copy of what came by standard input, and the beginning of the name of the folder that it is in.
+STDIN, COPIES = "stdin", "gordan-"
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -87,6 +92,11 @@ def unpacked_size(path: Path, most: int) -> int:
         return size
 
 
+def told(path: Path) -> str:
+    """The file in words: what came by standard input has a copy in a folder that nobody knows."""
+    return "standard input" if path.name == STDIN and path.parent.name.startswith(COPIES) else str(path)
+
+
 class Text:
     """A position in a text file: `block[at:]` is what was read and not yet taken, whole lines, the first being number `line`.
 
@@ -97,13 +107,14 @@ class Text:
         """`start` is an earlier `place`: reading goes on there."""
         self.path, self.block, self.at, self.line = path, b"", 0, start[1]
         self._tail, self._ended, self._begin = b"", False, start[0]
+        self._old_ends: bool | None = None  # whether lines end in CR alone: not known yet
         raw = path.open("rb")
         self._raw: IO[bytes] = raw
         self._file: Any = raw
         try:
-            kind, told = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
-            if told is not None and kind != told:
-                raise InputError(f"{path} is not a {told} file, as its name says" if raw.peek(1) else f"{path} is empty")
+            kind, named = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
+            if named is not None and kind != named:
+                raise InputError(f"{path} is not a {named} file, as its name says" if raw.peek(1) else f"{told(path)} is empty")
             if kind is not None:
                 self._file = UNPACKED[kind](raw)
             if start[0]:
@@ -131,6 +142,10 @@ class Text:
     def place(self) -> tuple[int, int]:
         """The bytes of (unpacked) text before what is not yet taken, and the number of the line that comes next."""
         return self._begin + self.at, self.line
+
+    def back_to(self, place: tuple[int, int]) -> None:
+        """Have what was taken since this place, in the same block, once more."""
+        self.at, self.line = place[0] - self._begin, place[1]
 
     def _skip(self, size: int) -> None:
         try:
@@ -204,4 +219,7 @@ class Text:
                 raise
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         self._ended = missing > 0
-        return b"".join(parts)
+        found = b"".join(parts)
+        if self._old_ends is None and found:  # as files of old Macs, and some spreadsheets, have
+            self._old_ends = b"\r" in found and b"\n" not in found and (self._ended or len(found) >= NO_LINE)
+        return found.replace(b"\r", b"\n") if self._old_ends else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,7 +96,9 @@ def names() -> list[str]:
 def get(name: str) -> Entry:
     """The entry of that name."""
     if not isinstance(name, str) or name not in _entries:
-        raise InputError(f"there is no method {name!r}; choose one of {', '.join(_entries)}")
+        near = difflib.get_close_matches(str(name), _entries, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(_entries)}"
+        raise InputError(f"there is no method {name!r}; {hint}")
     return _entries[name]
 
 

@@ -1,0 +1,199 @@
+"""Tables of text as people have them: semicolons, decimal commas, missing cells, no header, words for numbers."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from test_cli import run
+
+import gordan
+from gordan.io import convert, read
+from gordan.io.lines import lines_of
+from gordan.io.table import Dialect
+
+GERMAN = """;Größe;Gewicht;Raucher;Klasse
+1;1,80;80,5;True;krank
+2;1,65;;False;gesund
+3;1.234,5;71,25;FALSE;gesund
+4;-0,5;1e1;true;krank
+"""
+
+
+def written(folder, text, name="a.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_german_table(tmp_path):
+    path = written(tmp_path, GERMAN)
+    table = read(path, decimal=",", thousands=".", missing="drop")
+    assert table.names == ("Größe", "Gewicht", "Raucher")
+    np.testing.assert_array_equal(table.X, [[1.8, 80.5, 1], [1234.5, 71.25, 0], [-0.5, 10, 1]])
+    assert table.y.tolist() == ["krank", "gesund", "krank"]
+    assert table.left_out == (1,)
+    told = " ".join(table.notices)
+    assert "separated by semicolons" in told
+    assert "counts the rows" in told
+    assert "1 of 4 rows of a.csv have missing cells (Gewicht: 1)" in told
+    assert lines_of(path, [0, 1, 2], table.dialect, table.left_out) == {0: 2, 1: 4, 2: 5}
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_the_scanner_and_python_read_the_same(tmp_path, long):
+    """A file beyond a megabyte goes through the compiled scanner, but for lines that are not plain."""
+    r = np.random.default_rng(0)
+    X = np.round(r.standard_normal((40_000 if long else 50, 4)), 6)
+    flags = r.integers(0, 2, len(X)).astype(bool)
+    lines = [
+        ";".join([*(f"{x:.6f}".replace(".", ",") for x in row), str(flag), "ab"[flag]])
+        for row, flag in zip(X.tolist(), flags.tolist(), strict=True)
+    ]
+    gone = [3, 17, len(lines) - 2]
+    for i in gone:
+        lines[i] = lines[i].replace(lines[i].split(";")[1], "NA", 1)
+    path = written(tmp_path, "a;b;c;d;e;y\n" + "\n".join(lines) + "\n")
+    table = read(path, decimal=",", missing="drop")
+    kept = np.setdiff1d(np.arange(len(X)), gone)
+    np.testing.assert_array_equal(table.X, np.column_stack([X, flags])[kept])
+    assert table.y.tolist() == ["ab"[flag] for flag in flags[kept].tolist()]
+    assert table.left_out == tuple(gone)
+
+
+def test_no_header(tmp_path):
+    path = written(tmp_path, "1,2,a\n3,4,b\n")
+    table = read(path, header=False)
+    assert (table.names, table.X.tolist(), table.y.tolist()) == (None, [[1, 2], [3, 4]], ["a", "b"])
+    assert read(path, header=False, label=2, drop=[0]).X.tolist() == [[2], [4]]
+    assert lines_of(path, [0, 1], table.dialect) == {0: 1, 1: 2}
+    with pytest.raises(gordan.InputError, match="--no-header"):
+        read(written(tmp_path, "1,2,0\n3,4,1\n"))
+
+
+@pytest.mark.parametrize(("mark", "told"), [("|", "vertical bars"), ("\t", "tabs"), (";", "semicolons")])
+def test_separators_are_recognised(tmp_path, mark, told):
+    table = read(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n".replace(",", mark)))
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+    assert told in table.notices[0]
+
+
+def test_lines_that_end_in_cr(tmp_path):
+    table = read(written(tmp_path, "a,b,y\r1,2,0\r3,4,1\r"))
+    assert (table.X.tolist(), table.y.tolist()) == ([[1, 2], [3, 4]], [0, 1])
+
+
+def test_converted_tables_are_the_same(tmp_path):
+    options = {"decimal": ",", "thousands": ".", "missing": "drop"}
+    path = written(tmp_path, GERMAN)
+    done = convert(path, tmp_path / "folder", **options)
+    table, other = read(path, **options), read(tmp_path / "folder")
+    np.testing.assert_array_equal(np.asarray(other.X), table.X)
+    assert (other.names, other.y.tolist()) == (table.names, table.y.tolist())
+    assert any("semicolons" in notice for notice in done.notices)
+    with pytest.raises(gordan.InputError, match="other data or other columns"):
+        convert(path, tmp_path / "folder", decimal=",", thousands=".")
+
+
+CELLS = {
+    "1,5": ({"decimal": ","}, 1.5),
+    "1.5": ({"decimal": ","}, None),
+    "1.234.567,5": ({"decimal": ",", "thousands": "."}, 1234567.5),
+    "12.34,5": ({"decimal": ",", "thousands": "."}, None),
+    "1,234": ({"thousands": ","}, 1234.0),
+    "1,23": ({"thousands": ","}, None),
+    "-1'000": ({"thousands": "'"}, -1000.0),
+    " TRUE ": ({}, 1.0),
+    "false": ({}, 0.0),
+    "1_000": ({}, None),
+    "truly": ({}, None),
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_numbers(cell):
+    options, value = CELLS[cell]
+    assert Dialect(**options).value(cell) == value
+
+
+BAD = [
+    ({"sep": ";;"}, "one character"),
+    ({"sep": "1"}, "one character"),
+    ({"sep": '"'}, "one character"),
+    ({"decimal": ";"}, "'.' or ','"),
+    ({"thousands": "."}, "must be different"),
+    ({"decimal": ",", "sep": ","}, "must be different"),
+    ({"decimal": ","}, "no decimal marks"),
+    ({"missing": "ignore"}, "'raise' or 'drop'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD)
+def test_what_cannot_be_told_apart_is_refused(tmp_path, options, message):
+    with pytest.raises(gordan.InputError, match=message):
+        read(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n"), **options)
+
+
+HINTS = {
+    "decimal commas": ("a;b;y\n1,5;2;0\n2,5;1;1\n", "--decimal ,"),
+    "an empty cell": ("a,b,y\n1,,0\n2,1,1\n", "--missing drop"),
+    "NA": ("a,b,y\n1,NA,0\n2,1,1\n", "--missing drop"),
+    "text": ("a,b,y\n1,x,0\n2,1,1\n", "--drop b"),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_messages_name_the_option(tmp_path, case):
+    text, hint = HINTS[case]
+    with pytest.raises(gordan.InputError) as refused:
+        read(written(tmp_path, text))
+    assert hint in str(refused.value)
+
+
+def test_other_formats_are_called_what_they_are(tmp_path):
+    with zipfile.ZipFile(tmp_path / "book.xlsx", "w") as book:
+        book.writestr("xl/workbook.xml", "<workbook/>")
+    for name in ("book.xlsx", "renamed.csv"):
+        (tmp_path / name).write_bytes((tmp_path / "book.xlsx").read_bytes())
+        with pytest.raises(gordan.InputError, match="workbook of a spreadsheet"):
+            read(tmp_path / name)
+    for name in ("a.json", "b.csv"):
+        with pytest.raises(gordan.InputError, match="is JSON"):
+            read(written(tmp_path, json.dumps([{"a": 1}]), name))
+    np.save(tmp_path / "X.npy", np.ones((3, 2)))
+    with pytest.raises(gordan.InputError, match="no table of text"):
+        read(tmp_path / "X.npy", missing="drop")
+
+
+def test_a_name_that_is_nearly_one(tmp_path):
+    path = written(tmp_path, "weight,height,class\n1,2,sick\n3,4,well\n")
+    with pytest.raises(gordan.InputError, match="did you mean 'weight'"):
+        read(path, drop=["wieght"])
+    for arguments, near in ((["--label", "clas"], "'class'"), (["--positive", "sik"], "'sick'")):
+        done = run("separate", path, *arguments)
+        assert done.exit_code == 2
+        assert f"did you mean {near}?" in done.stderr
+    with pytest.raises(gordan.InputError, match="did you mean 'smooth_perceptron'"):
+        gordan.play([[1.0], [-1.0]], "smoth_perceptron")
+
+
+def test_the_options_of_commands(tmp_path):
+    path = written(tmp_path, GERMAN)
+    options = ["--decimal", ",", "--thousands", ".", "--missing", "drop"]
+    done = run("separate", path, *options, "--json")
+    answer = json.loads(done.stdout)
+    assert (done.exit_code, answer["status"]) == (0, "separable")
+    assert any("1 of 4 rows" in notice for notice in answer["notices"])
+    model = tmp_path / "model.gordan"
+    assert run("fit", path, "-o", model, *options).exit_code == 0
+    predicted = run("predict", model, path, *options)
+    assert predicted.exit_code == 0
+    assert predicted.stdout.split()[:3] == ["krank", "gesund", "krank"]
+
+
+def test_standard_input_that_is_empty():
+    done = run("separate", "-", input="")
+    assert done.exit_code == 2
+    assert "standard input is empty" in done.stderr
