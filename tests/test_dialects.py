@@ -197,3 +197,32 @@ def test_standard_input_that_is_empty():
     done = run("separate", "-", input="")
     assert done.exit_code == 2
     assert "standard input is empty" in done.stderr
+
+
+def test_methods_of_a_module_reach_the_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n0,1,0\n5,3,1\n")
+    done = run("play", path, "--import", "no_such_module_of_methods")
+    assert done.exit_code == 2
+    assert "cannot be imported" in done.stderr
+    written(tmp_path, "print('imported here')\n", "a_module_of_methods.py")
+    done = run("separate", path, "--import", "a_module_of_methods")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "imported here")
+
+
+def test_progress_for_a_log(monkeypatch, capsys):
+    """Each line has the seconds, what is being done, and how it stands."""
+    import gordan.cli.progress as progress
+
+    ticks = iter([False, False, True])
+    monkeypatch.setattr(progress.Shown, "how", progress.Showing.LOG)
+    watch = progress.Watch("reading a.csv")
+    watch._over.wait = lambda seconds: next(ticks)
+    watch.note("37 % read")
+    watch._write_lines()
+    assert capsys.readouterr().err == "0 s: reading a.csv  37 % read\n" * 2
+
+
+def test_labels_in_place_of_the_method():
+    with pytest.raises(gordan.InputError, match=r"pass y\[:, None\] \* X"):
+        gordan.play([[1.0], [2.0]], np.array([1, -1]))

@@ -78,6 +78,8 @@ def play(
         method = methods.get(method)
     if isinstance(method, Entry):
         method = method()
+    if hasattr(method, "__len__"):
+        raise InputError("play has rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, and then the method")
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r:.60}; pass a name such as 'smooth_perceptron', or call it with its options")
     rounds = whole_number(rounds, "rounds")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import itertools
 import os
 import sys
 from io import TextIOWrapper
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -17,18 +19,35 @@ from gordan.cli.converting import convert
 from gordan.cli.demo import demo
 from gordan.cli.games import play, race
 from gordan.cli.models import fit, predict
+from gordan.cli.progress import Showing, Shown
 from gordan.cli.proofs import verify
 from gordan.cli.verdicts import diagnose, separate
 
 
 class _Commands(TyperGroup):
-    """The commands; `--debug` may come after one as well as before."""
+    """The commands; what holds for all of them may come after one as well as before."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
-        if "--debug" in args[:end]:
-            args = ["--debug", *(word for word in args[:end] if word != "--debug"), *args[end:]]
-        return super().parse_args(ctx, args)
+        first, rest, words = [], [], iter(args[:end])
+        for word in words:
+            if word == "--debug" or word.startswith(("--import=", "--progress=")):
+                first.append(word)
+            elif word in ("--import", "--progress"):
+                first += [word, *itertools.islice(words, 1)]
+            else:
+                rest.append(word)
+        return super().parse_args(ctx, [*first, *rest, *args[end:]])
+
+
+def import_here(name: str) -> None:
+    """Import a module, which may be in the folder that the program was started in."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise typer.BadParameter(f"{name} cannot be imported: {error}", param_hint="--import") from None
 
 
 app = typer.Typer(
@@ -62,12 +81,22 @@ def _root(
     debug: bool = typer.Option(
         False, "--debug", metavar="", help="Print the traceback of an unexpected exception; so does GORDAN_DEBUG=1."
     ),
+    progress: Annotated[
+        Showing, typer.Option(help="auto: on a terminal. log: a line on stderr every 30 seconds. none: nothing.")
+    ] = Showing.AUTO,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Import a module first, for the methods that it registers."),
+    ] = None,
 ) -> None:
     """Is this data linearly separable, and with what margin? Answers come with a proof.
 
     Exit codes: 0 answered, yes; 1 no (not separable, rejected); 2 bad use or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
     """
     Debugging.on = debug
+    Shown.how = progress
+    for name in modules or ():
+        import_here(name)
 
 
 for command in (demo, separate, fit, predict, verify, diagnose, race, play, convert):

@@ -7,6 +7,8 @@ import logging
 import math
 import sys
 import threading
+import time
+from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 # Seconds of silence before a progress bar appears: short runs show none.
 PATIENCE = 0.4
+# Seconds between the lines of a log.
+EVERY = 30.0
 # Columns of a terminal from which there is room for a bar beside the numbers.
 WIDE = 120
 # How full the bar gets: rich stops its clock where a task is complete, and a run that goes on is not.
@@ -27,8 +31,22 @@ FULL = 0.999
 CLOCK = 12
 
 
+class Showing(StrEnum):
+    """What `--progress` may be."""
+
+    AUTO = "auto"
+    LOG = "log"
+    NONE = "none"
+
+
+class Shown:
+    """How progress is shown, by `--progress`."""
+
+    how = Showing.AUTO
+
+
 class Watch:
-    """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one.
+    """A line on stderr that shows the bracket closing, if stderr is a terminal and the run is a long one; or lines of a log.
 
     A wide terminal has room for a bar as well. It is all but full when the relative width of the bracket has come down from 1 to
     `tol`, on a logarithmic scale.
@@ -42,10 +60,15 @@ class Watch:
         self._timer = threading.Timer(PATIENCE, self._start_quietly)
         self._timer.daemon = True
         self._log = _Log(self)
-        self.visible = sys.stderr.isatty()
+        self._over = threading.Event()
+        self._begin = time.monotonic()
+        self.visible = Shown.how is Showing.LOG or (Shown.how is Showing.AUTO and sys.stderr.isatty())
 
     def __enter__(self) -> Watch:
         if self.visible:
+            if Shown.how is Showing.LOG:
+                self._timer = threading.Timer(0.0, self._write_lines)
+                self._timer.daemon = True
             self._timer.start()
             logging.getLogger("gordan").addHandler(self._log)
             logging.getLogger("gordan").setLevel(logging.INFO)
@@ -57,6 +80,7 @@ class Watch:
     def close(self) -> None:
         """Take the line away."""
         logging.getLogger("gordan").removeHandler(self._log)
+        self._over.set()
         self._timer.cancel()
         if self._timer.ident is not None:
             self._timer.join()
@@ -91,6 +115,13 @@ class Watch:
         """Show this until there is something else to show."""
         self._state = (text,)
         self._show()
+
+    def _write_lines(self) -> None:
+        """What is being done, every half minute, for a log."""
+        while not self._over.wait(EVERY):
+            seconds = time.monotonic() - self._begin
+            with contextlib.suppress(OSError, ValueError):  # a log that is full or closed ends nothing
+                print(f"{seconds:.0f} s: {'  '.join((self._what, *self._state))}", file=sys.stderr, flush=True)
 
     def _start_quietly(self) -> None:
         """In a thread of its own, where an exception would be a traceback on stderr: then there is no line, and that is all."""

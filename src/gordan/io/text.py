@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import logging
 import lzma
 import math
 import zlib
@@ -110,6 +111,7 @@ class Text:
         self._old_ends: bool | None = None  # whether lines end in CR alone: not known yet
         raw = path.open("rb")
         self._raw: IO[bytes] = raw
+        self._size = path.stat().st_size
         self._file: Any = raw
         try:
             kind, named = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
@@ -220,6 +222,8 @@ class Text:
             raise InputError(f"{self.path} is damaged or cut short: {error}") from None
         self._ended = missing > 0
         found = b"".join(parts)
+        if not self._ended and self._size > len(found):  # of a compressed file, how much of that was taken
+            logging.getLogger("gordan").info("%.0f %% read", 100 * self._raw.tell() / self._size)
         if self._old_ends is None and found:  # as files of old Macs, and some spreadsheets, have
             self._old_ends = b"\r" in found and b"\n" not in found and (self._ended or len(found) >= NO_LINE)
         return found.replace(b"\r", b"\n") if self._old_ends else found
