@@ -300,14 +300,8 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
         return plain
     if type(plain) is not dict:
         raise ValueError(f"{plain!r:.40} is no part of a checkpoint")
-    if "type" in plain:
-        found = _known(plain["type"], plain["parts"])
-        return _made(found, {name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
     if "table" in plain:
-        found = _known(plain["table"], plain["columns"])
-        nothing = [None] * plain["rows"]
-        columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
-        return tuple(_made(found, dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
+        return _rows_of(plain, arrays)
     (kind, *_), (content, *_) = plain.keys(), plain.values()
     if kind == "float":
         return float.fromhex(content)
@@ -315,10 +309,20 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
         return _stored(content, arrays)[()]
     if kind == "tuple":
         return tuple(_put_together(item, arrays, met) for item in content)
+    if "type" in plain:
+        found = _known(plain["type"], plain["parts"])
+        return _made(found, {name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
     name = repr(plain)
     if name not in met:  # what was one array is one again
         met[name] = _stored(plain, arrays)
     return met[name]
+
+
+def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]:
+    """Values of one type, whose parts are columns."""
+    found, nothing = _known(plain["table"], plain["columns"]), [None] * plain["rows"]
+    columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
+    return tuple(_made(found, dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
 
 
 def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:

@@ -177,20 +177,25 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
             raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
-    plain = [_label(value, i) for i, value in enumerate(array)]
-    kinds = {type(label) for label in plain}
-    if len(kinds) > 1 and str not in kinds:
-        numbers: list[Label] = [float(label) if float in kinds else int(label) for label in plain]
-        for i, (label, number) in enumerate(zip(plain, numbers, strict=True)):
-            if number != label:
-                raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
-        plain = numbers
+    plain = _of_one_kind([_label(value, i) for i, value in enumerate(array)])
     try:
         ordered: list[Label] = sorted({*plain})
     except TypeError:
         raise InputError("y mixes text and numbers; use labels of one kind") from None
     place = {label: k for k, label in enumerate(ordered)}
     return ordered, np.array([place[label] for label in plain])
+
+
+def _of_one_kind(labels: list[Label]) -> list[Label]:
+    """Booleans, integers and floats that are mixed, as the last of these kinds that occurs; others as they are."""
+    kinds = {*map(type, labels)}
+    if len(kinds) == 1 or str in kinds:
+        return labels
+    numbers: list[Label] = [float(label) if float in kinds else int(label) for label in labels]
+    for i, (label, number) in enumerate(zip(labels, numbers, strict=True)):
+        if number != label:
+            raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
+    return numbers
 
 
 def require_labels(labels: Array) -> None:

@@ -45,18 +45,16 @@ def stored(
     GPU stays where it is, unless `device` says where to, and so do the blocks of a Dask collection. A storage is taken as it is.
 
     `first` is the number that messages give to the first row, where X is a part of something."""
-    if isinstance(X, (Dense, Sparse, Blocks, Cluster)) and device in (None, "cpu"):
+    here = device in (None, "cpu")
+    if here and isinstance(X, (Dense, Sparse, Blocks, Cluster)):
+        return X
+    if device is None and isinstance(X, Device):
         return X
     if device is None and (is_lazy(X) or are_files(X)):
         return in_blocks(X)
-    if isinstance(X, (Parts, Csr)):
-        if device in (None, "cpu"):
-            return _from_files(X)
-        X = np.asarray(X) if isinstance(X, Parts) else X.tocsr()
-    if isinstance(X, Device):
-        if device is None:
-            return X
-        X = X.X
+    if here and isinstance(X, (Parts, Csr)):
+        return _from_files(X)
+    X = _unwrapped(X)
     if device == "cpu":
         X = host(X)
     elif device is not None or is_tensor(X) or is_on_device(X):
@@ -69,6 +67,13 @@ def stored(
     if isinstance(found, Dense):
         found.names = column_names(X, found.d)
     return found
+
+
+def _unwrapped(X: Any) -> Any:
+    """What rows in files, or on a device, are made of."""
+    if isinstance(X, Parts):
+        return np.asarray(X)
+    return X.tocsr() if isinstance(X, Csr) else X.X if isinstance(X, Device) else X
 
 
 def host(values: Any) -> Any:

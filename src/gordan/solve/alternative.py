@@ -47,21 +47,21 @@ def alternative(M: list[list[Any]], deadline: Deadline = UNLIMITED) -> Separator
     basis = [m + i for i in range(k + 1)]  # the artificial variables; m + i costs 1
     while not deadline.passed:
         cost = fmpq_mat(1, k + 1, [fmpq(int(variable >= m)) for variable in basis])
-        y = cost * inverse
+        y, x = cost * inverse, inverse * rhs
         entering = next((j for j in range(m) if j not in basis and (y * columns[j])[0, 0] > 0), None)
-        x = inverse * rhs
         if entering is None:
-            if (y * rhs)[0, 0] > 0:
-                return Separator([-y[0, i] for i in range(k)])
-            weights = {variable: x[i, 0] for i, variable in enumerate(basis) if variable < m and x[i, 0] > 0}
-            return Balance(exact.coprime(weights))
+            return Separator([-y[0, i] for i in range(k)]) if (y * rhs)[0, 0] > 0 else _balance_in(basis, x, m)
         u = inverse * columns[entering]
-        rows = [i for i in range(k + 1) if u[i, 0] > 0]
-        leaving = min(rows, key=lambda i: (x[i, 0] / u[i, 0], basis[i]))
+        leaving = min((i for i in range(k + 1) if u[i, 0] > 0), key=lambda i: (x[i, 0] / u[i, 0], basis[i]))
         inverse = _pivot(inverse, u, leaving)
         basis[leaving] = entering
     deadline.refused = True
     return None
+
+
+def _balance_in(basis: list[int], x: Any, m: int) -> Balance:
+    """The weights of those of the m rows that are in the basis."""
+    return Balance(exact.coprime({row: x[i, 0] for i, row in enumerate(basis) if row < m and x[i, 0] > 0}))
 
 
 def reading_seconds(problem: Problem, rows: Any, intercept: Intercept, deadline: Deadline) -> float:
@@ -108,10 +108,10 @@ def balance_of_support(M: list[list[int]], deadline: Deadline = UNLIMITED) -> Ba
         return None
     system: Any = fmpq_mat(square)
     solved = system.solve(fmpq_mat(fmpz_mat([[-last[j]] for j in columns])), algorithm="dixon")
-    weights = [solved[i, 0] for i in range(count - 1)]
-    if not all(weight >= 0 for weight in weights):
+    weights = {i: solved[i, 0] for i in range(count - 1) if solved[i, 0] != 0}
+    if min(weights.values(), default=fmpq(0)) < 0:
         return None
-    answer = Balance(exact.coprime({**{i: weight for i, weight in enumerate(weights) if weight > 0}, count - 1: fmpq(1)}))
+    answer = Balance(exact.coprime({**weights, count - 1: fmpq(1)}))
     whole = fmpz_mat([[answer.weights.get(i, 0) for i in range(count)]]) * fmpz_mat(M)
     return answer if not any(whole[0, j] for j in range(whole.ncols())) else None
 

@@ -108,17 +108,26 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
     T = np.linalg.solve(R, H.T @ Z[:, out]) if kept else np.zeros((0, len(out)))
     relations = []
     for c, factors in zip(out, T.T, strict=True):
-        terms = {c: Fraction(-1)}
-        for j, factor in zip(kept, factors.tolist(), strict=True):
-            if abs(factor) > NO_FACTOR:
-                short = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
-                if abs(float(short) - factor) > DEPENDENT * max(1.0, abs(factor)):
-                    return sorted(kept), ()  # no short fraction: the column depends on others within rounding alone
-                # of the columns as they are: those of Z were divided by powers of two
-                terms[j] = short * Fraction(2) ** int(exponents[c] - exponents[j])
-        whole = exact.integers([*terms.values()])[0]
-        relations.append(tuple((j, m) for j, m in zip(terms, whole, strict=True) if m))
+        relation = _relation(c, dict(zip(kept, factors.tolist(), strict=True)), exponents)
+        if relation is None:
+            return sorted(kept), ()
+        relations.append(relation)
     return sorted(kept), tuple(relations)
+
+
+def _relation(c: int, factors: dict[int, float], exponents: Array) -> Relation | None:
+    """Column c less its factors times the others, in integers; None where these are no short fractions: the column depends on
+    others within rounding alone."""
+    terms = {c: Fraction(-1)}
+    for j, factor in factors.items():
+        if abs(factor) > NO_FACTOR:
+            short = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
+            if abs(float(short) - factor) > DEPENDENT * max(1.0, abs(factor)):
+                return None
+            # of the columns as they are: these were divided by powers of two
+            terms[j] = short * Fraction(2) ** int(exponents[c] - exponents[j])
+    whole = exact.integers([*terms.values()])[0]
+    return tuple((j, m) for j, m in zip(terms, whole, strict=True) if m)
 
 
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------

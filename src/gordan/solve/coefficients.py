@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,39 +40,51 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
     Gordan's alternative for S and the row -e_j.
     """
     null, k = found.null, found.cone.k
-    full = null.ncols() == k
-    moving = [full or any(null[j, i] != 0 for i in range(null.ncols())) for j in range(k)]
-    strict = np.flatnonzero(found.signs > 0)
-    small = len(strict) * null.ncols() ** 2 <= recession.SMALL
-    decide: _Exactly | _FromCentre | None = None
-    inside: list[Any] = [found.w]  # vectors of C
+    cone = _Vectors(found)
     for j in range(k):
         sign = (found.w[j] > 0) - (found.w[j] < 0)
-        if not moving[j]:
+        if not cone.full and not any(null[j, i] != 0 for i in range(null.ncols())):
             yield j, 0
-            continue
-        if null.ncols() == 1:
+        elif null.ncols() == 1:
             yield j, sign
-            continue
-        if decide is None and sign and not found.cone.late and (small or _have_room(found, strict)):
-            decide = _Exactly(found, strict) if small else _FromCentre(found, strict)
-            inside.extend(decide.inside)
-        if sign == 0 or any(sign * w[j] < 0 for w in inside):
+        elif sign == 0 or cone.has_both(j, sign):
             yield j, None
-            continue
-        if found.cone.late:
-            continue
-        turned = (*found.w[:j], -sign, *found.w[j + 1 :])
-        if not full and (found.cone.signs(turned) >= 0).all():  # a step in one coordinate does
-            inside.append(turned)
-            yield j, None
-        elif decide is not None:
-            answer = decide(j, sign)
-            if answer is True:
-                yield j, sign
-            elif answer is not None:
-                inside.append(answer)
-                yield j, None
+        elif not found.cone.late and (answer := cone.decided(j, sign)) is not None:
+            yield j, sign if answer else None
+
+
+class _Vectors:
+    """Vectors of C that are known, and who finds out about a coordinate."""
+
+    def __init__(self, found: Recession) -> None:
+        self.found, self.full = found, found.null.ncols() == found.cone.k
+        self.inside: list[Any] = [found.w]
+
+    @cached_property
+    def decide(self) -> _Exactly | _FromCentre | None:
+        """Made when it is first needed; None where there is no room or time."""
+        strict = np.flatnonzero(self.found.signs > 0)
+        if len(strict) * self.found.null.ncols() ** 2 <= recession.SMALL:
+            return _Exactly(self.found, strict)
+        if self.found.cone.late or not _have_room(self.found, strict):
+            return None
+        centre = _FromCentre(self.found, strict)
+        self.inside.extend(centre.inside)
+        return centre
+
+    def has_both(self, j: int, sign: int) -> bool:
+        """Whether coordinate j, which has this sign for one of the vectors, has the other for another."""
+        return any(sign * w[j] < 0 for w in self.inside)
+
+    def decided(self, j: int, sign: int) -> bool | None:
+        """Whether coordinate j has this sign throughout; None where that is not found out."""
+        turned = (*self.found.w[:j], -sign, *self.found.w[j + 1 :])
+        if not self.full and (self.found.cone.signs(turned) >= 0).all():  # a step in one coordinate does
+            self.inside.append(turned)
+        answer = None if self.decide is None or self.has_both(j, sign) else self.decide(j, sign)
+        if answer is not None and answer is not True:
+            self.inside.append(answer)
+        return False if self.has_both(j, sign) else answer
 
 
 def _have_room(found: Recession, strict: Array) -> bool:
@@ -83,8 +96,6 @@ def _have_room(found: Recession, strict: Array) -> bool:
 
 class _Exactly:
     """Decides the sign of a coordinate on these strict rows: True, or a vector of C with the other sign; None if time is up."""
-
-    inside: Sequence[Any] = ()
 
     def __init__(self, found: Recession, strict: Array) -> None:
         self.null, self.deadline = found.null, found.cone.deadline

@@ -157,18 +157,27 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
         basis = exact.pivots(M.transpose())
         B = some_rows(M, basis)
         null = exact.null_space(B, exact.pivots(B))
-        # a random combination finds rows outside the span at once; that there are none, each null vector has to say
-        mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
-        for v in (*columns_of(mixed), *columns_of(null)):
-            if not deadline.affords(SIGNS * deadline.pace.entry * problem.X.storage.entries):
-                return None
-            missed = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
-            if missed.any():
-                break
-        else:
-            return columns
+        missed = _missed(problem, intercept, null, deadline)
+        if missed is None or not missed.any():
+            return None if missed is None else columns
         chosen = np.union1d(chosen[basis], np.flatnonzero(missed)[: k + 20])
     return None
+
+
+def _missed(problem: Problem, intercept: Intercept, null: Any, deadline: Deadline) -> Array | None:
+    """Rows outside the span whose null space this is, if there are any; None where there is no time to find out.
+
+    A random combination finds some at once; that there are none, each null vector has to say.
+    """
+    mixed = null * fmpz_mat(null.ncols(), 1, np.random.default_rng(0).integers(1, 1000, null.ncols()).tolist())
+    missed = np.zeros(problem.X.n, dtype=bool)
+    for v in (*columns_of(mixed), *columns_of(null)):
+        if not deadline.affords(SIGNS * deadline.pace.entry * problem.X.storage.entries):
+            return None
+        missed = exact.score_signs(problem.X, *intercept.plane_of(v), problem.signs) != 0
+        if missed.any():
+            break
+    return missed
 
 
 def quotient(cone: Cone, chosen: Sequence[int], null: Any) -> tuple[list[list[int]], list[int], list[int]]:

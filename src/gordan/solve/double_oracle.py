@@ -509,44 +509,53 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
     method of multipliers: the intercept is the multiplier. Caps are taken relative to the total of x so far.
     """
     x, w = np.zeros(rows.n), np.zeros(rows.d + 1)
-    free = p_set.halves is not None
+    free, capped = p_set.halves is not None, p_set.caps is not None
     column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0
     offset = 0.0
     sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
-    caps: Array | None = None
-    capped = p_set.caps is not None
     epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
     parts = PARTS if capped else -(-epochs // PART) if free else 1
     going = Ascent(rows, squares, x, w, deadline=deadline)
-    power, excess = 2.0, 0.0
-    total = 1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12) if capped else 0.0
+    total = Total(1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12)) if capped else None
     for part in range(parts):
         if time.perf_counter() >= deadline:
             break
-        if p_set.caps is not None:
-            caps = np.asarray(p_set.caps * total)
-            if (x > caps).any():
-                np.minimum(x, caps, out=x)
+        if total is not None and p_set.caps is not None:
+            going.caps = np.asarray(p_set.caps * total.value)
+            if (x > going.caps).any():
+                np.minimum(x, going.caps, out=x)
                 w[:-1] = rows.combine(x)
                 w[-1] = column * float(x @ sides) if sides is not None else 0.0
-            going.caps = caps
             going.wake()
         if sides is not None:
             going.intercept = Offset(sides, column, offset)
         done = going.climb(2 if capped else PART if free else epochs, seed=seed + part, quiet=-1.0 if capped or free else QUIET)
-        if free:
-            offset += column * float(w[-1])
-            if not capped and done.turned <= QUIET:
-                break
-        if capped:  # x/total is p only if it adds up to 1; a power of it makes up for the lag of x behind its caps
-            before, excess = excess, math.log(max(float(x.sum()) / total, 1e-6))
-            if done.turned <= QUIET and abs(excess) <= EVEN:
-                break
-            lags = excess * before > 0 and abs(excess) > max(EVEN, LAG * abs(before))
-            power = min(2 * power, MOST_POWER) if lags else 2.0
-            total *= math.exp(min(FURTHEST, max(-FURTHEST, power * excess)))
+        offset += column * float(w[-1])
+        quiet = done.turned <= QUIET
+        if (free and quiet and total is None) or (total is not None and total.settled(float(x.sum()), quiet)):
+            break
     scores = rows.scores(w[:-1])
-    return _distributed(x, scores if sides is None else scores + offset * sides, caps, p_set)
+    return _distributed(x, scores if sides is None else scores + offset * sides, going.caps, p_set)
+
+
+@dataclass
+class Total:
+    """What x adds up to, as far as is known: x over it is p only if that adds up to 1. A power of the excess makes up for the lag
+    of x behind its caps."""
+
+    value: float
+    excess: float = 0.0
+    power: float = 2.0
+
+    def settled(self, found: float, quiet: bool) -> bool:
+        """Whether x adds up to the total and hardly changes; else the total moves towards what was found."""
+        before, self.excess = self.excess, math.log(max(found / self.value, 1e-6))
+        if quiet and abs(self.excess) <= EVEN:
+            return True
+        lags = self.excess * before > 0 and abs(self.excess) > max(EVEN, LAG * abs(before))
+        self.power = min(2 * self.power, MOST_POWER) if lags else 2.0
+        self.value *= math.exp(min(FURTHEST, max(-FURTHEST, self.power * self.excess)))
+        return False
 
 
 def _distributed(x: Array, scores: Array, caps: Array | None, p_set: Simplex) -> tuple[Array, Array]:

@@ -81,18 +81,8 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
             return
     columns = question.shared(independent)
     inside = Cone(problem, intercept, everything if columns is None else columns, question.budget.time)
-    if many and evidence.w is not None and columns == everything:
-        b = [] if evidence.b is None or not intercept.exists else [evidence.b]
-        shortened = from_separator(inside, [*evidence.w.tolist(), *b])
-        if shortened is not None:
-            yield Proposal(cone=shortened)
-        if evidence.answered:
-            return
-    witness = evidence.witness
-    if many and columns is not None and witness is not None and witness.kind == "verified-witness":
-        beside = beside_witness(inside, witness.dependent)
-        if beside is not None:
-            yield Proposal(cone=beside)
+    if many and columns is not None:
+        yield from _from_what_is_known(inside, columns == everything, evidence)
         if evidence.answered:
             return
     found = find(inside)
@@ -101,6 +91,20 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
     if not many and not evidence.answered:
         doubt()
         yield Proposal(cone=found)  # if that there is a separator was what could not be proved
+
+
+def _from_what_is_known(cone: Cone, full: bool, evidence: Evidence) -> Iterator[Proposal]:
+    """What a separator says of the cone, or a witness that was proved in floats."""
+    if full and evidence.w is not None:
+        b = [] if evidence.b is None or not cone.intercept.exists else [evidence.b]
+        shortened = from_separator(cone, [*evidence.w.tolist(), *b])
+        if shortened is not None:
+            yield Proposal(cone=shortened)
+    witness = evidence.witness
+    if witness is not None and witness.kind == "verified-witness":
+        beside = beside_witness(cone, witness.dependent)
+        if beside is not None:
+            yield Proposal(cone=beside)
 
 
 def independent(question: Question) -> tuple[int, ...] | None:
@@ -142,28 +146,36 @@ def from_separator(cone: Cone, w: list[float]) -> Recession | None:
 
 def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | None:
     """The same where rows cancel and span all on which these relations between columns hold, and a w is strict on the others."""
-    place = {column: i for i, column in enumerate(cone.columns)}
-    vectors = {place[relation[0][0]]: relation for relation in relations if relation[0][0] in place}
-    free = sorted(vectors)
-    if not free or any(column not in place for i in free for column, _ in vectors[i]):
+    found = _null_space(cone, relations)
+    if found is None:
         return None
-    null = fmpz_mat(cone.k, len(free))
-    for i, j in enumerate(free):
-        for column, factor in vectors[j]:
-            null[place[column], i] = factor
-    pivots = [j for j in range(cone.k) if j not in vectors]
+    null, pivots = found
     outside = _outside(cone, null, np.zeros(cone.problem.X.n, dtype=np.int8))
     if not outside.any() or not cone.scalable:
         return None
     F, _, s = cone.floats
     basis = np.array([[float(x) for x in v] for v in columns_of(null)]).T / s[:, None]
     scores = dense(F[outside] @ basis)
-    answer = (np.sign(scores[0]), None) if len(free) == 1 else _program(cone, scores)
+    answer = (np.sign(scores[0]), None) if null.ncols() == 1 else _program(cone, scores)
     for w in () if answer is None else rational(cone, basis @ answer[0], null, pivots):
         signs = cone.signs(w)
         if (signs >= 0).all() and (signs[outside] > 0).all():
             return Recession(cone, w, None, signs, null, pivots)
     return None
+
+
+def _null_space(cone: Cone, relations: Sequence[Relation]) -> tuple[Any, list[int]] | None:
+    """The vectors of these relations in coordinates of the cone, as columns, and the other coordinates; None if there are none,
+    or one is about other columns."""
+    place = {column: i for i, column in enumerate(cone.columns)}
+    vectors = {place[relation[0][0]]: relation for relation in relations if relation[0][0] in place}
+    if not vectors or not {column for relation in vectors.values() for column, _ in relation} <= place.keys():
+        return None
+    null = fmpz_mat(cone.k, len(vectors))
+    for i, j in enumerate(sorted(vectors)):
+        for column, factor in vectors[j]:
+            null[place[column], i] = factor
+    return null, [j for j in range(cone.k) if j not in vectors]
 
 
 # ---- in rational arithmetic -----------------------------------------------------------------------------------------
@@ -358,12 +370,7 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
     M, more = cone.rows([int(plane[i]) for i in others])
     exponents = exponents | {int(plane[i]): m for i, m in zip(others, more, strict=True)}
     for digits in DIGITS[2:]:
-        # short weights for rows of size about 1, carried over to the integer rows
-        p = {}
-        for i, m in zip(others, more, strict=True):
-            shift = m - int(e[plane[i]])
-            weight = fmpq(max(1, round(float(weights[i]) * 2**digits)))
-            p[int(plane[i])] = weight * 2**shift if shift >= 0 else weight / 2**-shift
+        p = {int(plane[i]): _short(float(weights[i]), digits, m - int(e[plane[i]])) for i, m in zip(others, more, strict=True)}
         v = [sum((p[int(plane[i])] * fmpq(M[r, j]) for r, i in enumerate(others)), fmpq(0)) for j in range(cone.k)]
         c = in_rows(B, [-x for x in v], cone.deadline)
         if c is None:
@@ -372,6 +379,12 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
             p.update(zip([int(i) for i in plane[: len(c)]], c, strict=True))
             return exact.unscaled(p, exponents)
     return None
+
+
+def _short(weight: float, digits: int, shift: int) -> Any:
+    """A weight of so many binary digits, for a row of size about 1, carried over to the integer row: 2^shift times as much."""
+    whole = fmpq(max(1, round(weight * 2**digits)))
+    return whole * 2**shift if shift >= 0 else whole / 2**-shift
 
 
 def _few_weights(cone: Cone, F: Array, independent: int) -> Array | None:

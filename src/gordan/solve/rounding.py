@@ -94,19 +94,25 @@ def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: Deadl
             w = [x * size / abs(w[j]) for x in w]
             fixed[j] = w[j]
             continue
-        near = [*_dyadic(w[j])]
-        kept = (x for x in near if all(s + row[j] * (x - w[j]) > 0 for row, s in zip(M, scores, strict=True)))
-        x = next(kept, None)
-        if x is not None:  # the other entries may stay as they are
-            w = [*w[:j], x, *w[j + 1 :]]
-        else:
-            tried = (_with(M, w, {**fixed, j: x}, deadline) for x in near if not deadline.passed)
-            moved = next((other for other in tried if other is not None), None)
-            if moved is None:
-                return None
-            w = moved
+        moved = _with_short(M, w, scores, j, fixed, deadline)
+        if moved is None:
+            return None
+        w = moved
         fixed[j] = w[j]
     return w
+
+
+def _with_short(
+    M: Sequence[Vector], w: Vector, scores: Vector, j: int, fixed: dict[int, Any], deadline: Deadline
+) -> Vector | None:
+    """A separator whose entry j is as short as can be, the fixed ones as they are: the others, too, if that does."""
+    near = [*_dyadic(w[j])]
+    kept = (x for x in near if all(s + row[j] * (x - w[j]) > 0 for row, s in zip(M, scores, strict=True)))
+    x = next(kept, None)
+    if x is not None:
+        return [*w[:j], x, *w[j + 1 :]]
+    tried = (_with(M, w, {**fixed, j: x}, deadline) for x in near if not deadline.passed)
+    return next((other for other in tried if other is not None), None)
 
 
 def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any], deadline: Deadline) -> Vector | None:

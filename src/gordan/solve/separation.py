@@ -181,15 +181,21 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         broken = np.setdiff1d(np.flatnonzero(scores <= 0), inside)
         if not len(broken):
             return
-        count = max(100, int(np.count_nonzero(answer.p)))
-        broken = broken[np.argsort(scores[broken], kind="stable")[:count]]
-        keep = answer.p > 0
-        if len(inside) + len(broken) <= most:
-            keep[:] = True
-        elif np.count_nonzero(keep) >= hand:
-            return  # no room for others
-        inside = np.concatenate((inside[keep], broken))[:hand]
-        p = np.concatenate((answer.p[keep], np.zeros(len(broken))))[:hand]
+        broken = broken[np.argsort(scores[broken], kind="stable")]
+        refilled = _refilled(inside, answer.p, broken, most, hand)
+        if refilled is None:
+            return
+        inside, p = refilled
+
+
+def _refilled(inside: Array, p: Array, broken: Array, most: int, hand: int) -> tuple[Array, Array] | None:
+    """The rows in hand with the first of those that are broken, and weights; rows without weight go where more than `most` would
+    be in hand. None where there is no room for others."""
+    broken = broken[: max(100, int(np.count_nonzero(p)))]
+    keep = np.ones(len(p), dtype=bool) if len(inside) + len(broken) <= most else p > 0
+    if len(inside) + len(broken) > most and np.count_nonzero(keep) >= hand:
+        return None
+    return np.concatenate((inside[keep], broken))[:hand], np.concatenate((p[keep], np.zeros(len(broken))))[:hand]
 
 
 def _first_in_hand(x: Array | None, n: int, k: int, most: int, hand: int, seed: int) -> Array:
@@ -295,39 +301,44 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     proposed for all rows, and the rows it fails come into the set. It ends, too, when that outgrows MOST_EXACT or the memory, or
     when time is up.
     """
-    from flint import fmpq
-
-    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
-    from gordan.solve.rounding import float_separators
-
     problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
     suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
-        if chosen:
-            if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
-                return
-            found, exponents = exact.integer_rows(problem, chosen, intercept)
-            M = [[fmpq(x) for x in row] for row in found]
-            small = len(M) <= MOST_PIVOTED or len(M) * k * k <= SMALL
-            answer = balance_of_support(found, deadline) or (alternative(M, deadline) if small else None)
-            if answer is None:
-                return
-            if isinstance(answer, Balance):
-                yield Proposal(witness=by_row(answer.weights, chosen, exponents))
-                return
-            for w in float_separators(M, deadline):
-                yield _plane(w, intercept)
-                failed = _lowest_rows(problem, *intercept.plane_of(w), chosen, max(2, problem.X.d))
-                if len(failed) or question.budget.spent:
-                    break
-        else:
+        if not chosen:
             failed = _lowest_rows(problem, *intercept.plane_of(np.zeros(k)), chosen, max(2, problem.X.d))
+        for found in _decided_exactly(problem, chosen, intercept, deadline) if chosen else ():
+            if isinstance(found, dict):
+                yield Proposal(witness=found)
+                return
+            yield _plane(found, intercept)
+            failed = _lowest_rows(problem, *intercept.plane_of(found), chosen, max(2, problem.X.d))
+            if len(failed) or question.budget.spent:
+                break
         if not len(failed):
             return
         chosen.extend(int(i) for i in failed)
+
+
+def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, deadline: Any) -> Iterator[Any]:
+    """Integer weights by row with which some of these rows cancel; or float vectors that separate them, the shortest first."""
+    from flint import fmpq
+
+    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
+    from gordan.solve.rounding import float_separators
+
+    if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
+        return
+    rows, exponents = exact.integer_rows(problem, chosen, intercept)
+    M = [[fmpq(x) for x in row] for row in rows]
+    small = len(M) <= MOST_PIVOTED or len(M) * len(M[0]) ** 2 <= SMALL
+    answer = balance_of_support(rows, deadline) or (alternative(M, deadline) if small else None)
+    if isinstance(answer, Balance):
+        yield by_row(answer.weights, chosen, exponents)
+    elif answer is not None:
+        yield from float_separators(M, deadline)
 
 
 def _plane(w: Array, intercept: Intercept) -> Proposal:
