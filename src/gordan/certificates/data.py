@@ -260,8 +260,8 @@ class Certificate:
             _require(part, getattr(self, part.name), self.kind)
         if len({*map(type, self.classes)}) != 1:
             raise InputError("classes of a certificate are of one type")
-        if len({*self.classes}) != len(self.classes) or len(self.classes) < 2:
-            raise InputError("classes of a certificate are at least two, and different")
+        if len(self.classes) < 2:
+            raise InputError("classes of a certificate are at least two")
         if len(self.classes) > 2 and self.model not in SEVERAL_CLASSES:
             raise InputError("classes of a certificate must be 2 values")
         if self.dropped not in ((), *((rule,) for rule in DROPPED), DROPPED):
@@ -271,6 +271,8 @@ class Certificate:
 
     def _require_plain(self) -> None:
         """Refuse what has no meaning for rows that are made."""
+        if len({*self.classes}) != len(self.classes):
+            raise InputError("classes of a certificate are different")
         if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
             raise InputError(f"a certificate about a {self.model} model states no margin and no loss")
         if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
