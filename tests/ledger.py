@@ -12,7 +12,7 @@ from problems import p_norm
 from scipy.special import logsumexp
 
 import gordan
-from gordan.geometry import dual_exponent
+from gordan.geometry import Simplex, dual_exponent
 
 
 def tail_mean(scores, caps, mass):
@@ -44,14 +44,20 @@ def log_n(n, nu=None, halves=None):
 
 
 class Ledger:
-    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `check` returns the largest gap/bound seen."""
+    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `worst` is the largest gap/bound seen.
 
-    def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0):
+    `gap(t)` is the bound where it is not the guarantee's, because it depends on more of the rows than D.
+    """
+
+    def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0, gap=None):
         self.X, self.A, self.method, self.gamma, self.halves = X, np.asarray(A, dtype=np.float64), method, gamma, halves
         self.caps = None if nu is None else np.full(len(self.A), 1 / (nu * len(self.A)))
         self.D = max(log_n(len(self.A), nu, halves), math.log(2))
         self.norm, self.q = method.norm, dual_exponent(method.norm)
-        self.regularized = method.name not in ("mirror_prox_perceptron", "accelerated_p_norm_perceptron")
+        p_set = Simplex(len(self.A), caps=self.caps, halves=halves)
+        self.regularized = bool(method.build(gordan.rows.of(self.A), p_set, p_set.centre).game.curvature)
+        stated = method.guarantee.gap
+        self.gap = gap if gap is not None or stated is None else lambda t: stated(t, self.D)
         self.slack, self.relative = slack, relative
         self.S = self.value = self.penalties = self.moves = self.p_moves = self.w_moves = 0.0
         self.w_sum, self.p_sum = np.zeros(self.A.shape[1]), np.zeros(len(self.A))
@@ -99,8 +105,8 @@ class Ledger:
             self.game(moment, guarantee)
         average = (moment.regret_w + moment.regret_p) / moment.weight
         self.below(moment.dual - moment.m, average, "the dual twin of Theorem 1")
-        if guarantee.gap is not None:
-            bound = guarantee.gap(moment.t, self.D)
+        if self.gap is not None:
+            bound = self.gap(moment.t)
             self.same(moment.bound, bound, scale=max(1.0, bound))
             self.below(moment.dual - moment.m, bound, "gap")
             self.below(average, bound, "average regret")
@@ -143,12 +149,12 @@ class Ledger:
             value = lowest(A @ comparator, self.caps, self.halves) - self.penalty(comparator)
             self.below(value - m, average, "Theorem 1")
         self.below(dual - m, average, "the dual twin of Theorem 1")
-        if self.regularized and self.norm == 2 and self.method.guarantee.gap is not None:
+        if self.regularized and self.norm == 2 and self.gap is not None:
             L = max(0.0, low / np.linalg.norm(w_bar)) if np.any(w_bar) else 0.0
             self.below(0.5 * (length**2 - L**2), dual - m, "½(U² - L²) ≤ gap")
         # the method's theorem
-        if guarantee.gap is not None:
-            bound = guarantee.gap(moment.t, self.D)
+        if self.gap is not None:
+            bound = self.gap(moment.t)
             self.below(dual - m, bound, "gap")
             self.below(average, bound, "average regret")
             self.each_regret(regret_w, regret_p)
@@ -167,8 +173,15 @@ class Ledger:
             self.below(regret_w, inverse_eta / 2 * moves + slack, "w regret")
             self.below(regret_p, inverse_eta * D - inverse_eta / 2 * moves + slack, "p regret")
         elif name == "nesterov":
-            self.below(regret_w, -self.w_moves + slack, "w regret")
-            self.below(regret_p, 4 * D + self.moves + slack, "p regret")
+            if self.norm == 2:
+                self.below(regret_w, -self.w_moves + slack, "w regret")
+                self.below(regret_p, 4 * D + self.moves + slack, "p regret")
+            else:
+                self.below(regret_w, slack, "w regret")
+        elif name in ("steepest_descent", "normalized_gradient_descent"):
+            self.below(regret_w, slack, "w regret of a best response")
+        elif name == "frank_wolfe":
+            self.below(regret_p, slack, "p regret of a best response")
         elif name == "mirror_prox_perceptron":
             self.below(regret_w + regret_p, 1.5 * math.sqrt(D) + slack, "sum of regrets")
         elif name == "accelerated_p_norm_perceptron":

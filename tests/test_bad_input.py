@@ -318,7 +318,7 @@ PIECES = {
     "take a short mask": (lambda: rows.of(A3).take([True, False]), "rows between 0 and 2", "a mask of 3"),
     "a norm that is none": (lambda: SquaredNorm(q=0.5), "q >= 1", "q = 0.5"),
     "a ball of no size": (lambda: Ball(3, radius=0.0), "positive radius", "radius = 0.0"),
-    "game, norm": (lambda: Game(rows.of(A3), Simplex(3), np.full(3, 1 / 3), norm=1.5), "norm >= 2", ""),
+    "game, norm": (lambda: Game(rows.of(A3), Simplex(3), np.full(3, 1 / 3), norm=0.5), "norm >= 1", ""),
     "game, p0 on the border": (lambda: Game(rows.of(A3), Simplex(3), np.array([0.5, 0.5, 0.0])), "p0 must be a positive", ""),
     "game, p0 too short": (lambda: Game(rows.of(A3), Simplex(3), np.full(2, 0.5)), "one entry per row", ""),
     "hint": (lambda: Leader(Simplex(3), np.full(3, 1 / 3), Entropy(), 0.5, hint="next"), "hint is 'next'", "'last'"),
@@ -1119,7 +1119,7 @@ MARGIN_OPTIONS = {
     "callback": ({"callback": 3}, "callback is 3", "function"),
     "start": ({"start": 3}, "start is 3", "earlier result"),
     "unknown method": ({"method": "svm"}, "there is no method 'svm'", "smooth_perceptron"),
-    "a method for another norm": ({"method": "nesterov", "norm": 3}, "plays for the norm 2, not 3", "p-norm"),
+    "a method for another norm": ({"method": "smooth_perceptron", "norm": 3}, "plays for the norm 2, not 3", "p-norm"),
 }
 
 

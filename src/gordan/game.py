@@ -51,7 +51,7 @@ class Game:
     p0
         the p-player's starting point, inside P and positive.
     norm
-        the norm p of feature space, at least 2.
+        the norm p of feature space, at least 1; the regularized game is strongly concave in w for 2 ≤ p < ∞ only.
     curvature
         1 (regularized) or 0 (bilinear).
     radius
@@ -68,8 +68,8 @@ class Game:
     radius: float = math.inf
 
     def __post_init__(self) -> None:
-        if not (self.norm >= 2 and self.curvature >= 0 and self.radius > 0):
-            raise InputError("a game needs norm >= 2, curvature >= 0 and radius > 0")
+        if not (self.norm >= 1 and self.curvature >= 0 and self.radius > 0):
+            raise InputError("a game needs norm >= 1, curvature >= 0 and radius > 0")
         fits = self.p_set.n == len(self.p0) == self.rows.n
         if not fits or not self.p_set.contains(self.p0) or not (self.p0 > 0).all():
             raise InputError("p0 must be a positive point of the p-player's set, one entry per row")

@@ -167,7 +167,7 @@ class _Playing:
             rounds,
             record=range(1, rounds + 1) if method.name in FEW_ROUNDS else dynamics.log_spaced(rounds),
             scale=R if R > 0 else 1.0,
-            bound=method.guarantee.gap,
+            bound=method.guarantee.bound,
             time_limit=deadline.left,
             callback=self._look,
             name=method.name,
