@@ -22,6 +22,9 @@ OPTIONS = {
     "box_perceptron": [{"p": 1.0}, {"p": 1.5}],
     "frank_wolfe": [{}, *({"step": step} for step in ("line search", "away", "pairwise"))],
     "pdhg": [{}, {"omega": 2.0}, {"restart": True}],
+    "rescaled_perceptron": [{}, {"step": "plain"}, {"basic": "mirror_prox_perceptron"}],
+    "projection_rescaling": [{}],
+    "rescaling": [{}],
     "double_oracle": [{}, {"p": 3.0}, {"p": math.inf}],
 }
 
@@ -46,6 +49,8 @@ def supports(method, sets):
     """Why a method does not run on these sets, or None if it does."""
     if not sets:
         return None
+    if "rescal" in method.name:
+        return "has rows of its own in each phase: no caps, no halves"
     if method.name in ("perceptron", "p_norm_perceptron"):
         return "looks at one row at a time: no caps, no halves"
     if method.name == "gradient_descent" or method.form == "gradient":

@@ -5,7 +5,9 @@ What breaks a bound is tested as well: with those changes the bound must fail.
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import printed
@@ -390,3 +392,189 @@ def test_projection_onto_a_ball_beats_every_other_point(q):
         others = rng.standard_normal((200, 5))
         others *= (0.7 * rng.random(200) / p_norm(others, q))[:, None]
         assert ((others - z) @ (y - z) <= 1e-12 * np.linalg.norm(y)).all()  # the angle is obtuse, just if z is the nearest
+
+
+# ---- rescaling -------------------------------------------------------------------------------------------------------
+
+
+def chain(delta, d, slope=2.0):
+    """w_1 > 0, κw_i < w_{i+1} < κ(1 + δ)w_i: a thin cone, rows of norm 1."""
+    rows = [np.eye(d)[0]]
+    for i in range(d - 1):
+        for sign, factor in ((1, -slope), (-1, slope * (1 + delta))):
+            row = np.zeros(d)
+            row[i + 1], row[i] = sign, factor
+            rows.append(row)
+    return np.array(rows) / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def phases(method, A, rounds):
+    """[(round of the phase, state before, state after, Round)] of a form, one for each round, until it has finished."""
+    rows, out = gordan.rows.of(A), []
+    p_set = Simplex(len(A))
+    form = method.build(rows, p_set, p_set.centre)
+    state = form.start()
+    for t in range(1, rounds + 1):
+        before = state
+        state, played = form.round(state, t)
+        out.append((t - before.since, before, state, played))
+        if played.finished:
+            break
+    return out
+
+
+BASIC = {
+    "smooth_perceptron": lambda d, D: 3 * d * math.sqrt(8 * D),
+    "perceptron": lambda d, D: 9 * d * d,
+    "frank_wolfe": lambda d, D: 16 * 9 * d * d,
+    "mirror_prox_perceptron": lambda d, D: 4.5 * d * math.sqrt(D),
+}
+
+
+@pytest.mark.parametrize("step", ["adaptive", "plain"])
+@pytest.mark.parametrize("basic", BASIC)
+def test_rescaled_perceptron_keeps_its_invariants_in_every_phase(basic, step):
+    """Feasible w stay in the ellipsoid; each gain is at least log 2 - 1/3, all of them at most 2d log(1 + 1/γ̂); phases and their
+    lengths; both upper bounds on γ*; and w separates."""
+    rng = np.random.default_rng(5)
+    for k in range(6):
+        n, d, gamma = int(rng.integers(4, 25)), int(rng.integers(2, 7)), 10.0 ** -rng.integers(1, 5)
+        problem = cone(n, d, gamma, seed=k)
+        A, D = problem.A, max(math.log(n), math.log(2))
+        run_ = phases(methods.rescaled_perceptron(basic=basic, step=step), A, 200_000)
+        inside = [problem.w]
+        for _ in range(5):
+            z = rng.standard_normal(d)
+            w = problem.w + gamma * z / np.linalg.norm(z)
+            inside += [w / np.linalg.norm(w)] if (A @ w >= 0).all() else []
+        longest = math.ceil(BASIC[basic](d, D)) + 1
+        for length, before, after, played in run_:
+            assert length <= longest
+            assert np.linalg.norm(A.T @ played.p) >= gamma * (1 - 1e-9)
+            if after.phases > before.phases:
+                assert after.gain - before.gain >= math.log(2) - 1 / 3 - 1e-12
+                assert after.gain <= 2 * d * math.log1p(1 / gamma)
+                assert after.phases <= 5.56 * d * math.log1p(1 / gamma)
+                assert gamma <= 1 / math.expm1(after.gain / (2 * d))
+                assert all(np.linalg.norm(np.linalg.solve(after.W, w)) <= 1 + 1e-7 for w in inside)
+        assert run_[-1][3].finished
+        assert (A @ run_[-1][3].output.w).min() > 0
+
+
+@pytest.mark.parametrize("share_of_e", [1.0, 0.5])
+def test_the_ellipsoid_holds_the_cone_and_a_longer_step_loses_some_of_it(share_of_e):
+    """Few dimensions, the extreme rays of the cone; with 1 + τe/2 in place of 1 + τe the invariant is false."""
+    rng, worst = np.random.default_rng(8), 0.0
+    for seed in range(20):
+        d = 2 + seed % 3
+        A = cone(int(rng.integers(d + 1, 8)), d, 10.0 ** -rng.integers(1, 4), seed=seed).A
+        rays = [s * np.linalg.svd(A[list(S)])[2][-1] for S in itertools.combinations(range(len(A)), d - 1) for s in (1, -1)]
+        U = np.array([ray for ray in rays if (A @ ray >= -1e-12).all()])
+        for _, before, after, played in phases(methods.rescaled_perceptron(), A, 500):
+            if after.phases == before.phases or not len(U):
+                continue
+            assert np.linalg.norm(np.linalg.solve(after.W, U.T), axis=0).max() <= 1 + 1e-7
+            B = A @ before.W
+            p = played.p * np.linalg.norm(B, axis=1)  # back on the rows of that phase
+            B, p = B / np.linalg.norm(B, axis=1)[:, None], p / p.sum()
+            e = np.linalg.norm(B.T @ p)
+            G = (B * (p * np.maximum(1, p / e))[:, None]).T @ B
+            tau = max(np.geomspace(1e-3, 1e6 / e, 1000), key=lambda tau, G=G, e=e: tau_gain(tau, G, e))
+            u = np.linalg.solve(before.W, U.T)
+            u /= np.linalg.norm(u, axis=0)
+            worst = max(worst, (1 + tau * np.sum(u * (G @ u), axis=0)).max() / (1 + tau * e * share_of_e))
+    assert worst <= 1 + 1e-9 if share_of_e == 1 else worst > 1.2
+
+
+def tau_gain(tau, G, e):
+    """The gain, by its definition."""
+    return np.linalg.slogdet(np.eye(len(G)) + tau * G)[1] - len(G) * math.log1p(tau * e)
+
+
+@pytest.mark.parametrize("form", ["published", "game"])
+def test_both_forms_of_the_rescaled_perceptron_play_the_same_rounds(form):
+    A = cone(30, 8, 1e-4, seed=2).A
+    one, other = (phases(methods.rescaled_perceptron(form=which), A, 2000) for which in (form, "published"))
+    assert len(one) == len(other)
+    for (_, _, a, x), (_, _, b, y) in zip(one, other, strict=True):
+        close(a.W, b.W)
+        close(x.p, y.p)
+        close(x.output.w, y.output.w)
+
+
+@pytest.mark.parametrize("A", [cone(80, 40, 1e-8, seed=0).A, chain(1e-6, 10)], ids=["cone 1e-8", "chain"])
+def test_rounds_grow_with_the_logarithm_of_the_margin(A):
+    """Margins near 1e-8: some hundred rounds, where the Smooth Perceptron alone needs 10^8; the separator holds exactly."""
+    trace = gordan.play(A, "rescaled_perceptron", 2000, record=[])
+    assert trace.status == "finished"
+    assert trace.t[-1] < 400
+    w = [Fraction(x) for x in trace.w]
+    assert all(sum(Fraction(x) * v for x, v in zip(row, w, strict=True)) > 0 for row in A)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_separate_decides_thin_cones_by_rescaling(constant):
+    """No other finder has an answer here; the proof is checked from the raw rows."""
+    A = chain(1e-4, 50, 1.5)
+    y = np.where(np.arange(len(A)) % 2, 1, -1)
+    X = A * y[:, None]
+    if constant:  # a further column
+        X = np.column_stack([X, np.ones(len(X))])
+    verdict = gordan.separate(X, y, intercept="none")
+    assert verdict.status == "separable"
+    assert gordan.verify(verdict.certificate, X, y)
+
+
+def test_rescaling_reduces_to_the_rank():
+    rng = np.random.default_rng(4)
+    A = cone(40, 3, 1e-4, seed=6).A @ np.linalg.qr(rng.standard_normal((12, 3)))[0].T
+    ((_, first, _, _), *_), last = (run_ := phases(methods.rescaled_perceptron(), A, 5000)), run_[-1][3]
+    assert first.W.shape == (3, 3)
+    assert (A @ last.output.w).min() > 0
+
+
+def test_rescaling_ends_undecided_where_floats_end():
+    """Rows whose cone is thinner than floats can tell: nothing positive is claimed, and W stays below its condition."""
+    A = np.array([[1.0, 3.0], [-1.0, -2.9999999999999996]])  # separable, yet e = 0 in floats
+    trace = gordan.play(A, "rescaled_perceptron", 1000, record=[])
+    assert trace.status in ("finished", "rounds")
+    assert trace.lower[-1] == 0 or (A @ trace.w_best).min() > 0
+    quasi = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    for _, _, state, _ in phases(methods.rescaled_perceptron(), quasi, 2000):
+        sizes = np.linalg.svd(state.W, compute_uv=False)
+        assert sizes[0] <= 1e14 * sizes[-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_projection_rescaling_finds_weights_of_full_support(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((int(rng.integers(30, 80)), 8))
+    if seed % 2:
+        B = chain(0.3, 6 + seed)
+        A = np.vstack([B, -B[:3].sum(axis=0) - 0.01 * B[5]])
+    A /= np.linalg.norm(A, axis=1).max()
+    run_ = phases(methods.projection_rescaling(), A, 20_000)
+    p = run_[-1][3].p
+    assert run_[-1][3].finished
+    assert p.min() > 0
+    assert np.linalg.norm(A.T @ p) <= 1e-13
+    assert run_[-1][2].phases <= -np.log2(p / p.max()).sum()
+
+
+def test_rescaling_decides_both_ways():
+    """The notes' 200 random problems, here 60: always one of the two, never both."""
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        d = int(rng.integers(2, 15))
+        A = rng.standard_normal((int(rng.integers(d + 1, 5 * d)), d))
+        trace = gordan.play(A, "rescaling", 2000, record=[])
+        assert trace.status == "finished"
+        separates = bool((A @ trace.w).min() > 0)
+        cancels = bool(trace.p.min() > 0 and np.linalg.norm(A.T @ trace.p) <= 1e-12 * trace.scale)
+        assert separates != cancels
+
+
+def test_basic_methods_that_are_refused():
+    for basic in ("gradient_descent", "smooth_p_norm_perceptron", "svm", 3):
+        with pytest.raises(gordan.InputError):
+            methods.rescaled_perceptron(basic=basic)

@@ -18,6 +18,7 @@ from gordan.methods.p_norm import accelerated_p_norm_perceptron, box_perceptron,
 from gordan.methods.pdhg import pdhg
 from gordan.methods.perceptron import p_norm_perceptron, perceptron
 from gordan.methods.registry import Entry, Guarantee, Method, get, names, register
+from gordan.methods.rescaling import projection_rescaling, rescaled_perceptron, rescaling
 from gordan.methods.smooth_perceptron import smooth_perceptron
 from gordan.methods.steepest_descent import steepest_descent
 
@@ -39,7 +40,10 @@ __all__ = [
     "p_norm_perceptron",
     "pdhg",
     "perceptron",
+    "projection_rescaling",
     "register",
+    "rescaled_perceptron",
+    "rescaling",
     "smooth_p_norm_perceptron",
     "smooth_perceptron",
     "steepest_descent",

@@ -126,7 +126,7 @@ class _LineSearch:
             moved = np.where(p + theta * direction > 1e-16, p + theta * direction, 0.0)
         else:
             moved = p + theta * direction
-        return _Point(moved, w + theta * along if t % 50 else rows.combine(moved)), played
+        return _Point(moved, w + theta * along), played
 
     def _away(self, p: Array, w: Array, scores: Array, i: int) -> tuple[Array, Array, float]:
         """The direction in p, its Aᵀ, and the longest step: from the vertex j of highest score, or to i."""

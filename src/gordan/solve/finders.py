@@ -18,6 +18,7 @@ from gordan.solve import double_oracle, minimizing, overlapping, playing, separa
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.proximal import MOST_COLUMNS
+from gordan.solve.rescaling import by_rescaling, is_rescalable
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
 NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
@@ -117,6 +118,10 @@ def _on_device(question: Question, evidence: Evidence) -> bool:
     return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
+def _rescalable(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and is_rescalable(question)
+
+
 def _soft(question: Question, evidence: Evidence) -> bool:
     return not _hard(question, evidence)
 
@@ -159,6 +164,7 @@ FINDERS = (
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
     Finder("working set", separation.by_working_set, sign=_not_tiny),
     Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard),
+    Finder("rescaling", by_rescaling, sign=_rescalable),
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
