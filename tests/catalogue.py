@@ -24,6 +24,7 @@ OPTIONS = {
     "pdhg": [{}, {"omega": 2.0}, {"restart": True}],
     "rescaled_perceptron": [{}, {"step": "plain"}, {"basic": "mirror_prox_perceptron"}],
     "projection_rescaling": [{}],
+    "robust_perceptron": [{"noise_norm": s, "noise": 0.05} for s in (1.0, 2.0, math.inf)],
     "rescaling": [{}],
     "double_oracle": [{}, {"p": 3.0}, {"p": math.inf}],
 }

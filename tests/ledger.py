@@ -36,6 +36,23 @@ def lowest(scores, caps=None, halves=None):
     return sum(tail_mean(scores[g], caps[g], mass) for g in groups)
 
 
+def ends(method, A, **sets):
+    """What w and p say about the margin that a method plays for, as functions: of its own norm, and under its noise, if any."""
+    p_set, q = Simplex(len(A), **sets), dual_exponent(method.norm)
+    noise = method.build(gordan.rows.of(A), p_set, p_set.centre).game.noise
+
+    def lower(w):
+        cost = 0.0 if noise is None else noise.radius * p_norm(w, dual_exponent(noise.q))
+        length = p_norm(w, q)
+        return (lowest(A @ w, **sets) - cost) / length if length > 0 else 0.0
+
+    def upper(p):
+        c = A.T @ p
+        return p_norm(c if noise is None else c - noise.project(c), method.norm)
+
+    return lower, upper
+
+
 def log_n(n, nu=None, halves=None):
     """What takes the place of log n: log n, log(1/ν), ½(log n₊ + log n₋), or the last two together."""
     sizes = [n] if halves is None else [int(np.sum(np.asarray(halves) == h)) for h in (0, 1)]

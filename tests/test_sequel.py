@@ -578,3 +578,73 @@ def test_basic_methods_that_are_refused():
     for basic in ("gradient_descent", "smooth_p_norm_perceptron", "svm", 3):
         with pytest.raises(gordan.InputError):
             methods.rescaled_perceptron(basic=basic)
+
+
+# ---- noise -----------------------------------------------------------------------------------------------------------
+
+
+def noisy(s, epsilon):
+    """max_δ δ·w and x less its nearest point in ‖·‖_s ≤ ε, by their definitions; the second by a fine search for s = 1."""
+    r = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[s]
+
+    def rest(x):
+        if p_norm(x, s) <= epsilon:
+            return np.zeros_like(x)
+        if s == math.inf:
+            return x - np.clip(x, -epsilon, epsilon)
+        if s == 2:
+            return x * (1 - epsilon / p_norm(x, 2))
+        low, high = 0.0, np.abs(x).max()
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.maximum(np.abs(x) - middle, 0).sum() > epsilon else (low, middle)
+        return x - np.sign(x) * np.maximum(np.abs(x) - low, 0)
+
+    return lambda w: epsilon * p_norm(w, r), rest
+
+
+def noisy_share(A, s, epsilon, eta, rounds):
+    """The largest gap/bound over the rounds, by the moves of a transcription; and the bracket at the end."""
+    cost, rest = noisy(s, epsilon)
+    n, d = A.shape
+    C, L, W, P, S, worst = np.zeros(d), np.zeros(n), np.zeros(d), np.zeros(n), 0.0, 0.0
+    last, moves = A.T @ np.full(n, 1 / n), []
+    for t in range(1, rounds + 1):
+        w = rest((C + t * last) / (S + t))
+        L = L + t * (A @ w)
+        p = printed.softmax(-eta * L)
+        last = A.T @ p
+        C, S, W, P = C + t * last, S + t, W + t * w, P + t * p
+        w_bar, upper = W / S, p_norm(rest(A.T @ P / S), 2)
+        m = (A @ w_bar).min() - cost(w_bar) - 0.5 * w_bar @ w_bar
+        worst = max(worst, (0.5 * upper**2 - m) / (2 * math.log(n) / (eta * t * (t + 1))))
+        assert not w_bar.any() or ((A @ w_bar).min() - cost(w_bar)) / np.linalg.norm(w_bar) <= upper + 1e-12
+        moves.append((w, p))
+    return worst, moves
+
+
+@pytest.mark.parametrize("s", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1])
+def test_robust_perceptron(s, epsilon):
+    """Its moves are those of the transcription to 1e-10, and the bound holds at every round."""
+    for problem in (separable(30, 6, 0.2, seed=1), inseparable(30, 4, seed=3), cone(20, 5, 0.05, seed=4)):
+        A = problem.A
+        worst, moves = noisy_share(A, s, epsilon, 0.5, T)
+        assert worst <= 1 + 1e-9
+        played = iterates(methods.robust_perceptron(noise=epsilon, noise_norm=s), A)
+        for (_, one), (w, p) in zip(played, moves, strict=True):
+            close(one.w, w)
+            close(one.p, p)
+        trace = gordan.play(3 * A, methods.robust_perceptron(noise=3 * epsilon, noise_norm=s), 100, record=range(1, 101))
+        assert (trace.dual - trace.m <= trace.bound + 1e-12).all()
+        assert trace.scale == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("s", [1.0, 2.0, math.inf])
+def test_a_longer_step_breaks_the_bound_under_noise(s):
+    worst = 0.0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((int(rng.integers(2, 12)), int(rng.integers(1, 6))))
+        worst = max(worst, noisy_share(A / p_norm(A, 2).max(), s, 0.01, 2.0, 60)[0])
+    assert worst > 1

@@ -124,7 +124,7 @@ class Leader:
             return self.domain.vertex(total) if psi is None else psi.mirror(self.domain, -total / weight)[0]
         theta = self._gradient0 - self.eta * total
         if psi is not None:
-            if not isinstance(R, SquaredNorm) or R.q != psi.q:
+            if not isinstance(R, SquaredNorm) or R.q != psi.q or type(psi) is not SquaredNorm:
                 raise InputError(f"no argmin of {R} plus {psi}: the regularizer must be a squared norm of the same q")
             R = replace(R, scale=R.scale + self.eta * weight * psi.scale)
         return R.mirror(self.domain, theta)[0]

@@ -91,6 +91,24 @@ class SquaredNorm:
         return z, self.gradient(z)
 
 
+@dataclass(frozen=True)
+class NoisySquare(SquaredNorm):
+    """R(w) = ½‖w‖² + max_{δ∈noise} δ·w, whose second part is what perturbations δ of a row can cost."""
+
+    noise: Ball | None = None
+
+    def value(self, z: Array) -> float:
+        assert self.noise is not None
+        return super().value(z) + self.noise.radius * norm(z, dual_exponent(self.noise.q))
+
+    def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
+        """θ less the nearest point of the noise, for R^d alone."""
+        assert self.noise is not None
+        if domain != Ball(len(theta)):
+            raise InputError(f"no argmin of a norm with noise over {domain!r}; use R^d")
+        return theta - self.noise.project(theta), theta
+
+
 def _times_log(z: Array, y: Array) -> Array:
     """z log y, with 0 log 0 = 0 and -∞ where y = 0 < z."""
     with np.errstate(divide="ignore"):

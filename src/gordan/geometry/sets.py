@@ -218,7 +218,7 @@ class Ball:
         return w if length <= self.radius else w * (self.radius / length)
 
     def project(self, y: Array) -> Array:
-        """The point of W nearest to y in the 2-norm, for q ≥ 2: a clip for the box (q = ∞), else by its multiplier.
+        """The point of W nearest to y in the 2-norm, for q = 1 or q ≥ 2: by sorting, a clip for the box (q = ∞), by a multiplier.
 
         For 2 < q < ∞ it is sign(y)·z with z + λz^{q-1} = |y| in every entry and ‖z‖_q = radius, by Newton's method.
         """
@@ -227,8 +227,12 @@ class Ball:
             return self.clip(y)
         if q == math.inf:
             return np.clip(y, -self.radius, self.radius)
+        if q == 1:
+            size = np.sort(np.abs(y))[::-1]
+            levels = (np.cumsum(size) - self.radius) / np.arange(1, len(size) + 1)
+            return np.asarray(np.sign(y) * np.maximum(np.abs(y) - levels[np.flatnonzero(size > levels)[-1]], 0.0))
         if q < 2:
-            raise InputError(f"no projection onto a ball with q = {q:g}; q must be at least 2")
+            raise InputError(f"no projection onto a ball with q = {q:g}; q must be 1, or at least 2")
         size = np.abs(y) / self.radius
         multiplier = float(np.max(size)) * self.d ** ((q - 1) / q)  # ‖z‖_q ≤ 1 here, since z_j ≤ (|y_j|/λ)^{1/(q-1)}
         for _ in range(100):

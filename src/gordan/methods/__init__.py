@@ -19,6 +19,7 @@ from gordan.methods.pdhg import pdhg
 from gordan.methods.perceptron import p_norm_perceptron, perceptron
 from gordan.methods.registry import Entry, Guarantee, Method, get, names, register
 from gordan.methods.rescaling import projection_rescaling, rescaled_perceptron, rescaling
+from gordan.methods.robust import robust_perceptron
 from gordan.methods.smooth_perceptron import smooth_perceptron
 from gordan.methods.steepest_descent import steepest_descent
 
@@ -44,6 +45,7 @@ __all__ = [
     "register",
     "rescaled_perceptron",
     "rescaling",
+    "robust_perceptron",
     "smooth_p_norm_perceptron",
     "smooth_perceptron",
     "steepest_descent",
