@@ -2,7 +2,7 @@
 
     separator         y_i(x_i·w + b) > 0 for every row (and lower ≤ γ* ≤ upper): w, b; for the bracket rows and weights of p
     witness           no w, b does that, since Σ p_i y_i (x_i, 1) = 0 with p ≥ 0, p ≠ 0: rows, positive integer weights
-    bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p
+    bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p; under perturbations of the rows if `robust` > 0
     quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
     verified-witness, verified-quasi-separation, verified-overlap
@@ -212,7 +212,8 @@ class Certificate:
     `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the
     pairs (column, factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight),
     rounded in that order; where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`).
-    `model` is the model whose estimates are asked about, `about` where the data came from.
+    A bracket with `robust` ε > 0 is about the largest margin that is left when every x_i is moved by some δ with ‖δ‖_s ≤ ε,
+    s = `robust_norm`. `model` is the model whose estimates are asked about, `about` where the data came from.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
@@ -236,6 +237,8 @@ class Certificate:
     C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
     class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
     weights_hash: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), since=2))
+    robust: float = field(default=0.0, metadata=_is(REAL, kinds=("bracket",), since=2))
+    robust_norm: float = field(default=2.0, metadata=_is(REAL_OR_INF, kinds=("bracket",), since=2))
 
     def __post_init__(self) -> None:
         """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""

@@ -174,6 +174,7 @@ class Claim:
         self.loss, self.C, self.class_weight, self.weights_hash = (
             given[name] for name in ("loss", "C", "class_weight", "weights_hash")
         )
+        self.noise, self.noise_norm = given["robust"] or Fraction(0), given["robust_norm"]
         self.states_bracket = self.lower is not None or self.upper is not None
         self.upper = None if self.upper == math.inf else self.upper
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
@@ -283,6 +284,10 @@ class Claim:
             _demand(0 < self.nu <= 1, "nu is not between 0 and 1")
             needed = self.nu * sum(c) / len(groups)
             _demand(all(sum(c[i] for i in group) >= needed for group in groups), "nu is too large: no p is allowed")
+        if self.noise != 0:
+            _demand(self.noise > 0 and self.noise_norm in (1, 2, math.inf), "it is about perturbations that are unknown")
+            plain = self.norm == 2 and self.nu is None and self.intercept != "penalized"
+            _demand(plain, "perturbations are for the 2-norm, without nu and without a penalized intercept")
         if self.lower is not None and self.lower > 0:
             self._lower(X, y, c, groups, needed)
         if self.upper is not None:
@@ -295,7 +300,12 @@ class Claim:
         scores = self._scores(X, y, b)
         lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
         least = sum(lowest, Fraction(0)) / len(groups)
-        proved = least > 0 and _at_least(least / self.lower, [*self.w, b], self.norm, dual=True)
+        lower = self.lower
+        if self.noise > 0 and self.noise_norm == 2:  # (lower + noise)|w| <= least
+            lower += self.noise
+        elif self.noise > 0:
+            least -= self.noise * (max if self.noise_norm == 1 else sum)([abs(x) for x in self.w])
+        proved = least > 0 and _at_least(least / lower, [*self.w, b], self.norm, dual=True)
         _demand(proved, f"w does not prove its lower bound {float(self.lower)!r}")
 
     def _upper(self, X: Any, y: Any, c: list[Fraction], groups: list[list[int]], needed: Fraction | None) -> None:
@@ -313,7 +323,12 @@ class Claim:
         if self.intercept == "penalized":
             u.append(sum(p.values(), Fraction(0)))
         upper = self.upper or Fraction(0)
-        _demand(_at_least(upper, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
+        stated = upper
+        if self.noise > 0 and self.noise_norm == 2:  # the distance of u to a ball is |u| less its radius, or 0
+            stated += self.noise
+        elif self.noise > 0:
+            u = _beyond(u, self.noise, self.noise_norm)
+        _demand(_at_least(stated, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
 
     def _optimum(self, X: Sequence[Row], y: Sequence[int]) -> None:
         """lower <= min 1/2|w|^2 + sum C_i l(z_i) <= upper, by w, b and the weights of the rows that follow from them."""
@@ -580,6 +595,18 @@ def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> F
     return total / mass
 
 
+def _beyond(u: list[Fraction], noise: Fraction, norm: Any) -> list[Fraction]:
+    """u less the nearest point with a largest entry (norm infinity) or a sum of sizes (norm 1) of at most `noise`."""
+    sizes = [abs(x) for x in u]
+    if norm == math.inf:
+        return [max(size - noise, Fraction(0)) for size in sizes]
+    level, total = Fraction(0), Fraction(0)  # every size is cut down to what is above the level
+    for k, size in enumerate(sorted(sizes, reverse=True), 1):
+        total += size
+        level = max(level, (total - noise) / k)
+    return [min(size, level) for size in sizes]
+
+
 def _at_least(bound: Fraction, x: list[Fraction], norm: Fraction | None, dual: bool) -> bool:
     """Whether bound >= |x|_norm, or bound >= |x|_q with 1/norm + 1/q = 1 if `dual`."""
     sizes = [abs(value) for value in x if value != 0]
@@ -759,12 +786,24 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "C": (_float, "one", {"optimum"}),
     "class_weight": (_float, "2", {"optimum"}),
     "weights_hash": (_text, "one", {"optimum"}),
+    "robust": (_float, "one", {"bracket"}),
+    "robust_norm": (_float_or_inf, "one", {"bracket"}),
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
 # The first format has every field in every certificate, and not these.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about", "loss", "C", "class_weight", "weights_hash"}
+FIRST_FIELDS = FIELDS.keys() - {
+    "dependent",
+    "model",
+    "about",
+    "loss",
+    "C",
+    "class_weight",
+    "weights_hash",
+    "robust",
+    "robust_norm",
+}
 
 
 def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:

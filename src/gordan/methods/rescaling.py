@@ -103,7 +103,7 @@ class Copy:
         _, sizes, right = np.linalg.svd(A, full_matrices=False)
         rank = max(1, int(np.sum(sizes > max(A.shape) * np.finfo(float).eps * sizes[0])))
         Q = None if rank == rows.d else right[:rank].T
-        return Copy(A, A if Q is None else A @ Q, Q, np.sqrt(np.sum(A * A, axis=1)))
+        return Copy(A, A if Q is None else A @ Q, Q, _lengths(A))
 
     def whole(self, u: Array) -> Array:
         """Q u: a vector for the rows from one for their copy."""
@@ -111,9 +111,16 @@ class Copy:
 
     def combine(self, q: Array) -> tuple[Array, Array]:
         """q ≥ 0 with a mass of 1, and Aᵀq."""
-        q = q / np.max(q)
+        q = q / np.max(q) if np.max(q) > 0 else np.ones_like(q)  # none is left where sizes differ by more than floats hold
         q /= np.sum(q)
         return q, self.A.T @ q
+
+
+def _lengths(A: Array) -> Array:
+    """‖A_i‖ of every row, without underflow."""
+    top = np.max(np.abs(A), axis=1, initial=0.0)
+    shares = np.divide(A, top[:, None], out=np.zeros_like(A), where=top[:, None] > 0)
+    return np.asarray(top * np.sqrt(np.sum(shares * shares, axis=1)))
 
 
 class _Phase(NamedTuple):
@@ -166,7 +173,7 @@ class _Rescaled:
         if self._last.get("W") is not W:
             with np.errstate(divide="ignore", invalid="ignore"):
                 B = (self.copy.C / self.copy.norms[:, None]) @ W
-            lengths = np.sqrt(np.sum(B * B, axis=1))
+            lengths = _lengths(B)
             phase = None
             if (lengths > 0).all():
                 B /= lengths[:, None]
@@ -190,7 +197,9 @@ class _Rescaled:
         lowest = None if played.output is None else played.output.lowest
         lowest = float(np.min(phase.B @ u)) if lowest is None else lowest
         rows.passes += phase.form.game.rows.passes - before + 1
-        q, combination = self.copy.combine(p_bar / (phase.lengths * self.copy.norms))
+        # in shares of the least length and norm: neither overflows
+        shares = (np.min(phase.lengths) / phase.lengths) * (np.min(self.copy.norms) / self.copy.norms)
+        q, combination = self.copy.combine(p_bar * shares)
         w = self.copy.whole(state.W @ u)
         ended = lowest > 0 or e == 0
         after = state._replace(inner=inner, sums=sums)

@@ -53,7 +53,7 @@ class Finder:
 
 
 def _hard(question: Question, evidence: Evidence) -> bool:
-    return question.margin.nu is None
+    return question.margin.nu is None and question.margin.robust == 0
 
 
 def _small(question: Question, evidence: Evidence) -> bool:
@@ -123,7 +123,7 @@ def _rescalable(question: Question, evidence: Evidence) -> bool:
 
 
 def _soft(question: Question, evidence: Evidence) -> bool:
-    return not _hard(question, evidence)
+    return question.margin.nu is not None
 
 
 def _always(question: Question, evidence: Evidence) -> bool:

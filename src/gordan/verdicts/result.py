@@ -26,7 +26,8 @@ class MarginResult(Inseparable):
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
 
         solved             gap ≤ tol
-        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0)
+        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0);
+                           with `robust`: none does under such perturbations, which p proves
         margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
         iteration-limit, time-limit, interrupted   what was proved by then
         no-progress        rounding leaves no narrower bracket, or the method plays for another norm than the one asked for
@@ -39,6 +40,8 @@ class MarginResult(Inseparable):
     margin: tuple[float, float]
     stated_witness: Witness | None
     norm: float
+    robust: float
+    robust_norm: float
     nu: float | None
     intercept: str
     n_iter: int
@@ -71,6 +74,10 @@ class MarginResult(Inseparable):
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
         effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        if self.robust > 0:
+            soft = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
+            if self.status is Status.NOT_SEPARABLE:
+                return f"not separable{soft}: the mean of signed rows with weights p is within them (proved; {effort})"
         return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
 
     def _repr_html_(self) -> str:
