@@ -158,6 +158,7 @@ def test_other_norms_and_intercepts():
         {"norm": 1.5},
         {"methods": ["smooth_p_norm_perceptron"], "norm": np.inf},
         {"methods": ["nesterov"] * 2},
+        {"methods": ["robust_perceptron"]},
     ):
         with pytest.raises(gordan.InputError):
             report.race(X, y, **wrong)

@@ -42,7 +42,8 @@ class Guarantee:
 class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
 
-    `passes` is the cost of a round in passes over the data (without caps, which need one more per response).
+    `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy`: it plays
+    for the margin under noise, which is another one than that of the data.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Method:
     build: Callable[[Rows, Simplex, Array], Form]
     guarantee: Guarantee
     passes: float
+    noisy: bool = False
 
 
 @dataclass(frozen=True)

@@ -308,8 +308,8 @@ def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
         method = method.for_norm(_played_norm(norm, d))
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")
-    if method.name == "robust_perceptron":
-        raise InputError("robust_perceptron plays for margins under noise; pass robust=… and method='auto'")
+    if method.noisy:
+        raise InputError(f"{method.name} plays for margins under noise; pass robust=… and method='auto'")
     if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
         raise InputError(
             f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; use method='auto', a p-norm method, or that norm"
