@@ -1109,7 +1109,7 @@ MARGIN_OPTIONS = {
     "class_weight zero": ({"class_weight": {0: 0}}, "class 0 have weight zero", "two classes"),
     **{f"nu {nu!r}": ({"nu": nu}, f"nu is {nu!r}", "(0, 1]") for nu in (0, -0.5, 1.5, float("nan"), "0.5", True)},
     "nu infeasible": ({"nu": 0.9, "class_weight": {0: 1, 1: 3}}, "nu is 0.9", "(0, 0.5]: twice the share of the lighter class"),
-    **{f"norm {p!r}": ({"norm": p}, f"norm is {p!r}", "2 <= p <= inf") for p in (1, 1.99, 0, float("nan"), "2", None, True)},
+    **{f"norm {p!r}": ({"norm": p}, f"norm is {p!r}", "1 <= p <= inf") for p in (0.99, 0, float("nan"), "2", None, True)},
     **{f"tol {tol!r}": ({"tol": tol}, f"tol is {tol!r}", "positive number") for tol in (0, -1.0, float("nan"), "1", None)},
     **{f"max_iter {n!r}": ({"max_iter": n}, f"max_iter is {n!r}", "whole number") for n in (0, -1, 1.5, "3", True)},
     **{f"time_limit {t!r}": ({"time_limit": t}, f"time_limit is {t!r}", "positive number") for t in (0, -1, float("nan"), "1")},

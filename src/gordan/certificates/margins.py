@@ -74,8 +74,8 @@ class Margin:
 
     def trouble(self) -> str:
         """Why there is no such margin; empty if there is one."""
-        if not self.norm >= 2:
-            return f"its norm is {self.norm}, below 2"
+        if not self.norm >= 1:
+            return f"its norm is {self.norm}, below 1"
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
         if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
@@ -241,7 +241,11 @@ class Margin:
             return self._distance(centre, slack * error)
         size = np.abs(centre)
         length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bound(size, self.norm, dual=False))
-        return bounds.up(length + bounds.up(slack * error))
+        return bounds.up(length + bounds.up(slack * error * self._spread(len(size))))
+
+    def _spread(self, d: int) -> float:
+        """What the norm of d entries is at most where their 2-norm is 1: 1, or for norms below 2 a power of d."""
+        return 1.0 if self.norm >= 2 else d ** (1 / self.norm - 0.5) * (1 + 1e-12)
 
     def _distance(self, centre: Array, error: float) -> float:
         """What the distance to the perturbations is at most, 0 where it is one, of what is within `error` of `centre`."""
@@ -297,7 +301,7 @@ class Margin:
         )
         if np.isfinite(centre).all() and math.isfinite(error):
             entries, e = exact.whole(centre)
-            most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
+            most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
             if not bounds.norm_at_most(entries, most, self.norm, dual=False):
                 return False
         combination = self.exact_combination(p)
@@ -346,7 +350,7 @@ class Margin:
 
         For norms other than 2 and ∞ the norms of w and of Aᵀp are bounded by those of the 1- and the 2-norm.
         """
-        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None or self.robust > 0:
+        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None or self.robust > 0 or self.norm < 2:
             return lower, upper
         if w is not None:
             lower = max(lower, self.exact_lower(w, b))

@@ -40,6 +40,8 @@ bracket     lower <= g <= upper for the largest margin g (a separator may state 
     intercept free        a_i = y_i x_i,      P = {p >= 0, the p of each class sum to 1/2}: b is chosen best
     nu                    in addition p_i <= c_i / (nu sum c), where c is `sample_weight`, or all ones
     sample_weight         without nu: p_i = 0 where c_i = 0
+    robust                if E > 0: every x_i may be moved by d with |d|_s <= E, s = `robust_norm`, and the sum loses E |w|_r,
+                          1/s + 1/r = 1; then the upper bound is the distance of sum_i p_i a_i to {|d|_s <= E}
 
     lower   Every w != 0 gives the lower bound  min over P of sum_i p_i a_i.w / |w|_q.  The minimum puts the mass of a class (of
             all rows, unless the intercept is free) on its lowest scores: the lowest alone, or with nu as many as the caps need.
@@ -274,7 +276,7 @@ class Claim:
         return all(not _reduced({**X[i], **constant}, echelon) for i in among)
 
     def _bracket(self, X: Sequence[Row], y: Sequence[int]) -> None:
-        _demand(self.norm is None or self.norm >= 2, "its norm is below 2")
+        _demand(self.norm is None or self.norm >= 1, "its norm is below 1")
         c = [Fraction(1)] * len(y) if self.c is None else self.c
         _demand(all(weight >= 0 for weight in c), "a sample weight is negative")
         classes = [[i for i, sign in enumerate(y) if sign == s] for s in (1, -1)]
@@ -612,8 +614,8 @@ def _at_least(bound: Fraction, x: list[Fraction], norm: Fraction | None, dual: b
     sizes = [abs(value) for value in x if value != 0]
     if not sizes or bound <= 0:
         return bound >= 0 and not sizes
-    if norm is None:
-        return bound >= (sum(sizes) if dual else max(sizes))
+    if norm is None or norm == 1:
+        return bound >= (sum(sizes) if dual == (norm is None) else max(sizes))
     if norm == 2:
         return bound * bound >= sum(size * size for size in sizes)
     return _powers_at_most_one([size / bound for size in sizes], norm / (norm - 1) if dual else norm)

@@ -15,6 +15,7 @@ from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft
+from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.proximal import MOST_COLUMNS
@@ -118,6 +119,10 @@ def _on_device(question: Question, evidence: Evidence) -> bool:
     return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
+def _box(question: Question, evidence: Evidence) -> bool:
+    return question.margin.norm == 1 and _in_memory(question, evidence)
+
+
 def _rescalable(question: Question, evidence: Evidence) -> bool:
     return _hard(question, evidence) and is_rescalable(question)
 
@@ -159,6 +164,7 @@ FINDERS = (
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
     Finder("Newton's method", playing.by_newton, width=_on_device),
+    Finder("linear program", by_linear_program, width=_box),
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_always),
     Finder("levelling", by_levelling, sign=_uneven),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),

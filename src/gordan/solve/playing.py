@@ -300,7 +300,7 @@ def _played_norm(norm: float, d: int) -> float:
 def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
     """The method asked for, for this norm and so many columns; "auto" is the double oracle."""
     if isinstance(method, str):
-        method = methods.get("double_oracle" if method == "auto" else method)
+        method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
     if isinstance(method, methods.Entry) and method.factory is double_oracle:
         return double_oracle(p=norm, seed=seed)
     if isinstance(method, methods.Entry):

@@ -76,7 +76,8 @@ def maximize_margin(
     X, y
         data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
     norm
-        the norm p of feature space, 2 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse).
+        the norm p of feature space, 1 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse; 1: in the largest entry). Below 2
+        brackets close slowly, except for p = 1 without nu, which is a linear program.
     robust, robust_norm
         the largest margin that is left when every x_i is moved by some δ_i with ‖δ_i‖_s ≤ robust, s = robust_norm (1, 2 or ∞):
         min_i y_i(x_i·w + b) - robust·‖w‖_r, 1/r + 1/s = 1, over ‖w‖₂. For norm 2, without nu and without a penalized intercept.
@@ -118,7 +119,7 @@ def maximize_margin(
     >>> gordan.maximize_margin([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]).status
     'solved'
     """
-    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
+    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm, 1), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
@@ -144,7 +145,7 @@ def maximize_margin(
         tol=tol,
         play=Play(
             chosen,
-            auto=isinstance(method, str) and method == "auto" and noise[0] == 0,
+            auto=isinstance(method, str) and method == "auto" and noise[0] == 0 and norm >= 2,
             start=_start(start, weights, problem.X.n),
             watch=callback,
             checkpoint=keeper,
