@@ -203,9 +203,7 @@ RESCALING = (
     Line("rescaled_perceptron", "rescaled_perceptron, plain step", GREY, {"step": "plain"}, "x"),
     Line("rescaled_perceptron", "rescaled_perceptron, of perceptron", ORANGE, {"basic": "perceptron"}, "D"),
     Line("rescaled_perceptron", "rescaled_perceptron", VERMILION),
-    Line(
-        "rescaled_perceptron", "rescaled_perceptron, of mirror_prox", GREEN, {"basic": "mirror_prox_perceptron"}, "."
-    ),
+    Line("rescaled_perceptron", "rescaled_perceptron, of mirror_prox", GREEN, {"basic": "mirror_prox_perceptron"}, "."),
 )
 RACE = (
     Line("smooth_perceptron", "smooth_perceptron, eta=1/2", SKY, {"eta": 0.5}),

@@ -220,7 +220,7 @@ class Ball:
     def project(self, y: Array) -> Array:
         """The point of W nearest to y in the 2-norm, for q = 1 or q ≥ 2: by sorting, a clip for the box (q = ∞), by a multiplier.
 
-        For 2 < q < ∞ it is sign(y)·z with z + λz^{q-1} = |y| in every entry and ‖z‖_q = radius, by Newton's method.
+        For 2 < q < ∞ it is sign(y)·z with z + λz^{q-1} the size of y in every entry and ‖z‖_q = radius, by Newton's method.
         """
         q = self.q
         if q == 2 or norm(y, q) <= self.radius:

@@ -21,13 +21,13 @@ class MarginResult(Inseparable):
     """What `maximize_margin` found and proved.
 
     `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
+    With `robust`, not-separable says that no plane separates under such perturbations, and p proves it.
     `nu` is the one used: at its limit, the largest float that leaves a p.
     `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
 
         solved             gap ≤ tol
-        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0);
-                           with `robust`: none does under such perturbations, which p proves
+        not-separable      no plane separates: `witness` proves it (`stated_witness` as in `Verdict`), margin is (0, 0)
         margin-below-tol   upper ≤ tol · max‖x_i‖, and no positive margin was found
         iteration-limit, time-limit, interrupted   what was proved by then
         no-progress        rounding leaves no narrower bracket, or the method plays for another norm than the one asked for
