@@ -65,6 +65,8 @@ def test_what_a_file_holds():
         "data_hash": "ab",
         "model": "logistic",
         "about": None,
+        "robust": "0x0.0p+0",
+        "robust_norm": "0x1.0000000000000p+1",
     }
     assert json.loads(QUASI.to_json()) == {
         "format": "gordan-certificate-2",
