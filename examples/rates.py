@@ -1,7 +1,8 @@
-"""The rates of "On Accelerated Perceptrons and Beyond", measured: four figures and a table.
+"""The rates of "On Accelerated Perceptrons and Beyond" and of what is beyond it, measured: six figures and a table.
 
-    python examples/rates.py --out docs/rates            # two to three minutes on two cores
-    python examples/rates.py --out rates --quick         # a rough look
+    python examples/rates.py --out docs/rates                     # four to five minutes on two cores
+    python examples/rates.py --out docs/rates --part rescaling    # one figure and its tables; the others stay
+    python examples/rates.py --out rates --quick                  # a rough look
 
 One family of problems is used throughout (`cone`): n rows that all lie exactly on the margin, of a cone so flat that γ can be
 chosen freely. It shows
@@ -10,6 +11,8 @@ chosen freely. It shows
     margin.png      distance to the largest margin against t: 1/log t, 1/√t, 1/t, 1/t²
     p_norm.png      both again for p-norm margins, p in {2, 3, 6, 12}
     regret.png      the measured regrets of the two players, their bound, and the gap of the game below both
+    rescaling.png   rounds until the first positive margin down to γ = 1e-8: plain, accelerated and rescaled methods
+    race.png        the relative width of the bracket against the round, on five games of other kinds
 
 and writes the fitted slopes to table.md and table.json, with the largest measured/bound over all rounds: at most 1, if the
 theorems hold.
@@ -67,6 +70,34 @@ def cone(gamma: float, n: int, d: int, p: float = 2.0, seed: int = 0) -> np.ndar
     return A
 
 
+def chain(delta: float, d: int) -> np.ndarray:
+    """A thin cone: w_1 > 0 and 2w_i < w_{i+1} < 2(1 + δ)w_i, rows of norm 1."""
+    rows = [np.eye(d)[0]]
+    for i in range(d - 1):
+        for sign, factor in ((1.0, -2.0), (-1.0, 2.0 * (1 + delta))):
+            row = np.zeros(d)
+            row[i + 1], row[i] = sign, factor
+            rows.append(row)
+    return np.array(rows) / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def gauss(n: int, d: int, seed: int) -> np.ndarray:
+    """Normal rows, signed by a random plane, divided by the largest norm."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, d))
+    A *= np.sign(A @ rng.standard_normal(d))[:, None]
+    return A / np.linalg.norm(A, axis=1).max()
+
+
+GAMES: dict[str, Callable[[], np.ndarray]] = {
+    "gauss 200×50": lambda: gauss(200, 50, 2),
+    "gauss 500×10": lambda: gauss(500, 10, 5),
+    "wide 100×200": lambda: gauss(100, 200, 9),
+    "cone 80×40, γ = 1e-4": lambda: cone(1e-4, 80, 40),
+    "chain, d = 10, γ ≈ 1e-4": lambda: chain(0.17, 10),
+}
+
+
 @dataclass(frozen=True)
 class Sizes:
     """How much to compute."""
@@ -80,6 +111,9 @@ class Sizes:
     rounds: int = 100_000
     p_rounds: int = 10_000
     regret_rounds: int = 10_000
+    decades: int = 8
+    most_rounds: int = 30_000
+    race_rounds: int = 20_000
 
 
 QUICK = Sizes(
@@ -89,6 +123,9 @@ QUICK = Sizes(
     rounds=5_000,
     p_rounds=2_000,
     regret_rounds=1_000,
+    decades=5,
+    most_rounds=3_000,
+    race_rounds=2_000,
 )
 
 # ----------------------------------------------------------------------------------------------------------------- methods
@@ -157,6 +194,25 @@ REGRET = (
     Line("mirror_prox_perceptron", "mirror_prox_perceptron", GREEN, {"form": "game"}),
     Line("accelerated_p_norm_perceptron", "accelerated_p_norm_perceptron", ORANGE, {"p": 6}),
     Line("smooth_p_norm_perceptron", "smooth_p_norm_perceptron", BLUE, {"p": 6}),
+)
+
+RESCALING = (
+    Line("perceptron", "perceptron", BLACK, marker="^"),
+    Line("smooth_perceptron", "smooth_perceptron", SKY, {"eta": 0.5}, "s"),
+    Line("pdhg", "pdhg, restarted", PURPLE, {"restart": True}, "v"),
+    Line("rescaled_perceptron", "rescaled_perceptron, plain step", GREY, {"step": "plain"}, "x"),
+    Line("rescaled_perceptron", "rescaled_perceptron, of perceptron", ORANGE, {"basic": "perceptron"}, "D"),
+    Line("rescaled_perceptron", "rescaled_perceptron", VERMILION),
+    Line("rescaled_perceptron", "rescaled_perceptron, of mirror_prox", GREEN, {"basic": "mirror_prox_perceptron"}, "."),
+)
+RACE = (
+    Line("smooth_perceptron", "smooth_perceptron, eta=1/2", SKY, {"eta": 0.5}),
+    Line("nesterov", "nesterov", VERMILION),
+    Line("mirror_prox_perceptron", "mirror_prox_perceptron", GREEN),
+    Line("normalized_gradient_descent", "normalized_gradient_descent", ORANGE),
+    Line("frank_wolfe", "frank_wolfe, pairwise", GREY, {"step": "pairwise"}),
+    Line("pdhg", "pdhg", BLUE),
+    Line("pdhg", "pdhg, restarted", PURPLE, {"restart": True}),
 )
 
 # ------------------------------------------------------------------------------------------------------------- measurements
@@ -439,6 +495,85 @@ def draw_regret(curves: list[Curve]) -> Figure:
     return fig
 
 
+# ----------------------------------------------------------------------------------------------------------- (e) rescaling
+
+
+def first_positive(line: Line, gamma: float, most: int) -> int | None:
+    """Rounds until the first positive margin on the cone of that γ, or None if that takes more than `most`."""
+    A, by_itself = cone(gamma, 80, 40), line.name in ("perceptron", "rescaled_perceptron")
+    record = [] if by_itself else range(1, most + 1)
+    trace = gordan.play(A, line.method, most, record=record, callback=lambda now: now.lower > 0, threads=1)
+    if trace.status not in ("callback", "finished") or not (A @ trace.w_best).min() > 0:
+        return None
+    return int(trace.t[-1]) - (line.name == "perceptron")  # which needs one more round to see that no mistake is left
+
+
+def rescaling(pool: Executor, sizes: Sizes) -> Part:
+    """Rounds until the first positive margin against 1/γ, down to margins that only rescaled methods reach."""
+    powers = range(1, sizes.decades + 1)
+    runs: dict[tuple[int, int], Any] = {}
+    found: dict[tuple[int, int], int | None] = {}
+    for power in powers:  # who did not get there is not asked for a smaller margin
+        asked = [k for k in range(len(RESCALING)) if power == 1 or found[k, power - 1] is not None]
+        runs |= {(k, power): pool.submit(first_positive, RESCALING[k], 10.0**-power, sizes.most_rounds) for k in asked}
+        found |= {(k, power): runs[k, power].result() if (k, power) in runs else None for k in range(len(RESCALING))}
+    rows = [{"method": line.label, **{f"1e-{power}": found[k, power] for power in powers}} for k, line in enumerate(RESCALING)]
+    return "rescaling", draw_rescaling(rows), {"Rounds until the first positive margin, down to small γ": rows}
+
+
+def draw_rescaling(rows: list[Row]) -> Figure:
+    fig, ax = plt.subplots(figsize=(8.6, 5.4))
+    for line, row in zip(RESCALING, rows, strict=True):
+        points = [(10.0 ** int(key[3:]), rounds) for key, rounds in row.items() if key != "method" and rounds is not None]
+        ax.loglog(*zip(*points, strict=True), marker=line.marker, color=line.color, lw=1.6, ms=6, label=line.label)
+    ax.set(xlabel="1/γ", ylabel="rounds until the first positive margin")
+    ax.legend(loc="upper right", frameon=False, fontsize=9)
+    ax.set_ylim(top=ax.get_ylim()[1] * 30)
+    ax.set_title("Rescaled, an accelerated Perceptron separates margins of 1e-8 in some 150 rounds")
+    return fig
+
+
+# ---------------------------------------------------------------------------------------------------------------- (f) race
+
+WIDTH = 1e-6
+
+
+def widths(line: Line, game: str, rounds: int) -> dict[str, np.ndarray]:
+    """t and the relative width of the bracket, which is 1 until a margin is positive; it ends at 1e-6."""
+    record = {int(t) for t in np.geomspace(1, rounds, 400)}
+    done = {"record": record, "callback": lambda now: now.gap <= WIDTH, "threads": 1}
+    trace = gordan.play(GAMES[game](), line.method, rounds, **done)
+    return {"t": trace.t, "gap": trace.gap}
+
+
+def race(pool: Executor, sizes: Sizes) -> Part:
+    """Methods of all kinds on games of all kinds."""
+    runs = {(k, game): pool.submit(widths, line, game, sizes.race_rounds) for k, line in enumerate(RACE) for game in GAMES}
+    curves = {key: run.result() for key, run in runs.items()}
+    rows = [{"method": line.label, **{game: reached(curves[k, game]) for game in GAMES}} for k, line in enumerate(RACE)]
+    return "race", draw_race(curves, sizes), {f"Rounds to a relative width of {WIDTH:g}, or the width reached": rows}
+
+
+def reached(curve: Curve) -> str:
+    """Rounds, or the width after the last."""
+    last = float(curve["gap"][-1])
+    return str(int(curve["t"][-1])) if last <= WIDTH else "not separated" if last >= 1 else f"width {last:.0e}"
+
+
+def draw_race(curves: dict[tuple[int, str], Curve], sizes: Sizes) -> Figure:
+    fig, axes = plt.subplots(1, len(GAMES), figsize=(14, 4.2), sharex=True, sharey=True)
+    for game, ax in zip(GAMES, axes, strict=True):
+        for k, line in enumerate(RACE):
+            ax.loglog(curves[k, game]["t"], np.maximum(curves[k, game]["gap"], WIDTH / 2), color=line.color, lw=1.6)
+        ax.axhline(WIDTH, **THEOREM, color=BLACK)
+        ax.set(title=game.replace(", γ", ",\nγ"), xlabel="round t", xlim=(1, sizes.race_rounds))
+    axes[0].set_ylabel("relative width of the bracket")
+    handles = [Line2D([], [], color=line.color, label=line.label) for line in RACE]
+    fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    fig.suptitle("Only restarted PDHG reaches a width of 1e-6 in all five games")
+    return fig
+
+
 # ------------------------------------------------------------------------------------------------------------------ output
 
 
@@ -455,6 +590,8 @@ def named(method: str) -> str:
 
 HEADERS = {"method": "method", "p": "p", "slope": "slope", "theory": "theory", "share": "largest measured/bound"}
 HEADERS["gap/regret"] = "largest gap/(regrets/Σα)"
+HEADERS |= {f"1e-{power}": f"γ = 1e-{power}" for power in range(1, 9)} | {game: game for game in GAMES}
+PARTS = {part.__name__: part for part in (separation, margin, p_norm, regret, rescaling, race)}
 
 
 def markdown(tables: dict[str, list[Row]]) -> str:
@@ -503,13 +640,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures and the table")
     parser.add_argument("--quick", action="store_true", help="fewer problems and rounds: under half a minute")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this figure, again for more; other tables stay")
     arguments = parser.parse_args()
     sizes = QUICK if arguments.quick else Sizes()
     arguments.out.mkdir(parents=True, exist_ok=True)
     plt.rcParams.update(STYLE)
-    tables: dict[str, list[Row]] = {}
+    kept = arguments.out / "table.json"
+    tables: dict[str, list[Row]] = json.loads(kept.read_text(encoding="utf-8"))["tables"] if arguments.part else {}
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for part in (separation, margin, p_norm, regret):
+        for part in (PARTS[name] for name in arguments.part or PARTS):
             started = time.perf_counter()
             name, figure, found = part(pool, sizes)
             save_png(figure, arguments.out / f"{name}.png")

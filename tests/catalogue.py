@@ -10,15 +10,27 @@ OPTIONS = {
     "smooth_perceptron": [{}, {"eta": 0.5}],
     "accelerated_perceptron": [{}, {"eta": 0.5}, {"theta": "original"}],
     "mirror_prox_perceptron": [{}],
-    "nesterov": [{}],
+    "nesterov": [{}, {"p": 6.0}],
     "accelerated_p_norm_perceptron": [{"p": 3.0}, {"p": 3.0, "w_set": "free"}, {"p": 12.0}],
     "smooth_p_norm_perceptron": [{"p": 3.0}, {"p": 12.0}],
     "perceptron": [{}, {"output": "average"}],
     "p_norm_perceptron": [{"p": 3.0}, {"output": "average"}],
     "gradient_descent": [{}],
     "normalized_gradient_descent": [{}, {"step": "1/sqrt(t)"}],
+    "steepest_descent": [{"p": 3.0}, *({"p": p, "step": "normalized"} for p in (1.0, 1.5, math.inf))],
+    "mirror_descent": [{"p": 3.0}, {"p": 6.0, "weights": "constant"}],
+    "box_perceptron": [{"p": 1.0}, {"p": 1.5}],
+    "frank_wolfe": [{}, *({"step": step} for step in ("line search", "away", "pairwise"))],
+    "pdhg": [{}, {"omega": 2.0}, {"restart": True}],
+    "rescaled_perceptron": [{}, {"step": "plain"}, {"basic": "mirror_prox_perceptron"}],
+    "projection_rescaling": [{}],
+    "robust_perceptron": [{"noise_norm": s, "noise": 0.05} for s in (1.0, 2.0, math.inf)],
+    "rescaling": [{}],
     "double_oracle": [{}, {"p": 3.0}, {"p": math.inf}],
 }
+
+# θ = 1 is no play of the game with matching weights; a line search and a restart are none either
+NO_GAME = {("theta", "original"), ("restart", True), *(("step", step) for step in ("line search", "away", "pairwise"))}
 
 
 def every_method():
@@ -27,8 +39,8 @@ def every_method():
     for name in methods.names():
         for form in methods.get(name).forms:
             for options in OPTIONS[name]:
-                if options.get("theta") == "original" and form == "game":
-                    continue  # θ = 1 is no play of the game with matching weights; refused, see test_bad_input
+                if form == "game" and NO_GAME & options.items():
+                    continue  # options without a game form; refused, see test_bad_input
                 label = "-".join([name, form, *(f"{key}={value}" for key, value in options.items())])
                 found[label] = methods.get(name)(form=form, **options)
     return found
@@ -38,8 +50,12 @@ def supports(method, sets):
     """Why a method does not run on these sets, or None if it does."""
     if not sets:
         return None
+    if "rescal" in method.name:
+        return "has rows of its own in each phase: no caps, no halves"
     if method.name in ("perceptron", "p_norm_perceptron"):
         return "looks at one row at a time: no caps, no halves"
     if method.name == "gradient_descent" or method.form == "gradient":
         return "is about the plain exponential loss: no caps, no halves"
+    if method.name == "frank_wolfe" and "no constant" in method.guarantee.statement:
+        return "takes weight from one row: no caps, no halves"
     return None

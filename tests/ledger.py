@@ -12,7 +12,7 @@ from problems import p_norm
 from scipy.special import logsumexp
 
 import gordan
-from gordan.geometry import dual_exponent
+from gordan.geometry import Simplex, dual_exponent
 
 
 def tail_mean(scores, caps, mass):
@@ -36,6 +36,23 @@ def lowest(scores, caps=None, halves=None):
     return sum(tail_mean(scores[g], caps[g], mass) for g in groups)
 
 
+def ends(method, A, **sets):
+    """What w and p say about the margin that a method plays for, as functions: of its own norm, and under its noise, if any."""
+    p_set, q = Simplex(len(A), **sets), dual_exponent(method.norm)
+    noise = method.build(gordan.rows.of(A), p_set, p_set.centre).game.noise
+
+    def lower(w):
+        cost = 0.0 if noise is None else noise.radius * p_norm(w, dual_exponent(noise.q))
+        length = p_norm(w, q)
+        return (lowest(A @ w, **sets) - cost) / length if length > 0 else 0.0
+
+    def upper(p):
+        c = A.T @ p
+        return p_norm(c if noise is None else c - noise.project(c), method.norm)
+
+    return lower, upper
+
+
 def log_n(n, nu=None, halves=None):
     """What takes the place of log n: log n, log(1/ν), ½(log n₊ + log n₋), or the last two together."""
     sizes = [n] if halves is None else [int(np.sum(np.asarray(halves) == h)) for h in (0, 1)]
@@ -44,14 +61,20 @@ def log_n(n, nu=None, halves=None):
 
 
 class Ledger:
-    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `check` returns the largest gap/bound seen."""
+    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `worst` is the largest gap/bound seen.
 
-    def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0):
+    `gap(t)` is the bound where it is not the guarantee's, because it depends on more of the rows than D.
+    """
+
+    def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0, gap=None):
         self.X, self.A, self.method, self.gamma, self.halves = X, np.asarray(A, dtype=np.float64), method, gamma, halves
         self.caps = None if nu is None else np.full(len(self.A), 1 / (nu * len(self.A)))
         self.D = max(log_n(len(self.A), nu, halves), math.log(2))
         self.norm, self.q = method.norm, dual_exponent(method.norm)
-        self.regularized = method.name not in ("mirror_prox_perceptron", "accelerated_p_norm_perceptron")
+        p_set = Simplex(len(self.A), caps=self.caps, halves=halves)
+        self.regularized = bool(method.build(gordan.rows.of(self.A), p_set, p_set.centre).game.curvature)
+        stated = method.guarantee.gap
+        self.gap = gap if gap is not None or stated is None else lambda t: stated(t, self.D)
         self.slack, self.relative = slack, relative
         self.S = self.value = self.penalties = self.moves = self.p_moves = self.w_moves = 0.0
         self.w_sum, self.p_sum = np.zeros(self.A.shape[1]), np.zeros(len(self.A))
@@ -99,8 +122,8 @@ class Ledger:
             self.game(moment, guarantee)
         average = (moment.regret_w + moment.regret_p) / moment.weight
         self.below(moment.dual - moment.m, average, "the dual twin of Theorem 1")
-        if guarantee.gap is not None:
-            bound = guarantee.gap(moment.t, self.D)
+        if self.gap is not None:
+            bound = self.gap(moment.t)
             self.same(moment.bound, bound, scale=max(1.0, bound))
             self.below(moment.dual - moment.m, bound, "gap")
             self.below(average, bound, "average regret")
@@ -143,12 +166,12 @@ class Ledger:
             value = lowest(A @ comparator, self.caps, self.halves) - self.penalty(comparator)
             self.below(value - m, average, "Theorem 1")
         self.below(dual - m, average, "the dual twin of Theorem 1")
-        if self.regularized and self.norm == 2 and self.method.guarantee.gap is not None:
+        if self.regularized and self.norm == 2 and self.gap is not None:
             L = max(0.0, low / np.linalg.norm(w_bar)) if np.any(w_bar) else 0.0
             self.below(0.5 * (length**2 - L**2), dual - m, "½(U² - L²) ≤ gap")
         # the method's theorem
-        if guarantee.gap is not None:
-            bound = guarantee.gap(moment.t, self.D)
+        if self.gap is not None:
+            bound = self.gap(moment.t)
             self.below(dual - m, bound, "gap")
             self.below(average, bound, "average regret")
             self.each_regret(regret_w, regret_p)
@@ -167,8 +190,15 @@ class Ledger:
             self.below(regret_w, inverse_eta / 2 * moves + slack, "w regret")
             self.below(regret_p, inverse_eta * D - inverse_eta / 2 * moves + slack, "p regret")
         elif name == "nesterov":
-            self.below(regret_w, -self.w_moves + slack, "w regret")
-            self.below(regret_p, 4 * D + self.moves + slack, "p regret")
+            if self.norm == 2:
+                self.below(regret_w, -self.w_moves + slack, "w regret")
+                self.below(regret_p, 4 * D + self.moves + slack, "p regret")
+            else:
+                self.below(regret_w, slack, "w regret")
+        elif name in ("steepest_descent", "normalized_gradient_descent"):
+            self.below(regret_w, slack, "w regret of a best response")
+        elif name == "frank_wolfe":
+            self.below(regret_p, slack, "p regret of a best response")
         elif name == "mirror_prox_perceptron":
             self.below(regret_w + regret_p, 1.5 * math.sqrt(D) + slack, "sum of regrets")
         elif name == "accelerated_p_norm_perceptron":

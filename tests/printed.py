@@ -171,3 +171,104 @@ def smooth_p_norm(A, rounds, p):
         c_sum = c_sum + t * last
         iterates.append((w, weights))
     return iterates
+
+
+# ---- beyond the paper ------------------------------------------------------------------------------------------------
+
+
+def link(x, p):
+    """∇½‖·‖_p², by its definition."""
+    length = np.linalg.norm(x, ord=p)
+    return np.zeros_like(x) if length == 0 else np.sign(x) * (np.abs(x) / length) ** (p - 1) * length
+
+
+def unit(x, p):
+    """argmax of s·x over ‖s‖_q ≤ 1."""
+    if p == 1 or not x.any():
+        return np.sign(x)
+    if p == np.inf:
+        s = np.zeros_like(x)
+        s[np.abs(x).argmax()] = np.sign(x[np.abs(x).argmax()])
+        return s
+    return link(x, p) / np.linalg.norm(x, ord=p)
+
+
+def steepest_descent(A, rounds, p, step):
+    """[v_1, v_2, …], with plain or normalized steps."""
+    v, iterates = np.zeros(A.shape[1]), []
+    for t in range(1, rounds + 1):
+        c = A.T @ softmax(-A @ v)
+        v = v + (link(c, p) / (p - 1) if step == "plain" else unit(c, p) / np.sqrt(t))
+        iterates.append(v)
+    return iterates
+
+
+def nesterov_p(A, rounds, p):
+    """Nesterov's method for p-norm margins: [s_1, s_2, …]."""
+    eta = 1 / (4 * (p - 1))
+    v, s, w, iterates = np.zeros(A.shape[1]), np.zeros(A.shape[1]), np.zeros(A.shape[1]), []
+    for t in range(1, rounds + 1):
+        v = v + t * A.T @ softmax(-A @ (s + eta * t * w))
+        w = link(2 * v / (t * (t + 1)), p)
+        s = s + eta * t * w
+        iterates.append(s)
+    return iterates
+
+
+def mirror_descent(A, rounds, p, weights, eta):
+    """[(w_t, p_t)]."""
+    theta, S, iterates = np.zeros(A.shape[1]), 0.0, []
+    for t in range(1, rounds + 1):
+        v = link(eta * theta, p)
+        weighted = softmax(-A @ v)
+        iterates.append((v / (eta * S) if S else v, weighted))
+        alpha = t if weights == "linear" else 1
+        theta, S = theta + alpha * A.T @ weighted, S + alpha
+    return iterates
+
+
+def frank_wolfe(A, rounds):
+    """p_t = (1-θ)p_{t-1} + θe_i, θ = 2/(t+1): [p_1, p_2, …]."""
+    p, iterates = np.zeros(len(A)), []
+    for t in range(1, rounds + 1):
+        i = (A @ (A.T @ p)).argmin()
+        p = (1 - 2 / (t + 1)) * p
+        p[i] += 2 / (t + 1)
+        iterates.append(p)
+    return iterates
+
+
+def nearest_on_simplex(y):
+    """By sorting."""
+    u = np.sort(y)[::-1]
+    c = np.cumsum(u) - 1
+    k = np.nonzero(u > c / np.arange(1, len(y) + 1))[0][-1]
+    return np.maximum(y - c[k] / (k + 1), 0)
+
+
+def pdhg(A, rounds, omega):
+    """[(w_t, p_t)] of Chambolle and Pock."""
+    L = np.linalg.norm(A, 2)
+    w, p, iterates = np.zeros(A.shape[1]), np.full(len(A), 1 / len(A)), []
+    for _ in range(rounds):
+        new = w + A.T @ p / (omega * L)
+        new = new / max(1.0, np.linalg.norm(new))
+        p = nearest_on_simplex(p - omega / L * (A @ (2 * new - w)))
+        w = new
+        iterates.append((w, p))
+    return iterates
+
+
+def box(A, rounds, widened=1.0):
+    """The game on the box ‖w‖_∞ ≤ 1, rows of 1-norm at most 1, η_w times `widened`: [(w_t, p_t)]."""
+    n, d = A.shape
+    eta = widened * np.sqrt(d / (2 * np.log(n)))
+    c_sum, s_sum, last, iterates = np.zeros(d), np.zeros(n), A.T @ np.full(n, 1 / n), []
+    for _ in range(rounds):
+        w = np.clip(eta * (c_sum + last), -1, 1)
+        s_sum = s_sum + A @ w
+        p = softmax(-s_sum / eta)
+        last = A.T @ p
+        c_sum = c_sum + last
+        iterates.append((w, p))
+    return iterates

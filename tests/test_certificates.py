@@ -101,7 +101,7 @@ SOFT_Y = [1, 0] * 4
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("nu", [None, 0.5, 0.75])
-@pytest.mark.parametrize("norm", [2.0, 3.0, math.inf])
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, math.inf])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_mutated_brackets(intercept, norm, nu, weighted):
     """Brackets of `maximize_margin`: whatever one changed field makes false is rejected by both checkers, and nothing else."""
@@ -188,7 +188,7 @@ def test_false_by_construction(intercept):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("nu", [None, 0.25, 0.6])
-@pytest.mark.parametrize("norm", [2.0, 3.0, 2.75, math.inf])
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, 2.75, math.inf])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_what_verify_computes_is_exact_to_rounding(intercept, norm, nu, weighted):
     """The bounds that `verify` derives are accepted by the exact checker, and one part in 10⁶ more by neither."""

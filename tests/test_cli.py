@@ -921,7 +921,7 @@ WRONG = [
     (["predict", RASH, RASH], "rash.csv"),
     (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
     (["play", RASH, "magic"], "there is no method 'magic'"),
-    (["play", RASH, "nesterov", "--norm", "3"], "nesterov has no --norm"),
+    (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron has no --norm"),
     (["race", RASH, "--method", "perceptron"], "perceptron knows neither caps (nu) nor halves (a free intercept)"),
     (["demo", "--rounds", "0"], "1"),
     (["convert", "--check", IRIS], "iris.csv is not a folder that `gordan convert` wrote"),

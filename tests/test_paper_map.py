@@ -22,7 +22,7 @@ def rows():
     """[(item, code names, test names)] of the first table."""
     lines = (ROOT / "docs" / "paper_map.md").read_text().split("## ")[0].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
-    return [(item, re.findall(r"`([^`]+)`", code), re.findall(r"`([^`]+)`", tests)) for item, _, code, tests in cells]
+    return [(item, re.findall(r"`([^`]+)`", code), re.findall(r"`([^`]+)`", tests)) for item, _, _, code, tests in cells]
 
 
 def named(docstring, word):
@@ -33,6 +33,29 @@ def named(docstring, word):
 
 def test_every_item_of_the_paper_has_a_row():
     assert {item for item, _, _ in rows()} == EXPECTED
+
+
+def test_every_item_has_a_label_of_its_own():
+    lines = (ROOT / "docs" / "paper_map.md").read_text().split("## ")[0].splitlines()
+    labels = [line.split("|")[2].strip(" `") for line in lines if line.startswith("| ")][1:]
+    assert len(set(labels)) == len(EXPECTED)
+
+
+def test_what_is_beyond_the_paper_names_code_and_tests_that_exist():
+    """Each line of the tables of docs/beyond.md: a statement, its proof or that there is none, code, and a test of it."""
+    lines = [
+        line for line in (ROOT / "docs" / "beyond.md").read_text().splitlines() if line.startswith("| ") and "`tests/" in line
+    ]
+    assert len(lines) >= 15
+    for line in lines:
+        *_, proof, code, tests = [cell.strip() for cell in line.strip("|").split("|")]
+        assert proof.startswith(("proof", "no proof")), line
+        for name in re.findall(r"`(gordan[^`]+)`", code):
+            module, _, attribute = name.rpartition(".")
+            assert hasattr(importlib.import_module(module), attribute), name
+        for name in re.findall(r"`(tests/[^`]+)`", tests):
+            path, _, function = name.partition("::")
+            assert function in docstrings(ROOT / path), name
 
 
 def test_code_of_each_row_says_so():

@@ -102,7 +102,7 @@ def test_ctrl_c_keeps_what_was_found(method, ctrl_c):
 def test_perceptron_finishes():
     trace = gordan.play(PROBLEM.A, "perceptron", 10**6)
     assert trace.status == "finished"
-    assert trace.m is trace.regret_w is trace.regret_p is trace.bound is None
+    assert trace.m is trace.regret_w is trace.regret_p is None
     assert (PROBLEM.A @ trace.w).min() > 0
 
 

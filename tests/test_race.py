@@ -154,10 +154,11 @@ def test_other_norms_and_intercepts():
     assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
     for wrong in (
         {"methods": ["perceptron"]},
-        {"methods": ["nesterov"], "norm": 3.0},
+        {"methods": ["smooth_perceptron"], "norm": 3.0},
         {"norm": 1.5},
         {"methods": ["smooth_p_norm_perceptron"], "norm": np.inf},
         {"methods": ["nesterov"] * 2},
+        {"methods": ["robust_perceptron"]},
     ):
         with pytest.raises(gordan.InputError):
             report.race(X, y, **wrong)

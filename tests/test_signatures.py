@@ -65,7 +65,7 @@ def nothing(value) -> bool:
 # Of each shared parameter: which defaults it may have, and what its description must say.
 VOCABULARY = {
     "intercept": (lambda value: value == "free", '"free".*"penalized".*"none"'),
-    "norm": (lambda value: value == 2, "norm p of feature space, 2 ≤ p ≤ ∞"),
+    "norm": (lambda value: value == 2, "norm p of feature space, [12] ≤ p ≤ ∞"),
     "nu": (nothing, "None for the hard margin"),
     "tol": (positive, "relative width of the .*bracket|relative width of the certified interval|margin-below-tol"),
     "max_iter": (nothing, "rounds .*at most"),

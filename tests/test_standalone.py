@@ -611,7 +611,8 @@ BRACKETS = {
     "upper, penalized, unbalanced": (about("bracket", "penalized", rows=(0,), weights=(1.0,), upper=1.42), True),
     "upper, penalized, unbalanced, too little": (about("bracket", "penalized", rows=(0,), weights=(1.0,), upper=1.41), False),
     "weights are normalized": (about("bracket", rows=(0, 3), weights=(8.0, 8.0), upper=math.sqrt(5) + 1e-15), True),
-    "norm below two": (about("bracket", lower=0.0, norm=1.5), False),
+    "norm below one": (about("bracket", lower=0.0, norm=0.875), False),
+    "norm of one": (about("bracket", lower=0.0, norm=1.0), True),
     "norm of two": (about("bracket", lower=0.0, norm=2.0), True),
     "nu": (about("bracket", w=(1.0, 0.0), lower=1.25, nu=0.75, sample_weight=(1.0, 1.0, 1.0, 1.0)), True),
     "nu, too much": (about("bracket", w=(1.0, 0.0), lower=1.34, nu=0.75), False),
@@ -638,8 +639,8 @@ BRACKETS = {
     "separator with a bracket": (about("separator", w=(1.0, 0.0), lower=1.0, **P, upper=2.3), True),
     "separator with a false lower": (about("separator", w=(1.0, 0.0), lower=1.1), False),
     "separator with a false upper": (about("separator", w=(1.0, 0.0), **P, upper=0.5), False),
-    "separator of a bad norm, no bracket": (about("separator", w=(1.0, 0.0), norm=1.5), True),
-    "separator of a bad norm": (about("separator", w=(1.0, 0.0), norm=1.5, upper=math.inf), False),
+    "separator of a bad norm, no bracket": (about("separator", w=(1.0, 0.0), norm=0.5), True),
+    "separator of a bad norm": (about("separator", w=(1.0, 0.0), norm=0.5, upper=math.inf), False),
 }
 
 

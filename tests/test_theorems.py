@@ -32,6 +32,7 @@ PLAIN = {
     "nesterov-game": methods.nesterov(form="game"),
     "gradient-descent": methods.gradient_descent(),
     "ngd-constant": methods.normalized_gradient_descent(),
+    "ngd-game": methods.normalized_gradient_descent(form="game"),
     "ngd-sqrt": methods.normalized_gradient_descent(step="1/sqrt(t)"),
 }
 GAMES = [name for name in PLAIN if PLAIN[name].guarantee.gap is not None]
@@ -71,7 +72,7 @@ def test_every_bound_where_it_is_nearly_used_up(name):
         ledger = Ledger(problem.A, problem.A, method, gamma=gamma)
         ledger.check(300)
         worst = max(worst, ledger.worst)
-    assert method.guarantee.gap is None or worst > 0.4
+    assert method.guarantee.gap is None or worst > (0.2 if name.startswith("ngd") else 0.4)
 
 
 @pytest.mark.parametrize("n", [7, 40])
@@ -81,15 +82,16 @@ def test_guarantees_are_those_of_the_theorems(n, t):
     D, gamma = math.log(n), 0.1
     S = t * (t + 1)
     steps = [1 / math.sqrt(s) for s in range(1, t + 1)]
+    by_steps = (D + 0.5 * sum(s * s for s in steps)) / sum(steps)
     stated = {
         "smooth-1/4": (8 * D / S, gamma - 8 * D / (gamma * S)),
         "smooth-1/2": (4 * D / S, gamma - 4 * D / (gamma * S)),
         "accelerated": (8 * D / S, gamma - 8 * D / (gamma * S)),
         "accelerated-1/2": (4 * D / S, gamma - 4 * D / (gamma * S)),
-        "nesterov": ((8 * D + 2) / S, gamma - (8 * D + 2) / (gamma * S)),
+        "nesterov": ((8 * D + 0.25) / S, gamma - (8 * D + 0.25) / (gamma * S)),
         "mirror-prox": (1.5 * math.sqrt(D) / t, gamma - 1.5 * math.sqrt(D) / t),
-        "ngd-constant": (None, gamma - (D + 0.5) / (gamma * t)),
-        "ngd-sqrt": (None, gamma - (D + 0.5 * sum(s * s for s in steps)) / (gamma * sum(steps))),
+        "ngd-constant": ((D + 0.5) / t, gamma - (D + 0.5) / (gamma * t)),
+        "ngd-sqrt": (by_steps, gamma - by_steps / gamma),
         **{f"ball-p{p}": (math.sqrt(2 * (p - 1) * D) / t, gamma - math.sqrt(2 * (p - 1) * D) / t) for p in (2, 3, 6, 12)},
         **{f"free-p{p}": (math.sqrt(2 * (p - 1) * D) / t, None) for p in (2, 3, 6, 12)},
         **{f"smooth-p{p}": (8 * (p - 1) * D / S, gamma**2 - 16 * (p - 1) * D / S) for p in (2, 3, 6, 12)},

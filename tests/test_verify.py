@@ -69,6 +69,8 @@ def test_what_a_file_holds():
         "model": "logistic",
         "about": None,
         "dropped": [],
+        "robust": "0x0.0p+0",
+        "robust_norm": "0x1.0000000000000p+1",
     }
     assert json.loads(QUASI.to_json()) == {
         "format": "gordan-certificate-2",
@@ -606,7 +608,7 @@ def test_groups_and_weights():
 
 
 NO_MARGIN = {
-    "norm below 2": ({"norm": 1.999}, "its norm is 1.999"),
+    "norm below 1": ({"norm": 0.999}, "its norm is 0.999"),
     "norm NaN": ({"norm": math.nan}, "its norm is nan"),
     "a weight below zero": ({"weights": np.array([1.0, -1e-300, 1, 1])}, "negative or not finite"),
     "a weight that is infinite": ({"weights": np.array([1.0, math.inf, 1, 1])}, "negative or not finite"),
@@ -910,7 +912,7 @@ REASONS = {
     "a row on the wrong side": ({"b": -1.0}, "row 0 is not on the right side"),
     "lower too large": ({"lower": 1.01}, "its lower bound 1.01 is above"),
     "upper too small": ({"rows": (0, 3), "weights": (1.0, 1.0), "upper": 2.0}, "its upper bound 2.0 is below"),
-    "norm below 2": ({"norm": 1.0, "lower": 0.0}, "its norm is 1.0"),
+    "norm below 1": ({"norm": 0.5, "lower": 0.0}, "its norm is 0.5"),
     "nu above 1": ({"nu": 1.5, "upper": math.inf}, "nu is 1.5"),
 }
 FINE = [{}, {"lower": 1.0}, {"lower": -1e300}, {"upper": math.inf}, {"norm": math.inf, "lower": 1.0}, {"b": None}, {"nu": 0.5}]

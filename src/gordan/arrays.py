@@ -212,10 +212,10 @@ def check_callback(callback: Any, of: str) -> None:
         raise InputError(f"callback is {callback!r:.60}; pass a function of one {of}, or None")
 
 
-def exponent(norm: Any) -> float:
-    """The p of a norm of feature space, 2 ≤ p ≤ ∞."""
-    if not (is_number(norm) and norm >= 2):
-        raise InputError(f"norm is {norm!r}; pass a number p with 2 <= p <= inf, such as 2, 3.0 or float('inf')")
+def exponent(norm: Any, least: int = 2) -> float:
+    """The p of a norm of feature space, least ≤ p ≤ ∞."""
+    if not (is_number(norm) and norm >= least):
+        raise InputError(f"norm is {norm!r}; pass a number p with {least} <= p <= inf, such as 2, 3.0 or float('inf')")
     return float(norm)
 
 

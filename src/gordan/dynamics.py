@@ -79,7 +79,8 @@ class Protocol1:
     """Two learners, an order of play and a weight sequence.
 
     In round t the first player moves, the other sees its loss and moves; ℓ_t(p) = g(w_t, p), h_t(w) = -g(w, p_t), both with
-    weight α_t. Before round 1: p_0, w_0 = 0, and the losses they cause.
+    weight α_t. Before round 1: p_0, w_0 = 0, and the losses they cause. `bound(t)` bounds the gap where the theorem depends on
+    more of the rows than D; a published form may have one, too.
 
     Implements: Protocol 1
     """
@@ -89,6 +90,7 @@ class Protocol1:
     p: Learner
     first: Literal["w", "p"]
     weight: Callable[[int], float]
+    bound: Callable[[int], float] | None = None
 
     def __post_init__(self) -> None:
         if self.first not in ("w", "p"):
@@ -284,7 +286,7 @@ class _Run:
         self.looked = self.rows.passes - passes
         moment = replace(
             moment,
-            bound=None if self.bound is None else self.bound(moment.t, self.form.game.D),
+            bound=self._promised(moment.t),
             passes=passes - self.passes_before,
             seconds=begin - self.started - self.looking,
         )
@@ -292,6 +294,13 @@ class _Run:
         stop = self.callback is not None and bool(self.callback(moment))
         self.looking += time.perf_counter() - begin
         return stop
+
+    def _promised(self, t: int) -> float | None:
+        """What the theorem promises after t rounds: by the form, which knows its rows, or by the method."""
+        own = getattr(self.form, "bound", None)
+        if own is not None:
+            return float(own(t))
+        return None if self.bound is None else self.bound(t, self.form.game.D)
 
     def keep(self, stopped: bool = False) -> None:
         """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its

@@ -16,7 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.geometry import Ball, Simplex, SquaredNorm, dual_exponent, norm
+from gordan.geometry import Ball, NoisySquare, Simplex, SquaredNorm, dual_exponent, norm
 from gordan.rows import Rows, Softmin
 
 
@@ -51,11 +51,14 @@ class Game:
     p0
         the p-player's starting point, inside P and positive.
     norm
-        the norm p of feature space, at least 2.
+        the norm p of feature space, at least 1; the regularized game is strongly concave in w for 2 ≤ p < ∞ only.
     curvature
         1 (regularized) or 0 (bilinear).
     radius
         of W = {‖w‖_q ≤ radius}; infinite for R^d.
+    noise
+        the perturbations δ of a row that w must stand, an s-ball of radius ε, or None: g loses max_δ δ·w = ε‖w‖_r, 1/r + 1/s = 1,
+        and the bracket is about γ_ε = max (γ(w) - ε‖w‖_r)/‖w‖. For the regularized game on R^d and norm 2.
 
     Implements: Assumption 1, Assumption 2
     """
@@ -66,10 +69,13 @@ class Game:
     norm: float = 2.0
     curvature: float = 1.0
     radius: float = math.inf
+    noise: Ball | None = None
 
     def __post_init__(self) -> None:
-        if not (self.norm >= 2 and self.curvature >= 0 and self.radius > 0):
-            raise InputError("a game needs norm >= 2, curvature >= 0 and radius > 0")
+        if not (self.norm >= 1 and self.curvature >= 0 and self.radius > 0):
+            raise InputError("a game needs norm >= 1, curvature >= 0 and radius > 0")
+        if self.noise is not None and not (self.norm == 2 and self.curvature == 1 and self.radius == math.inf):
+            raise InputError("a game with noise needs norm 2, curvature 1 and w in R^d")
         fits = self.p_set.n == len(self.p0) == self.rows.n
         if not fits or not self.p_set.contains(self.p0) or not (self.p0 > 0).all():
             raise InputError("p0 must be a positive point of the p-player's set, one entry per row")
@@ -87,6 +93,8 @@ class Game:
     @cached_property
     def w_curvature(self) -> SquaredNorm | None:
         """The part of the w-player's loss that is not linear."""
+        if self.noise is not None:
+            return NoisySquare(noise=self.noise)
         return SquaredNorm(self.q, self.curvature) if self.curvature else None
 
     @cached_property
@@ -100,8 +108,16 @@ class Game:
         return max(self.p_set.diameter(self.p0), math.log(2))
 
     def penalty(self, w: Array) -> float:
-        """curvature · ½‖w‖_q²."""
-        return 0.5 * self.curvature * norm(w, self.q) ** 2 if self.curvature else 0.0
+        """curvature · ½‖w‖_q², and what noise costs."""
+        return (0.5 * self.curvature * norm(w, self.q) ** 2 if self.curvature else 0.0) + self._cost(w)
+
+    def _cost(self, w: Array) -> float:
+        """max_δ δ·w over the noise."""
+        return 0.0 if self.noise is None else self.noise.radius * norm(w, dual_exponent(self.noise.q))
+
+    def _rest(self, combination: Array) -> Array:
+        """What the noise leaves of Aᵀp."""
+        return combination if self.noise is None else combination - self.noise.project(combination)
 
     def m(self, w: Array, lowest: float) -> float:
         """m(w) = min_p g(w, p), from the lowest p·Aw."""
@@ -109,17 +125,17 @@ class Game:
 
     def dual(self, combination: Array) -> float:
         """max_w g(w, p), from Aᵀp: ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm at most 1)."""
-        length = norm(combination, self.norm)
+        length = self.upper(combination)
         return 0.5 * length**2 / self.curvature if self.curvature else length
 
     def lower(self, w: Array, lowest: float) -> float:
         """γ(w)/‖w‖_q, which no larger margin contradicts: γ* is at least this. 0 for w = 0."""
         length = norm(w, self.q)
-        return lowest / length if length > 0 else 0.0
+        return (lowest - self._cost(w)) / length if length > 0 else 0.0
 
     def upper(self, combination: Array) -> float:
-        """‖Aᵀp‖_p, which γ* cannot exceed."""
-        return norm(combination, self.norm)
+        """‖Aᵀp‖_p, which γ* cannot exceed; with noise the distance of Aᵀp to it."""
+        return norm(self._rest(combination), self.norm)
 
     def respond(self, v: Array, log_p0: Array | None = None) -> Response:
         """argmin_{p∈P} pᵀAv + D_E(p, p_0): one fused pass; two where caps need all scores first."""

@@ -1,5 +1,7 @@
 """The online learners. One leader covers FTL, FTRL, OFTL, OFTRL and FTRL⁺; `Mirror` is optimistic mirror descent.
 
+Two more are needed beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection of Chambolle and Pock.
+
 A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
 where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, nothing otherwise), so a loss
 is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
@@ -21,7 +23,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.geometry import Domain, Regularizer, SquaredNorm
+from gordan.geometry import Domain, Regularizer, Simplex, SquaredNorm
 
 Hint = Literal["none", "last", "current", "anchor"]
 
@@ -122,7 +124,7 @@ class Leader:
             return self.domain.vertex(total) if psi is None else psi.mirror(self.domain, -total / weight)[0]
         theta = self._gradient0 - self.eta * total
         if psi is not None:
-            if not isinstance(R, SquaredNorm) or R.q != psi.q:
+            if not isinstance(R, SquaredNorm) or R.q != psi.q or type(psi) is not SquaredNorm:
                 raise InputError(f"no argmin of {R} plus {psi}: the regularizer must be a squared norm of the same q")
             R = replace(R, scale=R.scale + self.eta * weight * psi.scale)
         return R.mirror(self.domain, theta)[0]
@@ -170,3 +172,76 @@ class Mirror:
     def _step(self, state: Anchor, alpha: float, loss: Array, at: Array) -> Anchor:
         gradient = loss if self.curvature is None else loss + self.curvature.gradient(at)
         return Anchor(*self.regularizer.mirror(self.domain, state.gradient - (self.eta * alpha) * gradient))
+
+
+@dataclass(frozen=True, eq=False)
+class BestResponse:
+    """z_t = argmin_Z f_t, the current loss alone; with a regularizer R, argmin_Z ηS_{t-1} f_t + D_R(·, z_0), S the total weight.
+
+    It moves second. Without R its regret is at most 0. With R it is the p-player of mirror descent, which plays z_0 in round 1,
+    and the best response as η → ∞. Parameters are those of `Leader`; R takes the place of the curvature.
+    """
+
+    domain: Domain
+    reference: Array
+    regularizer: Regularizer | None = None
+    eta: float = 1.0
+    curvature: SquaredNorm | None = None
+    hint: Hint = "current"
+
+    def __post_init__(self) -> None:
+        _check_options(self.eta, self.hint)
+
+    def start(self) -> float:
+        """S_0 = 0."""
+        return 0.0
+
+    def play(self, state: float, alpha: float, guess: Array | None) -> Array:
+        """z_t."""
+        assert guess is not None, "a best response moves second"
+        if self.regularizer is not None:
+            theta = self.regularizer.gradient(self.reference) - (self.eta * state) * guess
+            return self.regularizer.mirror(self.domain, theta)[0]
+        return self.domain.vertex(guess) if self.curvature is None else self.curvature.mirror(self.domain, -guess)[0]
+
+    def update(self, state: float, alpha: float, loss: Array, z: Array) -> float:
+        """S_t."""
+        return state + alpha
+
+
+class Reflection(NamedTuple):
+    """z_{t-1}, and the vectors of the last two losses; no point before the first round."""
+
+    point: Array | None
+    last: Array
+    before: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Reflected:
+    """z_t = Π(z_{t-1} - η(2c_{t-1} - c_{t-2})) with Π the nearest point of Z, z_1 = z_0 and c_0 = 0: a step along twice the last
+    loss less the one before. It moves first, and is the half of PDHG that projects an extrapolation.
+    """
+
+    domain: Simplex
+    reference: Array
+    eta: float = 1.0
+    hint: Hint = "none"
+
+    def __post_init__(self) -> None:
+        _check_options(self.eta, self.hint)
+
+    def start(self) -> Reflection:
+        """No losses yet."""
+        zero = np.zeros_like(self.reference)
+        return Reflection(None, zero, zero)
+
+    def play(self, state: Reflection, alpha: float, guess: Array | None) -> Array:
+        """z_t."""
+        if state.point is None:
+            return self.reference
+        return self.domain.project(state.point - (self.eta * alpha) * (2 * state.last - state.before))
+
+    def update(self, state: Reflection, alpha: float, loss: Array, z: Array) -> Reflection:
+        """One more loss."""
+        return Reflection(z, loss, state.last)

@@ -107,7 +107,7 @@ def play(
         rounds,
         record=moments,
         scale=R if R > 0 else 1.0,
-        bound=method.guarantee.gap,
+        bound=method.guarantee.bound,
         time_limit=seconds_at_most(time_limit),
         callback=callback,
         name=method.name,

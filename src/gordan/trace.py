@@ -66,7 +66,8 @@ class Trace:
         regret_w, regret_p  the weighted regrets Σα_s h_s(w_s) - min_w Σα_s h_s(w), and the same for p, measured exactly;
                             in the bilinear games against comparators with ‖w‖_q ≤ 1
         weight              Σ_{s≤t} α_s
-        bound               what the method's theorem promises for dual - m
+        bound               what the method's theorem promises for dual - m; of the Perceptrons, which play no game but make
+                            at most (p-1)/γ² mistakes, √((p-1)/mistakes), which bounds ‖Aᵀp̄_t‖_p and so `upper`/R
         passes, seconds     spent by the method; the pass for R, looking at it and callbacks are left out
 
     `w` is the method's output (what its theorem is about) and `p` its last distribution; `w_bar`, `p_bar` are the weighted

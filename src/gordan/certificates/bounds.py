@@ -136,8 +136,8 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     largest = float(np.max(size, initial=0.0))
     if largest == 0 or not math.isfinite(largest):
         return largest if largest == 0 else math.inf
-    if math.isinf(p):
-        return up(_fsum(size)) if dual else largest
+    if math.isinf(p) or p == 1:
+        return up(_fsum(size)) if dual == math.isinf(p) else largest
     exponent = math.frexp(largest)[1]
     size = np.ldexp(size, -exponent)  # exact, but for what underflows: nothing beside the largest, which is 1/2 at least
     # the square is off by (GO + 2)u, its root by half of that
@@ -150,8 +150,8 @@ def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> 
     sizes = [abs(value) for value in x if value]
     if not sizes or bound <= 0:
         return bound >= 0 and not sizes
-    if math.isinf(p):
-        return bound >= (sum(sizes) if dual else max(sizes))
+    if math.isinf(p) or p == 1:
+        return bound >= (sum(sizes) if dual == math.isinf(p) else max(sizes))
     if p == 2:
         return bool(sum(map(mul, sizes, sizes)) * bound.denominator**2 <= bound.numerator**2)
     power = Fraction(p) / (Fraction(p) - 1) if dual else Fraction(p)

@@ -2,7 +2,7 @@
 
     separator         y_i(x_i·w + b) > 0 for every row (and lower ≤ γ* ≤ upper): w, b; for the bracket rows and weights of p
     witness           no w, b does that, since Σ p_i y_i (x_i, 1) = 0 with p ≥ 0, p ≠ 0: rows, positive integer weights
-    bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p
+    bracket           lower ≤ γ* ≤ upper: w, b, rows and weights of p; under perturbations of the rows if `robust` > 0
     quasi-separation  A w ≥ 0, A w ≠ 0, and no w does better on the other rows: integer w and b, rows, integer weights
     overlap           A w ≥ 0 only where A w = 0: rows, integer weights
     verified-witness, verified-quasi-separation, verified-overlap
@@ -229,6 +229,8 @@ class Certificate:
     the rows that `models` makes of the data, which are the data's own for "logistic". `about` says where the data came from.
     `dropped` are rules by which rows of the data are left out before anything else: "missing", rows in which a value is missing;
     "zero-weight", rows whose sample weight is zero.
+    A bracket with `robust` ε > 0 is about the largest margin that is left when every x_i is moved by some δ with ‖δ‖_s ≤ ε,
+    s = `robust_norm`.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
@@ -253,6 +255,8 @@ class Certificate:
     C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
     class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
     weights_hash: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), since=2))
+    robust: float = field(default=0.0, metadata=_is(REAL, kinds=("bracket",), since=2))
+    robust_norm: float = field(default=2.0, metadata=_is(REAL_OR_INF, kinds=("bracket",), since=2))
 
     def __post_init__(self) -> None:
         """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""

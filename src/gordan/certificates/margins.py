@@ -19,12 +19,15 @@ from gordan.certificates.data import Certificate
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
+from gordan.geometry import Ball
 from gordan.intercepts import Intercept
 
 # Rows whose lowest end is refined exactly where enclosures are wide.
 MOST_EXACT_ROWS = 4096
 # Entries of X up to which a bracket is claimed in exact arithmetic where floats leave it wide.
 MOST_SHARPENED = 1 << 17
+# Perturbations below this would be lost to underflow.
+LEAST_NOISE = 2.0**-900
 # Relative width of an enclosure of the margin that is left as it is.
 NARROW = 1e-9
 
@@ -36,6 +39,9 @@ class Margin:
     P is the simplex, with half of the mass in each class where the intercept is free; without the rows of weight c_i = 0
     (`weights`, all 1 if None); and with p_i ≤ c_i/(νΣc) where there is a `nu`. Without intercept the rows of A are y_i x_i;
     with a penalized one they are y_i (x_i, 1), and ‖(w, b)‖ is what counts.
+
+    With `robust` ε > 0 every x_i may be moved by δ, ‖δ‖_s ≤ ε, s = `robust_norm` (1, 2 or ∞): p·Aw loses ε‖w‖_r, 1/r + 1/s = 1,
+    and γ* may be negative, in which case it counts as 0. As max_δ δ·w = ε‖w‖_r, every such δ bounds it by ‖Aᵀp - δ‖₂.
     """
 
     X: Matrix
@@ -44,13 +50,17 @@ class Margin:
     norm: float = 2.0
     nu: float | None = None
     weights: Array | None = None
+    robust: float = 0.0
+    robust_norm: float = 2.0
 
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Margin:
         """The one that a certificate is about."""
         c = certificate
         weights = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
-        return Margin(problem.X, problem.signs_for(c.classes), Intercept(c.intercept), c.norm, c.nu, weights)
+        return Margin(
+            problem.X, problem.signs_for(c.classes), Intercept(c.intercept), c.norm, c.nu, weights, c.robust, c.robust_norm
+        )
 
     @cached_property
     def c(self) -> Array:
@@ -64,12 +74,16 @@ class Margin:
 
     def trouble(self) -> str:
         """Why there is no such margin; empty if there is one."""
-        if not self.norm >= 2:
-            return f"its norm is {self.norm}, below 2"
+        if not self.norm >= 1:
+            return f"its norm is {self.norm}, below 1"
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
         if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
             return f"nu is {self.nu}, which leaves no p"
+        if not ((self.robust == 0 or LEAST_NOISE <= self.robust < math.inf) and self.robust_norm in (1, 2, math.inf)):
+            return f"it is about perturbations of size {self.robust} in the norm {self.robust_norm}"
+        if self.robust > 0 and (self.norm != 2 or self.nu is not None or self.intercept.in_norm):
+            return "perturbations are for the 2-norm, without nu and without a penalized intercept"
         return ""
 
     def allows(self, p: Array) -> bool:
@@ -98,7 +112,13 @@ class Margin:
             return 0.0
         lows = (self._lowest if self.nu is None else self._lowest_tails)(products, b, exactly, slack)
         margin = bounds.down(math.fsum(bounds.down(low / len(lows)) for low in lows))
+        if self.robust > 0:
+            margin = bounds.down(margin - bounds.up(self.robust * self._noise(np.abs(products.w), dual=True)))
         return max(0.0, bounds.down(margin / length))
+
+    def _noise(self, size: Array, *, dual: bool) -> float:
+        """What the norm s of the perturbations, or its dual, is at most for |x| = size."""
+        return bounds.norm_bound(size, 2 if self.robust_norm == 2 else math.inf, dual=dual == (self.robust_norm > 1))
 
     def _counted(self, b: float) -> float:
         """b where it is part of the game, else 0."""
@@ -158,7 +178,11 @@ class Margin:
         unit = Fraction(lower) * Fraction(2) ** e
 
         def enough(least: Fraction) -> bool:
-            return least > 0 and bounds.norm_at_most(entries, least / unit, self.norm, dual=True)
+            if self.robust > 0 and self.robust_norm != 2:  # ‖w‖_r is a fraction
+                size = max(map(abs, entries)) if self.robust_norm == 1 else sum(map(abs, entries))
+                least -= Fraction(self.robust) * size * Fraction(2) ** e
+            total = unit + (Fraction(self.robust) * Fraction(2) ** e if self.robust_norm == 2 else 0)
+            return least > 0 and bounds.norm_at_most(entries, least / total, self.norm, dual=True)
 
         _, hi = Products.of(self.X, w).scores(self._counted(b), self.signs)
         most = bounds.up(sum(mean for _, mean in self._reach(hi)) / len(self.groups))
@@ -213,9 +237,29 @@ class Margin:
         centre, error = combination_with_error(self.X, self.signs, q, self.intercept)
         if not np.isfinite(centre).all():
             return math.inf
+        if self.robust > 0:
+            return self._distance(centre, slack * error)
         size = np.abs(centre)
         length = self.X.remembered(f"{self.norm}-norm", size, lambda: bounds.norm_bound(size, self.norm, dual=False))
-        return bounds.up(length + bounds.up(slack * error))
+        return bounds.up(length + bounds.up(slack * error * self._spread(len(size))))
+
+    def _spread(self, d: int) -> float:
+        """What the norm of d entries is at most where their 2-norm is 1: 1, or for norms below 2 a power of d."""
+        return 1.0 if self.norm >= 2 else d ** (1 / self.norm - 0.5) * (1 + 1e-12)
+
+    def _distance(self, centre: Array, error: float) -> float:
+        """What the distance to the perturbations is at most, 0 where it is one, of what is within `error` of `centre`."""
+        size = np.abs(centre)
+        most = bounds.up(error * (1 if self.robust_norm > 1 else bounds.up(math.sqrt(len(size)))))  # ‖·‖_∞ ≤ ‖·‖₂, ‖·‖₁ ≤ √d‖·‖₂
+        if bounds.up(self._noise(size, dual=False) + most) <= self.robust:
+            return 0.0
+        rest = np.abs(centre - self._within(Ball(len(centre), self.robust_norm, self.robust).project(centre)))
+        return bounds.up(bounds.up(bounds.norm_bound(rest, 2, dual=False) * (1 + 2 * bounds.U)) + error)
+
+    def _within(self, delta: Array) -> Array:
+        """A perturbation near δ, and for certain one of those that are allowed."""
+        size = self._noise(np.abs(delta), dual=False)
+        return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
 
     def _normalized(self, p: Array) -> Array | None:
         """p with a mass of 1 in all, up to a share of (GO + 4)u; None where a group has none."""
@@ -249,13 +293,15 @@ class Margin:
         """Whether p proves γ* ≤ upper, in exact arithmetic: what floats prove depends on storage and on the order of sums."""
         if upper < 0 or not self.allows(p):
             return False
+        if self.robust > 0:
+            return self._proves_distance(upper, p)
         q = self._normalized(p)
         centre, error = (
             (np.full(1, math.nan), math.nan) if q is None else combination_with_error(self.X, self.signs, q, self.intercept)
         )
         if np.isfinite(centre).all() and math.isfinite(error):
             entries, e = exact.whole(centre)
-            most = (Fraction(upper) + Fraction(error)) / Fraction(2) ** e
+            most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
             if not bounds.norm_at_most(entries, most, self.norm, dual=False):
                 return False
         combination = self.exact_combination(p)
@@ -263,6 +309,20 @@ class Margin:
             return False
         entries, unit = combination
         return bounds.norm_at_most(entries, Fraction(upper) / unit, self.norm, dual=False)
+
+    def _proves_distance(self, upper: float, p: Array) -> bool:
+        """The same under perturbations, by one that is near the best."""
+        combination = self.exact_combination(p)
+        if combination is None:
+            return False
+        entries, unit = combination
+        s, epsilon = self.robust_norm, Fraction(self.robust)
+        if bounds.norm_at_most(entries, epsilon / unit, 2 if s == 2 else math.inf, dual=s == 1):
+            return True
+        centre = np.array([float(m * unit) for m in entries])
+        delta = self._within(Ball(len(centre), s, self.robust).project(centre))
+        rest = [m * unit - Fraction(x) for m, x in zip(entries, delta.tolist(), strict=True)]
+        return sum(x * x for x in rest) <= Fraction(upper) ** 2
 
     def exact_combination(self, p: Array) -> tuple[list[int], Fraction] | None:
         """Integers m and a unit f with Aᵀp = m·f, each group normalized; None where one has no mass."""
@@ -290,7 +350,7 @@ class Margin:
 
         For norms other than 2 and ∞ the norms of w and of Aᵀp are bounded by those of the 1- and the 2-norm.
         """
-        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None:
+        if self.X.n * self.X.d > MOST_SHARPENED or self.nu is not None or self.robust > 0 or self.norm < 2:
             return lower, upper
         if w is not None:
             lower = max(lower, self.exact_lower(w, b))

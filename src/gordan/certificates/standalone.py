@@ -58,6 +58,8 @@ bracket     lower <= g <= upper for the largest margin g (a separator may state 
     intercept free        a_i = y_i x_i,      P = {p >= 0, the p of each class sum to 1/2}: b is chosen best
     nu                    in addition p_i <= c_i / (nu sum c), where c is `sample_weight`, or all ones
     sample_weight         without nu: p_i = 0 where c_i = 0
+    robust                if E > 0: every x_i may be moved by d with |d|_s <= E, s = `robust_norm`, and the sum loses E |w|_r,
+                          1/s + 1/r = 1; then the upper bound is the distance of sum_i p_i a_i to {|d|_s <= E}
 
     lower   Every w != 0 gives the lower bound  min over P of sum_i p_i a_i.w / |w|_q.  The minimum puts the mass of a class (of
             all rows, unless the intercept is free) on its lowest scores: the lowest alone, or with nu as many as the caps need.
@@ -201,6 +203,7 @@ class Claim:
         self.loss, self.C, self.class_weight, self.weights_hash = (
             given[name] for name in ("loss", "C", "class_weight", "weights_hash")
         )
+        self.noise, self.noise_norm = given["robust"] or Fraction(0), given["robust_norm"]
         self.states_bracket = self.lower is not None or self.upper is not None
         self.upper = None if self.upper == math.inf else self.upper
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
@@ -394,7 +397,7 @@ class Claim:
         return all(not _reduced({**X[i], **constant}, echelon) for i in among)
 
     def _bracket(self, X: Sequence[Row], y: Sequence[int]) -> None:
-        _demand(self.norm is None or self.norm >= 2, "its norm is below 2")
+        _demand(self.norm is None or self.norm >= 1, "its norm is below 1")
         c = [Fraction(1)] * len(y) if self.c is None else self.c
         _demand(all(weight >= 0 for weight in c), "a sample weight is negative")
         classes = [[i for i, sign in enumerate(y) if sign == s] for s in (1, -1)]
@@ -404,6 +407,10 @@ class Claim:
             _demand(0 < self.nu <= 1, "nu is not between 0 and 1")
             needed = self.nu * sum(c) / len(groups)
             _demand(all(sum(c[i] for i in group) >= needed for group in groups), "nu is too large: no p is allowed")
+        if self.noise != 0:
+            _demand(self.noise > 0 and self.noise_norm in (1, 2, math.inf), "it is about perturbations that are unknown")
+            plain = self.norm == 2 and self.nu is None and self.intercept != "penalized"
+            _demand(plain, "perturbations are for the 2-norm, without nu and without a penalized intercept")
         if self.lower is not None and self.lower > 0:
             self._lower(X, y, c, groups, needed)
         if self.upper is not None:
@@ -419,7 +426,12 @@ class Claim:
             scores = self._scores(X, y, b)
             lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
         least = sum(lowest, Fraction(0)) / len(groups)
-        proved = least > 0 and _at_least(least / self.lower, [*self.w, b], self.norm, dual=True)
+        lower = self.lower
+        if self.noise > 0 and self.noise_norm == 2:  # (lower + noise)|w| <= least
+            lower += self.noise
+        elif self.noise > 0:
+            least -= self.noise * (max if self.noise_norm == 1 else sum)([abs(x) for x in self.w])
+        proved = least > 0 and _at_least(least / lower, [*self.w, b], self.norm, dual=True)
         _demand(proved, f"w does not prove its lower bound {float(self.lower)!r}")
 
     def _upper(self, X: Any, y: Any, c: list[Fraction], groups: list[list[int]], needed: Fraction | None) -> None:
@@ -437,7 +449,12 @@ class Claim:
         if self.intercept == "penalized":
             u.append(sum(p.values(), Fraction(0)))
         upper = self.upper or Fraction(0)
-        _demand(_at_least(upper, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
+        stated = upper
+        if self.noise > 0 and self.noise_norm == 2:  # the distance of u to a ball is |u| less its radius, or 0
+            stated += self.noise
+        elif self.noise > 0:
+            u = _beyond(u, self.noise, self.noise_norm)
+        _demand(_at_least(stated, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
 
     def _optimum(self, X: Sequence[Row], y: Sequence[int]) -> None:
         """lower <= min 1/2|w|^2 + sum C_i l(z_i) <= upper, by w, b and the weights of the rows that follow from them."""
@@ -748,13 +765,25 @@ def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> F
     return total / mass
 
 
+def _beyond(u: list[Fraction], noise: Fraction, norm: Any) -> list[Fraction]:
+    """u less the nearest point with a largest entry (norm infinity) or a sum of sizes (norm 1) of at most `noise`."""
+    sizes = [abs(x) for x in u]
+    if norm == math.inf:
+        return [max(size - noise, Fraction(0)) for size in sizes]
+    level, total = Fraction(0), Fraction(0)  # every size is cut down to what is above the level
+    for k, size in enumerate(sorted(sizes, reverse=True), 1):
+        total += size
+        level = max(level, (total - noise) / k)
+    return [min(size, level) for size in sizes]
+
+
 def _at_least(bound: Fraction, x: list[Fraction], norm: Fraction | None, dual: bool) -> bool:
     """Whether bound >= |x|_norm, or bound >= |x|_q with 1/norm + 1/q = 1 if `dual`."""
     sizes = [abs(value) for value in x if value != 0]
     if not sizes or bound <= 0:
         return bound >= 0 and not sizes
-    if norm is None:
-        return bound >= (sum(sizes) if dual else max(sizes))
+    if norm is None or norm == 1:
+        return bound >= (sum(sizes) if dual == (norm is None) else max(sizes))
     if norm == 2:
         return bound * bound >= sum(size * size for size in sizes)
     return _powers_at_most_one([size / bound for size in sizes], norm / (norm - 1) if dual else norm)
@@ -937,12 +966,15 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "C": (_float, "one", {"optimum"}),
     "class_weight": (_float, "2", {"optimum"}),
     "weights_hash": (_text, "one", {"optimum"}),
+    "robust": (_float, "one", {"bracket"}),
+    "robust_norm": (_float_or_inf, "one", {"bracket"}),
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
 # The first format has every field in every certificate, and not these.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about", "dropped", "loss", "C", "class_weight", "weights_hash"}
+LATER_FIELDS = {"dependent", "model", "about", "dropped", "loss", "C", "class_weight", "weights_hash", "robust", "robust_norm"}
+FIRST_FIELDS = FIELDS.keys() - LATER_FIELDS
 SEVERAL_CLASSES = ("multinomial", "ordinal")
 
 

@@ -234,7 +234,7 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
         c.sample_weight is not None and len(c.sample_weight) != n
     ):
         return "its w or its sample weights are of the wrong length"
-    plain = (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, *c.weights)
+    plain = (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, c.robust, *c.weights)
     if not (all(map(math.isfinite, plain)) and c.norm > -math.inf and (c.upper or 0.0) > -math.inf):
         return "it has numbers that are not finite"
     if w is not None and not np.isfinite(w).all():
@@ -425,7 +425,8 @@ def _inseparable(c: Certificate) -> str:
 
 
 def _between(c: Certificate) -> str:
-    return f"the largest margin is at least {c.lower!r} and at most {c.upper!r}"
+    noise = f" under perturbations of size {c.robust!r} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
+    return f"the largest margin{noise} is at least {c.lower!r} and at most {c.upper!r}"
 
 
 def _weakly_separable(c: Certificate) -> str:

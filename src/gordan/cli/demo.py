@@ -131,7 +131,7 @@ def _tell_methods(traces: list[Trace]) -> None:
             f"{trace.passes[-1]:,.0f}",
             " ".join(outward(*trace.bracket)),
             f"{trace.gap[-1]:.0e}",
-            "-" if trace.bound is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
+            "-" if trace.bound is None or trace.dual is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
         )
     console().print(made)
     say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, positive
+from gordan.arrays import Array, exponent, positive
 from gordan.certificates import Certificate
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -311,7 +311,7 @@ class Fitting:
             return maximize_margin(
                 X,
                 binary.labels,
-                norm=options.norm,
+                norm=exponent(options.norm),
                 nu=nu,
                 intercept=self.intercept,
                 method=method,

@@ -4,7 +4,18 @@ Sets: `Simplex` (plain, capped, two half-simplices), `Ball` (R^d, l2 ball, q-bal
 each has value, gradient, Bregman divergence, and the mirror map that every learner's argmin is made of.
 """
 
-from gordan.geometry.regularizers import Entropy, Regularizer, SquaredNorm
+from gordan.geometry.regularizers import Entropy, NoisySquare, Regularizer, SquaredNorm
 from gordan.geometry.sets import Ball, Domain, Simplex, dual_exponent, dual_vector, norm
 
-__all__ = ["Ball", "Domain", "Entropy", "Regularizer", "Simplex", "SquaredNorm", "dual_exponent", "dual_vector", "norm"]
+__all__ = [
+    "Ball",
+    "Domain",
+    "Entropy",
+    "NoisySquare",
+    "Regularizer",
+    "Simplex",
+    "SquaredNorm",
+    "dual_exponent",
+    "dual_vector",
+    "norm",
+]

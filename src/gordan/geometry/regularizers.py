@@ -80,15 +80,33 @@ class SquaredNorm:
         return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
-        """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; on a simplex (q = 2) the nearest point to θ/scale."""
+        """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; for q = 2 on a simplex or another ball the nearest point."""
         target = theta if self.scale == 1 else theta / self.scale
         if isinstance(domain, Ball) and (domain.q == self.q or domain.radius == np.inf):
             z = domain.clip(dual_vector(target, dual_exponent(self.q)))
-        elif isinstance(domain, Simplex) and self.q == 2:
+        elif self.q == 2 and (isinstance(domain, Simplex) or domain.q > 2):
             z = domain.project(target)
         else:
             raise InputError(f"no argmin of ½‖·‖_{self.q:g}² over {domain!r}; use a ball of the same q, or q = 2")
         return z, self.gradient(z)
+
+
+@dataclass(frozen=True)
+class NoisySquare(SquaredNorm):
+    """R(w) = ½‖w‖² + max_{δ∈noise} δ·w, whose second part is what perturbations δ of a row can cost."""
+
+    noise: Ball | None = None
+
+    def value(self, z: Array) -> float:
+        assert self.noise is not None
+        return super().value(z) + self.noise.radius * norm(z, dual_exponent(self.noise.q))
+
+    def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
+        """θ less the nearest point of the noise, for R^d alone."""
+        assert self.noise is not None
+        if domain != Ball(len(theta)):
+            raise InputError(f"no argmin of a norm with noise over {domain!r}; use R^d")
+        return theta - self.noise.project(theta), theta
 
 
 def _times_log(z: Array, y: Array) -> Array:

@@ -217,6 +217,39 @@ class Ball:
         length = norm(w, self.q) if self.radius < math.inf else 0.0
         return w if length <= self.radius else w * (self.radius / length)
 
+    def project(self, y: Array) -> Array:
+        """The point of W nearest to y in the 2-norm, for q = 1 or q ≥ 2: by sorting, a clip for the box (q = ∞), by a multiplier.
+
+        For 2 < q < ∞ it is sign(y)·z with z + λz^{q-1} the size of y in every entry and ‖z‖_q = radius, by Newton's method.
+        """
+        q = self.q
+        if q == 2 or norm(y, q) <= self.radius:
+            return self.clip(y)
+        if q == math.inf:
+            return np.clip(y, -self.radius, self.radius)
+        if q == 1:
+            size = np.sort(np.abs(y))[::-1]
+            levels = (np.cumsum(size) - self.radius) / np.arange(1, len(size) + 1)
+            return np.asarray(np.sign(y) * np.maximum(np.abs(y) - levels[np.flatnonzero(size > levels)[-1]], 0.0))
+        if q < 2:
+            raise InputError(f"no projection onto a ball with q = {q:g}; q must be 1, or at least 2")
+        size = np.abs(y) / self.radius
+        multiplier = float(np.max(size)) * self.d ** ((q - 1) / q)  # ‖z‖_q ≤ 1 here, since z_j ≤ (|y_j|/λ)^{1/(q-1)}
+        for _ in range(100):
+            z = np.minimum(size, (size / multiplier) ** (1 / (q - 1)))  # no entry is larger: steps from there only go down
+            for _ in range(100):
+                power = multiplier * z ** (q - 2)
+                step = (z * (1 + power) - size) / (1 + (q - 1) * power)
+                z = np.maximum(z - step, 0.0)
+                if np.max(np.abs(step)) <= 1e-16:
+                    break
+            total = float(np.sum(z**q))
+            if abs(total - 1) <= 1e-14:
+                break
+            slope = -q * float(np.sum(z**q * (power / (1 + (q - 1) * power)))) / total  # of log ‖z‖_q^q in log λ
+            multiplier *= math.exp(min(5.0, max(-5.0, -math.log(total) / slope)))
+        return self.clip(np.sign(y) * z * self.radius)
+
     def vertex(self, c: Array) -> Array:
         """A w∈W with c·w lowest."""
         if self.radius == math.inf:

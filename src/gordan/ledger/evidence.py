@@ -115,7 +115,8 @@ class Evidence:
             return self.cone_proof is not None
         if self.question.asks is Asks.SIGN or self.witness is not None:
             return self.sign_decided
-        return self.upper > 0 and self.bracket_width <= self.question.tol
+        # an upper end of 0 is a proof by itself under perturbations, where it need not be exact
+        return (self.upper > 0 or self.question.margin.robust > 0) and self.bracket_width <= self.question.tol
 
     # ---- proposals --------------------------------------------------------------------------------------------------
 
@@ -206,7 +207,7 @@ class Evidence:
     def _strict(self, w: Array, b: float) -> bool:
         """Whether w, b has every row strictly on its side, decided exactly. Not asked where rows may be on the other side."""
         margin = self.question.margin
-        if margin.nu is not None or margin.weights is not None:
+        if margin.nu is not None or margin.weights is not None or margin.robust > 0:
             return False
         products = Products.of(margin.X, w)
         if first_not_positive(products, b, margin.signs) is None:
@@ -325,7 +326,8 @@ class Evidence:
         if kind not in MARGINS:
             return about
         weights = None if margin.weights is None else tuple(margin.weights.tolist())
-        return replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)
+        about = replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)
+        return about if kind == "separator" else replace(about, robust=margin.robust, robust_norm=margin.robust_norm)
 
 
 def _nearest(w: Sequence[int]) -> list[float]:

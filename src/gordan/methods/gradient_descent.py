@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
 from gordan.methods.registry import Guarantee, Method, choose, register, require_plain
+from gordan.methods.steepest_descent import descent, inverse_root, one, regret_of_steps
 from gordan.rows import Rows
 
 
@@ -32,61 +32,57 @@ def gradient_descent(*, form: str = "published") -> Method:
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         require_plain("gradient_descent", p_set)
-        return _Descent(Game(rows, p_set, p0), _risk)
+        return _Descent(Game(rows, p_set, p0))
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")
     return Method("gradient_descent", form, 2.0, build, guarantee, 1)
 
 
-def _risk(t: int, log_risk: float | None) -> float:
-    """The step that makes normalized gradient descent the plain one."""
-    assert log_risk is not None
-    return math.exp(log_risk)
-
-
 @register(
     "normalized_gradient_descent",
     reference="M. S. Nacson et al., AISTATS 2019 (step 1/sqrt(t)); Z. Ji and M. Telgarsky, ALT 2021 (constant step)",
-    forms=("published",),
+    forms=("published", "game"),
 )
 def normalized_gradient_descent(*, form: str = "published", step: str = "constant") -> Method:
     """Gradient descent on log R: v_t = v_{t-1} + η_t Aᵀsoftmax(-Av_{t-1}), with η_t = 1 or 1/√t.
 
-    Guarantee: normalized margin ≥ γ - (D + ½Ση_t²)/(γΣη_t): γ - (D + ½Σ1/t)/(γΣ1/√t) for step "1/sqrt(t)"; at the constant
-    step 1 the smoothness of log R does better, γ - (D + ½)/(γT).
+    Game: that of `steepest_descent` for p = 2, α_t = η_t: p first with FTRL[E, p_0, 1], w with the best response Aᵀp_t to the
+    current loss alone. v_T = Σα_t w_t.
+
+    Guarantee: gap ≤ (D + ½Ση_t²)/Ση_t, and normalized margin ≥ γ - (D + ½Ση_t²)/(γΣη_t): γ - (D + ½Σ1/t)/(γΣ1/√t) for step
+    "1/sqrt(t)"; at the constant step 1 the smoothness of log R does better, gap ≤ (D + ½)/T and margin ≥ γ - (D + ½)/(γT).
     """
-    choose("form", form, ("published",))
+    choose("form", form, ("published", "game"))
     choose("step", step, ("constant", "1/sqrt(t)"))
     constant = step == "constant"
 
-    def eta(t: int) -> float:
-        return 1.0 if constant else 1 / math.sqrt(t)
-
-    def margin(t: int, D: float, gamma: float) -> float:
-        if constant:
-            return gamma - (D + 0.5) / (gamma * t)
-        steps = 1 / np.sqrt(np.arange(1, t + 1))
-        return float(gamma - (D + 0.5 * np.sum(steps**2)) / (gamma * np.sum(steps)))
+    def gap(t: int, D: float) -> float:
+        return (D + 0.5) / t if constant else regret_of_steps(t, D)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return _Descent(Game(rows, p_set, p0), lambda t, log_risk: eta(t))
+        return descent(Game(rows, p_set, p0), form, 1.0, one if constant else inverse_root)
 
-    statement = "margin >= gamma - " + ("(D + 1/2)/(gamma T)" if constant else "(D + log(T)/2 + 1/2)/(2 gamma (sqrt(T+1) - 1))")
-    return Method("normalized_gradient_descent", form, 2.0, build, Guarantee(statement, margin=margin), 1)
+    promised = "(D + 1/2)/T" if constant else "(D + log(T)/2 + 1/2)/(2 (sqrt(T+1) - 1))"
+    guarantee = Guarantee(
+        f"gap <= {promised}, margin >= gamma - gap/gamma",
+        gap=gap,
+        margin=lambda t, D, gamma: gamma - gap(t, D) / gamma,
+    )
+    return Method("normalized_gradient_descent", form, 2.0, build, guarantee, 1 if form == "published" else 2)
 
 
 @dataclass(frozen=True, eq=False)
 class _Descent:
-    """v += step(t, log R) · Aᵀsoftmax(-Av). The pass is at v_{t-1}, so the margin of v_t is measured at recorded rounds."""
+    """v += R(v) · Aᵀsoftmax(-Av). The pass is at v_{t-1}, so the margin of v_t is measured at recorded rounds."""
 
     game: Game
-    step: Callable[[int, float | None], float]
 
     def start(self) -> Array:
         return np.zeros(self.game.rows.d)
 
     def round(self, state: Array, t: int) -> tuple[Array, Round]:
         response = self.game.respond(state)
-        step = self.step(t, response.log_risk)
-        v = state + step * response.combination
-        return v, Round(step, None, response.p, response.combination, output=Output(v, None, None))
+        assert response.log_risk is not None
+        risk = math.exp(response.log_risk)
+        v = state + risk * response.combination
+        return v, Round(risk, None, response.p, response.combination, output=Output(v, None, None))

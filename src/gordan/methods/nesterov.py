@@ -11,9 +11,9 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
-from gordan.geometry import Entropy, Simplex
+from gordan.geometry import Entropy, Simplex, dual_exponent, dual_vector
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.registry import Guarantee, Method, check_norm, choose, register, root_margin
 from gordan.rows import Rows
 
 
@@ -22,49 +22,58 @@ from gordan.rows import Rows
     reference="G. Wang, R. Hanashiro, E. Guha and J. Abernethy, On accelerated Perceptrons and beyond, ICLR 2023 (NAG)",
     forms=("published", "game"),
 )
-def nesterov(*, form: str = "published") -> Method:
+def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
     """Nesterov's accelerated gradient with normalized steps: its implicit bias is the maximum margin, at rate 1/t².
 
     Published: v_0 = s_0 = 0, u_1 = 0, R(u) the mean of e^{-A_i·u}:
 
         u_t = s_{t-1} + v_{t-1}/(2(t-1)),   v_t = v_{t-1} - (t/R(u_t))∇R(u_t),   s_t = s_{t-1} + v_t/(2(t+1)),
 
-    computed as v_t = v_{t-1} + tAᵀsoftmax(-Au_t), since R underflows after some hundreds of rounds.
+    computed as v_t = v_{t-1} + tAᵀsoftmax(-Au_t), since R underflows after some hundreds of rounds. For p-norm margins, which is
+    beyond the paper, w_t = ∇½‖·‖_p²(2v_t/(t(t+1))), u_t = s_{t-1} + ηt w_{t-1}, s_t = s_{t-1} + ηt w_t, η = (q-1)/4: the same for
+    p = 2.
 
-    Game: that of `smooth_perceptron`, but p moves first: OFTRL[E, p_0, 1/4] with hint last, then w with FTRL⁺ and no
-    regularizer. s_T = ¼Σα_t w_t.
+    Game: that of `smooth_perceptron` (p ≠ 2: of `smooth_p_norm_perceptron`), but p moves first: OFTRL[E, p_0, (q-1)/4] with hint
+    last, then w with FTRL⁺ and no regularizer. s_T = ηΣα_t w_t.
 
-    Guarantee: normalized margin of s_T ≥ γ - (8D + 2)/(γT(T+1)).
+    Guarantee: gap ≤ (8(p-1)D + (q-1)/4)/(T(T+1)) for rows with ‖A_i‖_p ≤ 1; for p = 2 normalized margin of s_T ≥ γ - gap/γ.
 
     Implements: Algorithm 3, Theorem 4
     """
     choose("form", form, ("published", "game"))
+    p = check_norm(p)
+    eta = (dual_exponent(p) - 1) / 4
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        game = Game(rows, p_set, p0)
+        game = Game(rows, p_set, p0, norm=p)
         if form == "published":
-            return _Nesterov(game)
+            return _Nesterov(game, eta)
         return Protocol1(
             game,
             w=Leader(game.w_set, np.zeros(rows.d), hint="current", curvature=game.w_curvature),
-            p=Leader(p_set, p0, Entropy(), 0.25, hint="last"),
+            p=Leader(p_set, p0, Entropy(), eta, hint="last"),
             first="p",
             weight=float,
         )
 
+    def gap(t: int, D: float) -> float:
+        return (8 * (p - 1) * D + eta) / (t * (t + 1))
+
+    constants = f"({8 * (p - 1):g} D + {eta:.4g})"
     guarantee = Guarantee(
-        "gap <= (8 D + 2)/(T(T+1)), margin >= gamma - (8 D + 2)/(gamma T(T+1))",
-        gap=lambda t, D: (8 * D + 2) / (t * (t + 1)),
-        margin=lambda t, D, gamma: gamma - (8 * D + 2) / (gamma * t * (t + 1)),
-        rounds=lambda D, gamma: math.sqrt(8 * D + 2) / gamma,
+        f"gap <= {constants}/(T(T+1))" + (f", margin >= gamma - {constants}/(gamma T(T+1))" if p == 2 else ""),
+        gap=gap,
+        margin=(lambda t, D, gamma: gamma - gap(t, D) / gamma) if p == 2 else root_margin(gap),
+        rounds=lambda D, gamma: math.sqrt((1 if p == 2 else 2) * (8 * (p - 1) * D + eta)) / gamma,
     )
-    return Method("nesterov", form, 2.0, build, guarantee, 1 if form == "published" else 2)
+    return Method("nesterov", form, p, build, guarantee, 1 if form == "published" else 2)
 
 
 class _State(NamedTuple):
-    """v_t and s_t."""
+    """v_t, w_t and s_t."""
 
     v: Array
+    w: Array
     s: Array
 
 
@@ -73,16 +82,17 @@ class _Nesterov:
     """Published form. The pass is at u_t, so the margin of s_t is measured only at recorded rounds."""
 
     game: Game
+    eta: float
 
     def start(self) -> _State:
         zero = np.zeros(self.game.rows.d)
-        return _State(zero, zero)
+        return _State(zero, zero, zero)
 
     def round(self, state: _State, t: int) -> tuple[_State, Round]:
-        u = state.s + state.v / (2 * (t - 1)) if t > 1 else state.s
-        response = self.game.respond(u)
+        response = self.game.respond(state.s + (self.eta * t) * state.w)
         v = state.v + t * response.combination
-        s = state.s + v / (2 * (t + 1))
         weight = t * (t + 1) / 2
-        played = Round(float(t), v / weight, response.p, response.combination, output=Output(s, None, weight / 4))
-        return _State(v, s), played
+        w = dual_vector(v / weight, self.game.norm)
+        s = state.s + (self.eta * t) * w
+        played = Round(float(t), w, response.p, response.combination, output=Output(s, None, self.eta * weight))
+        return _State(v, w, s), played

@@ -1,4 +1,4 @@
-"""The p-norm methods in the game form: the paper's at rate 1/t, and one beyond it at rate 1/t²."""
+"""The p-norm methods in the game form: the paper's at rate 1/t, one beyond it at rate 1/t², and one for 1 ≤ p < 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm, dual_exponent
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, once_positive, register
+from gordan.methods.registry import Guarantee, Method, check_norm, choose, once_positive, register, root_margin
 from gordan.rows import Rows
 
 
@@ -94,7 +94,41 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
     guarantee = Guarantee(
         f"gap <= {2 / step:.4g} D/(T(T+1))",
         gap=gap,
-        margin=lambda t, D, gamma: math.sqrt(gamma**2 - 2 * gap(t, D)) if gamma**2 > 2 * gap(t, D) else -math.inf,
+        margin=root_margin(gap),
         rounds=lambda D, gamma: math.sqrt(4 * D / step) / gamma,
     )
     return Method("smooth_p_norm_perceptron", form, p, build, guarantee, 2)
+
+
+@register(
+    "box_perceptron",
+    reference="gordan; the bilinear game on the q-ball for 1 <= p < 2, beyond the paper",
+    forms=("game",),
+)
+def box_perceptron(*, form: str = "game", p: float = 1.0) -> Method:
+    """The accelerated Perceptron for p-norm margins with 1 ≤ p < 2; for p = 1 the vector w lives in a box.
+
+    g = pᵀAw on ‖w‖_q ≤ 1 for rows with ‖A_i‖_p ≤ 1, α_t = 1: w first with OFTRL[½‖·‖₂², 0, η_w], hint last, whose argmin is a
+    Euclidean projection onto the q-ball (p = 1: entries are clipped to [-1, 1]); p with FTRL⁺[E, p_0, 1/η_w]. ½‖·‖_q² is not
+    strongly convex for q > 2, so that there is no game at rate 1/t²; ½‖·‖₂² is, and is at most ½d^{2/p-1} on the ball.
+    η_w = √(d^{2/p-1}/(2D)).
+
+    Guarantee: ‖Aᵀp̄_T‖_p - γ(w̄_T) ≤ √(2d^{2/p-1}D)/T.
+    """
+    choose("form", form, ("game",))
+    p = check_norm(p, 1.0, math.nextafter(2.0, 1.0))
+
+    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
+        game = Game(rows, p_set, p0, norm=p, curvature=0.0, radius=1.0)
+        size = rows.d ** (2 / p - 1)
+        eta = math.sqrt(size / (2 * game.D))
+        return Protocol1(
+            game,
+            w=Leader(game.w_set, np.zeros(rows.d), SquaredNorm(), eta, hint="last"),
+            p=Leader(p_set, p0, Entropy(), 1 / eta, hint="current"),
+            first="w",
+            weight=lambda t: 1.0,
+            bound=lambda t: math.sqrt(2 * size * game.D) / t,
+        )
+
+    return Method("box_perceptron", form, p, build, Guarantee(f"gap <= sqrt(2 d^{2 / p - 1:.4g} D)/T"), 2)

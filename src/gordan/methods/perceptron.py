@@ -28,7 +28,7 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
 
     Guarantee: at most 1/γ² mistakes, so it has finished in round 1/γ² + 1. p_0 plays no part. `output` is "last" or "average"
     (of w over the rounds). The mistakes, counted per row, are a
-    distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above.
+    distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above; it is at most 1/√T, which is `trace.bound`.
     """
     choose("form", form, ("published",))
     return _baseline("perceptron", 2.0, output)
@@ -55,7 +55,11 @@ def _baseline(name: str, p: float, output: str) -> Method:
         require_plain(name, p_set)
         return _Cyclic(Game(rows, p_set, p0, norm=p), output == "average")
 
-    guarantee = Guarantee(f"at most {p - 1:g}/gamma^2 mistakes", rounds=lambda D, gamma: (p - 1) / gamma**2 + 1)
+    guarantee = Guarantee(
+        f"at most {p - 1:g}/gamma^2 mistakes",
+        rounds=lambda D, gamma: (p - 1) / gamma**2 + 1,
+        upper=lambda t: math.sqrt((p - 1) / max(1, t - 1)),  # the last round, in which none is left, makes no mistake
+    )
     return Method(name, "published", p, build, guarantee, math.nan)
 
 

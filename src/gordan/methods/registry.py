@@ -21,21 +21,29 @@ class Guarantee:
     """What the theorem promises, for rows of norm at most 1. D is log n, or what takes its place (`Simplex.diameter`).
 
     `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound for the normalized margin of the
-    output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. None where the
-    theory gives none.
+    output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. `upper(t)` bounds
+    ‖Aᵀp̄_t‖_p of a method that plays no game but counts mistakes, as long as it makes them. None where the theory gives none.
     """
 
     statement: str
     gap: Callable[[int, float], float] | None = None
     margin: Callable[[int, float, float], float] | None = None
     rounds: Callable[[float, float], float] | None = None
+    upper: Callable[[int], float] | None = None
+
+    @property
+    def bound(self) -> Callable[[int, float], float] | None:
+        """The column `bound` of a trace: `gap`, else `upper`."""
+        upper = self.upper
+        return self.gap if upper is None else lambda t, D: upper(t)
 
 
 @dataclass(frozen=True)
 class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
 
-    `passes` is the cost of a round in passes over the data (without caps, which need one more per response).
+    `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy`: it plays
+    for the margin under noise, which is another one than that of the data.
     """
 
     name: str
@@ -44,6 +52,7 @@ class Method:
     build: Callable[[Rows, Simplex, Array], Form]
     guarantee: Guarantee
     passes: float
+    noisy: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,8 +131,21 @@ def once_positive(margin: float) -> float:
     return margin if margin >= 0 else -math.inf
 
 
-def check_norm(p: Any) -> float:
-    """p as a float, refused outside 2 ≤ p ≤ 10⁶ (beyond, q - 1 loses its digits, and nothing is gained)."""
-    if not (is_number(p) and 2 <= p <= 1e6):
-        raise InputError(f"the norm p is {p!r}; it must be a number with 2 <= p <= 1e6 (p = 2 log d is close to inf already)")
+def check_norm(p: Any, least: float = 2.0, most: float = 1e6) -> float:
+    """p as a float, refused outside least ≤ p ≤ most (beyond 10⁶ q - 1 loses its digits, and nothing is gained)."""
+    if not (is_number(p) and least <= p <= most):
+        top = f"{most:g}".replace("e+06", "e6")
+        raise InputError(
+            f"the norm p is {p!r}; it must be a number with {least:g} <= p <= {top} (p = 2 log d is close to inf already)"
+        )
     return float(p)
+
+
+def root_margin(gap: Callable[[int, float], float]) -> Callable[[int, float, float], float]:
+    """√(γ² - 2·gap): what a gap of the regularized p-norm game promises for the normalized margin; silent (-∞) before."""
+
+    def margin(t: int, D: float, gamma: float) -> float:
+        square = gamma**2 - 2 * gap(t, D)
+        return math.sqrt(square) if square > 0 else -math.inf
+
+    return margin

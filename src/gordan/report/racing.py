@@ -265,6 +265,8 @@ def _default(norm: float, intercept: Intercept) -> tuple[str, ...]:
 def _method(name: str, norm: float) -> Method:
     """The method of that name for this norm, or an InputError that says why there is none."""
     method = get(name).for_norm(norm)
+    if method.noisy:
+        raise InputError(f"{name} plays for margins under noise, which cannot be compared with the others")
     if method.norm != norm:
         raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")
     return method

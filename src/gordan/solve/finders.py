@@ -15,9 +15,11 @@ from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft
+from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.proximal import MOST_COLUMNS
+from gordan.solve.rescaling import by_rescaling, is_rescalable
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
 NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
@@ -52,7 +54,7 @@ class Finder:
 
 
 def _hard(question: Question, evidence: Evidence) -> bool:
-    return question.margin.nu is None
+    return question.margin.nu is None and question.margin.robust == 0
 
 
 def _small(question: Question, evidence: Evidence) -> bool:
@@ -117,8 +119,16 @@ def _on_device(question: Question, evidence: Evidence) -> bool:
     return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
+def _box(question: Question, evidence: Evidence) -> bool:
+    return question.margin.norm == 1 and _in_memory(question, evidence)
+
+
+def _rescalable(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and is_rescalable(question)
+
+
 def _soft(question: Question, evidence: Evidence) -> bool:
-    return not _hard(question, evidence)
+    return question.margin.nu is not None
 
 
 def _always(question: Question, evidence: Evidence) -> bool:
@@ -154,11 +164,13 @@ FINDERS = (
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
     Finder("Newton's method", playing.by_newton, width=_on_device),
+    Finder("linear program", by_linear_program, width=_box),
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_always),
     Finder("levelling", by_levelling, sign=_uneven),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
     Finder("working set", separation.by_working_set, sign=_not_tiny),
     Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard),
+    Finder("rescaling", by_rescaling, sign=_rescalable),
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),

@@ -167,7 +167,7 @@ class _Playing:
             rounds,
             record=range(1, rounds + 1) if method.name in FEW_ROUNDS else dynamics.log_spaced(rounds),
             scale=R if R > 0 else 1.0,
-            bound=method.guarantee.gap,
+            bound=method.guarantee.bound,
             time_limit=deadline.left,
             callback=self._look,
             name=method.name,
@@ -196,6 +196,8 @@ class _Playing:
         """Whether to stop where no margin is positive so far. Before that the finders of the sign are asked."""
         question, evidence = self.question, self.evidence
         small = moment.upper <= SHARE * question.tol * question.radius
+        if question.margin.robust > 0:
+            return moment.upper <= VANISHED * question.radius
         if question.margin.nu is not None:
             if not small:
                 return False
@@ -298,7 +300,7 @@ def _played_norm(norm: float, d: int) -> float:
 def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
     """The method asked for, for this norm and so many columns; "auto" is the double oracle."""
     if isinstance(method, str):
-        method = methods.get("double_oracle" if method == "auto" else method)
+        method = methods.get(("double_oracle" if norm >= 2 else "box_perceptron") if method == "auto" else method)
     if isinstance(method, methods.Entry) and method.factory is double_oracle:
         return double_oracle(p=norm, seed=seed)
     if isinstance(method, methods.Entry):
@@ -306,6 +308,8 @@ def choose_method(method: Any, norm: float, d: int, seed: int) -> Method:
         method = method.for_norm(_played_norm(norm, d))
     if not isinstance(method, Method):
         raise InputError(f"method is {method!r:.60}; pass 'auto', a name such as 'nesterov', or a method with its options")
+    if method.noisy:
+        raise InputError(f"{method.name} plays for margins under noise; pass robust=… and method='auto'")
     if method.norm != norm and not (math.isinf(norm) and method.norm > 2):
         raise InputError(
             f"{method.name} plays for the norm {method.norm:g}, not {norm:g}; use method='auto', a p-norm method, or that norm"

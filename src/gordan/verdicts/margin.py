@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gordan import methods
 from gordan.arrays import (
     Array,
     check_callback,
     exponent,
+    is_number,
     positive,
     require_aligned,
     seconds_at_most,
@@ -22,13 +24,14 @@ from gordan.arrays import (
     whole_number_or_none,
 )
 from gordan.blas import blas_threads
-from gordan.certificates.margins import Margin
+from gordan.certificates.margins import LEAST_NOISE, Margin
 from gordan.certificates.problem import Problem
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Play, Question
+from gordan.methods.robust import check_noise_norm
 from gordan.solve.finders import answer
 from gordan.solve.playing import choose_method
 from gordan.statuses import Status
@@ -46,6 +49,8 @@ def maximize_margin(
     y: Any,
     *,
     norm: float = 2,
+    robust: float = 0.0,
+    robust_norm: float = 2,
     nu: float | None = None,
     intercept: str = "free",
     method: Any = "auto",
@@ -71,7 +76,12 @@ def maximize_margin(
     X, y
         data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
     norm
-        the norm p of feature space, 2 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse).
+        the norm p of feature space, 1 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse; 1: in the largest entry). Below 2
+        brackets close slowly, except for p = 1 without nu, which is a linear program.
+    robust, robust_norm
+        the largest margin that is left when every x_i is moved by some δ_i with ‖δ_i‖_s ≤ robust, s = robust_norm (1, 2 or ∞):
+        min_i y_i(x_i·w + b) - robust·‖w‖_r, 1/r + 1/s = 1, over ‖w‖₂. For norm 2, without nu and without a penalized intercept.
+        Where no plane stands such noise, the status is "not-separable", and p proves it.
     nu
         None for the hard margin, or a number in (0, 1]: p_i ≤ c_i/(nu·Σc), c the weights. The larger, the softer.
     intercept
@@ -109,7 +119,7 @@ def maximize_margin(
     >>> gordan.maximize_margin([[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1]).status
     'solved'
     """
-    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
+    kind, norm, tol, limit = Intercept.of(intercept), exponent(norm, 1), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
@@ -122,15 +132,20 @@ def maximize_margin(
     weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
     nu = allowed_nu(nu, problem, weights, kind)
     order = seed(random_state)
+    chosen, noise = choose_method(method, norm, problem.X.d, order), _noise(robust, robust_norm)
+    if noise[0] > 0:
+        if norm != 2 or nu is not None or kind.in_norm or not (isinstance(method, str) and method == "auto"):
+            raise InputError("robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'")
+        chosen = methods.robust_perceptron(noise=noise[0], noise_norm=noise[1])
     question = Question(
         problem,
-        Margin(problem.X, problem.signs, kind, norm, nu, weights),
+        Margin(problem.X, problem.signs, kind, norm, nu, weights, *noise),
         Asks.WIDTH,
         Budget(started, started + limit, max_iter, threads, order),
         tol=tol,
         play=Play(
-            choose_method(method, norm, problem.X.d, order),
-            auto=isinstance(method, str) and method == "auto",
+            chosen,
+            auto=isinstance(method, str) and method == "auto" and noise[0] == 0 and norm >= 2,
             start=_start(start, weights, problem.X.n),
             watch=callback,
             checkpoint=keeper,
@@ -138,6 +153,13 @@ def maximize_margin(
     )
     with blas_threads(problem.storage.entries):
         return _result(answer(question))
+
+
+def _noise(robust: Any, robust_norm: Any) -> tuple[float, float]:
+    """The size of perturbations and their norm."""
+    if not (is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf)):
+        raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved")
+    return float(robust), check_noise_norm(robust_norm, "robust_norm")
 
 
 def _start(start: MarginResult | Array | None, weights: Array | None, n: int) -> Array | None:
@@ -174,6 +196,8 @@ def _result(evidence: Evidence) -> MarginResult:
         margin=bracket,
         stated_witness=witness,
         norm=margin.norm,
+        robust=margin.robust,
+        robust_norm=margin.robust_norm,
         nu=margin.nu,
         intercept=margin.intercept.value,
         n_iter=effort.rounds,
@@ -187,7 +211,7 @@ def _result(evidence: Evidence) -> MarginResult:
 
 def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
     question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
-    if evidence.witness is not None:
+    if evidence.witness is not None or (upper == 0 and question.margin.robust > 0):
         return Status.NOT_SEPARABLE
     if upper > 0 and (upper - lower) / upper <= question.tol:
         return Status.SOLVED

@@ -21,6 +21,7 @@ class MarginResult(Inseparable):
     """What `maximize_margin` found and proved.
 
     `margin` is a certified interval (lower, upper) for γ*, in the units of X and the norm asked for; `gap` its relative width.
+    With `robust`, not-separable says that no plane separates under such perturbations, and p proves it.
     `nu` is the one used: at its limit, the largest float that leaves a p.
     `w`, `b` is the best separator found, ‖w‖_q = 1 up to rounding, so that scores x·w + b are signed distances; `p` the weights
     over the rows behind `upper`, of total 1. w and p are None where nothing was found. `status` is
@@ -39,6 +40,8 @@ class MarginResult(Inseparable):
     margin: tuple[float, float]
     stated_witness: Witness | None
     norm: float
+    robust: float
+    robust_norm: float
     nu: float | None
     intercept: str
     n_iter: int
@@ -71,6 +74,10 @@ class MarginResult(Inseparable):
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
         effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        if self.robust > 0:
+            soft = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
+            if self.status is Status.NOT_SEPARABLE:
+                return f"not separable{soft}: the mean of signed rows with weights p is within them (proved; {effort})"
         return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
 
     def _repr_html_(self) -> str:

@@ -1,0 +1,38 @@
+"""The largest margin for norm 1, where w lives in a box: a linear program, whose multipliers are p."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Proposal, Question
+from gordan.memory import fits
+from gordan.solve.sup_norm import ENTRY_BYTES, PASSES, TOLERANCE
+
+
+def by_linear_program(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """max s over y_i(x_i·w + b) ≥ s, |w_j| ≤ 1, by HiGHS: b is free, or one of the entries where it counts in the norm."""
+    rows, grouped, R, time = question.rows, question.margin.intercept.grouped, question.radius, question.budget.time
+    cells = rows.n * rows.d
+    if R == 0 or not fits(ENTRY_BYTES * cells) or not time.affords(PASSES * time.pace.entry * cells):
+        return
+    from scipy.optimize import linprog
+
+    A = rows.scaled(1 / R).take(np.arange(rows.n)).dense()
+    free = rows.signs[:, None] if grouped else np.zeros((rows.n, 0))
+    answer = linprog(
+        np.append(np.zeros(rows.d + free.shape[1]), -1.0),
+        A_ub=np.hstack([-A, -free, np.ones((rows.n, 1))]),
+        b_ub=np.zeros(rows.n),
+        bounds=[(-1.0, 1.0)] * rows.d + [(None, None)] * free.shape[1] + [(0.0, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE, "time_limit": time.left},
+    )
+    if answer.status == 0 and answer.x[-1] > 0:
+        p, w = np.maximum(-answer.ineqlin.marginals, 0.0), answer.x[: rows.d]
+        in_norm = question.margin.intercept.in_norm
+        b = None if grouped else float(w[-1]) if in_norm else 0.0
+        yield Proposal(w[:-1] if in_norm else w, b, p / max(float(np.sum(p)), 1e-300))

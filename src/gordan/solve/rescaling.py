@@ -1,0 +1,51 @@
+"""The finder for margins that are hardly positive: rescaling, where every other finder of the sign has failed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gordan.errors import InputError
+from gordan.geometry import Simplex
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Proposal, Question
+from gordan.methods import rescaling
+from gordan.rows import Rows
+from gordan.solve.cancelling import cancelling
+
+# Multiplications of a phase at most (rows times columns squared), and rounds of both players: the hardest chains of 150 columns
+# need some 2,000 each. Where others have failed this takes a second or two.
+MOST_MULTIPLICATIONS, MOST_ROUNDS = 20_000_000, 6000
+
+
+def is_rescalable(question: Question) -> bool:
+    """Whether a phase costs little."""
+    n, d = question.counted.X.n, question.counted.X.d
+    return n * d * d <= MOST_MULTIPLICATIONS
+
+
+def by_rescaling(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """A separator of `rescaled_perceptron`, or rows that `projection_rescaling` says cancel; b is the weight of a column."""
+    problem, exists, unit = question.counted, question.margin.intercept.exists, question.unit_rows
+    time = question.budget.time
+    if unit is None or not time.affords(2 * time.pace.basis(problem.X.n, problem.X.d + 1)):
+        return
+    rows = Rows(problem.storage, problem.signs, constant=exists, scale=1 / unit.R)
+    p_set = Simplex(rows.n)
+    with contextlib.suppress(InputError, np.linalg.LinAlgError):  # products that overflow: nobody else is left to decide
+        form = rescaling().build(rows, p_set, p_set.centre)
+        state = form.start()
+        for t in range(1, MOST_ROUNDS + 1):
+            state, played = form.round(state, t)
+            if question.budget.spent:
+                return
+            if played.finished:
+                assert played.output is not None
+                w = played.output.w
+                yield Proposal(w[:-1], float(w[-1]), played.p) if exists else Proposal(w, 0.0, played.p)
+                support = np.flatnonzero(played.p)
+                yield from cancelling(question, support, played.p[support])
+                return

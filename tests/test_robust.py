@@ -1,0 +1,175 @@
+"""Margins under perturbations of the rows: the interval, the proof that none is left, and both checkers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from checkers import both
+from scipy.optimize import linprog
+
+import gordan
+from gordan.certificates import standalone
+from gordan.certificates.margins import Margin
+from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
+
+NORMS = (1, 2, math.inf)
+
+
+def clouds(n=24, d=4, apart=2.0, seed=0):
+    """Two clouds of points, `apart` in every coordinate."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return rng.standard_normal((n, d)) * 0.4 + apart * (y[:, None] - 0.5), y
+
+
+def largest_noise(X, y, s, intercept):
+    """The ε at which no plane stands the noise any more, min ‖Aᵀp‖_s over P, as a linear program (s = 1, ∞)."""
+    A = X * np.where(y, 1, -1)[:, None]
+    n, d = A.shape
+    free = intercept == "free"
+    # p, then t with |Aᵀp| ≤ t in every column
+    k = 1 if s == math.inf else d
+    T = np.ones((d, 1)) if k == 1 else np.eye(d)
+    above = np.block([[A.T, -T], [-A.T, -T]])
+    groups = [y == 1, y == 0] if free else [np.ones(n, bool)]
+    total = np.array([np.append(group.astype(float), np.zeros(k)) for group in groups])
+    found = linprog(np.append(np.zeros(n), np.ones(k)), above, np.zeros(2 * d), total, np.full(len(groups), 1 / len(groups)))
+    return found.fun
+
+
+@pytest.mark.parametrize("intercept", ["free", "none"])
+@pytest.mark.parametrize("s", [1, math.inf])
+def test_both_sides_of_the_largest_noise(s, intercept):
+    """Just below it a positive margin is proved, just above it that there is none; the threshold is that of a linear program."""
+    for seed in range(4):
+        X, y = clouds(seed=seed)
+        epsilon = largest_noise(X, y, s, intercept)
+        below = gordan.maximize_margin(X, y, robust=0.9 * epsilon, robust_norm=s, intercept=intercept, tol=1e-2)
+        above = gordan.maximize_margin(X, y, robust=1.1 * epsilon, robust_norm=s, intercept=intercept, tol=1e-2)
+        assert below.status == "solved"
+        assert below.margin[0] > 0
+        assert (above.status, above.margin) == ("not-separable", (0.0, 0.0))
+        for result in (below, above):
+            assert both(result.certificate, X, y) == (True, True)
+            assert result.robust_norm == s
+            assert f"in the {s:g}-norm" in repr(result)
+
+
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_in_the_2_norm_noise_is_taken_off_the_margin(intercept):
+    X, y = clouds(seed=5)
+    margin = gordan.maximize_margin(X, y, intercept=intercept, tol=1e-6).margin
+    for share in (0.3, 0.8):
+        noisy = gordan.maximize_margin(X, y, robust=share * margin[0], intercept=intercept, tol=1e-3)
+        assert noisy.margin[0] <= margin[1] - share * margin[0] + 1e-12
+        assert noisy.margin[1] >= margin[0] - share * margin[0] - 1e-12
+        assert noisy.gap <= 1e-3
+    assert gordan.maximize_margin(X, y, robust=1.01 * margin[1], intercept=intercept).status == "not-separable"
+
+
+@pytest.mark.parametrize("s", NORMS)
+def test_the_plane_stands_every_corner_of_the_noise(s):
+    """The lower end, recomputed from moved points: the worst move against w of each."""
+    X, y = clouds(seed=6)
+    epsilon = 0.3
+    result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=s, tol=1e-3)
+    w, signs = result.w, np.where(y, 1, -1)
+    move = {math.inf: np.sign(w), 2: w / np.linalg.norm(w), 1: np.sign(w) * (np.arange(4) == np.abs(w).argmax())}[s] * epsilon
+    moved = X - signs[:, None] * move
+    scores = signs * (moved @ w + result.b)
+    assert scores.min() / np.linalg.norm(w) >= result.margin[0] * (1 - 1e-9)
+    assert scores.min() > 0
+
+
+@pytest.mark.parametrize("s", NORMS)
+def test_checkers_refuse_what_is_not_proved(s):
+    """More than w proves, less than p proves, other noise, and noise where it is not defined."""
+    X, y = clouds(seed=7)
+    certificate = gordan.maximize_margin(X, y, robust=0.3, robust_norm=s, tol=1e-4).certificate
+    assert both(certificate, X, y) == (True, True)
+    for change in (
+        {"lower": certificate.lower * 1.01},
+        {"upper": certificate.upper * 0.99},
+        {"robust": 0.35},  # then w proves less
+        {"robust": 0.25},  # then p proves less
+        {"robust": 0.0},
+        {"robust": -0.3},
+        {"robust_norm": 3.0},
+        {"nu": 0.5},
+        {"norm": 3.0},
+        {"intercept": "penalized"},
+    ):
+        assert both(replace(certificate, **change), X, y) == (False, False), change
+    none = gordan.maximize_margin(X, y, robust=5.0, robust_norm=s).certificate
+    assert none.upper == 0
+    assert both(none, X, y) == (True, True)
+    assert both(replace(none, robust=0.1), X, y) == (False, False)
+
+
+@pytest.mark.parametrize("s", NORMS)
+def test_bounds_are_next_to_exact_ones(s):
+    """Float bounds beside fractions, on small integers: never beyond, and close."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        X = rng.integers(-9, 10, (6, 3)).astype(float)
+        y = np.array([0, 1, 0, 1, 0, 1])
+        problem = Problem.of(X, y)
+        margin = Margin(problem.X, problem.signs, Intercept.NONE, robust=0.5, robust_norm=float(s))
+        w, p = rng.integers(-5, 6, 3).astype(float), rng.integers(1, 9, 6).astype(float)
+        if not w.any():
+            continue
+        A = [[Fraction(int(v)) for v in row] for row in X * np.where(y, 1, -1)[:, None]]
+        sizes = [abs(Fraction(v)) for v in w]
+        cost = Fraction(1, 2) * (Fraction(math.hypot(*w)) if s == 2 else max(sizes) if s == 1 else sum(sizes))
+        least = min(sum(a * Fraction(v) for a, v in zip(row, w, strict=True)) for row in A) - cost
+        lower = max(0.0, float(least) / math.hypot(*w))
+        assert margin.lower(w, 0.0) == pytest.approx(lower, rel=1e-12, abs=1e-12)
+        u = [sum(Fraction(int(q)) * row[j] for q, row in zip(p, A, strict=True)) / int(p.sum()) for j in range(3)]
+        if s == 2:
+            distance = max(0.0, math.hypot(*map(float, u)) - 0.5)
+        else:
+            distance = math.hypot(*map(float, standalone._beyond(u, Fraction(1, 2), s)))
+        upper = margin.upper(p)
+        assert distance <= upper <= distance * (1 + 1e-9) + 1e-9
+        assert margin.proves_upper(math.nextafter(upper, math.inf), p)
+        assert not distance or not margin.proves_upper(distance * 0.999, p)
+
+
+def test_weights_files_and_storages():
+    X, y = clouds(seed=9)
+    c = np.ones(len(y))
+    c[:4] = 0.0
+    whole = gordan.maximize_margin(X[4:], y[4:], robust=0.2, robust_norm=1, tol=1e-3)
+    for stored in (X, sp.csr_array(X), X.astype(np.float32)):
+        result = gordan.maximize_margin(stored, y, robust=0.2, robust_norm=1, tol=1e-3, sample_weight=c)
+        assert result.margin[0] <= whole.margin[1] * (1 + 1e-5)
+        assert whole.margin[0] <= result.margin[1] * (1 + 1e-5)
+        assert bool(gordan.verify(gordan.Certificate.from_json(result.certificate.to_json()), stored, y))
+
+
+def test_what_is_refused():
+    X, y = clouds()
+    for options in (
+        {"robust": -1.0},
+        {"robust": math.inf},
+        {"robust": "much"},
+        {"robust": 1e-300},
+        {"robust": 0.1, "robust_norm": 3},
+        {"robust": 0.1, "norm": 3},
+        {"robust": 0.1, "nu": 0.3},
+        {"robust": 0.1, "intercept": "penalized"},
+        {"robust": 0.1, "method": "nesterov"},
+    ):
+        with pytest.raises(gordan.InputError):
+            gordan.maximize_margin(X, y, **options)
+
+
+def test_without_noise_nothing_changes():
+    X, y = clouds()
+    assert gordan.maximize_margin(X, y, robust=0.0).margin == gordan.maximize_margin(X, y).margin
