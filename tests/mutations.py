@@ -62,7 +62,10 @@ class Facts:
     """What a certificate says of data, as fractions: scores, combinations and norms by their definitions."""
 
     def __init__(self, certificate, X, y):
-        self.c, self.n = certificate, len(X)
+        if "missing" in certificate.dropped:
+            kept = [i for i, row in enumerate(X) if not any(map(math.isnan, row))]
+            X, y = [X[i] for i in kept], [y[i] for i in kept]
+        self.c, self.n, self.y = certificate, len(X), y
         self.signs = [1 if label == certificate.classes[1] else -1 for label in y]
         self.X = [[Fraction(x) for x in row] for row in X]
         self.penalized, self.free = certificate.intercept == "penalized", certificate.intercept == "free"
@@ -75,12 +78,16 @@ class Facts:
 
     @property
     def rows(self):
-        """The rows of A as the oracle wants them: y_i x_i, or y_i (x_i, 1) unless there is no intercept."""
+        """The rows of A as the oracle wants them: y_i x_i, or y_i (x_i, 1) unless there is no intercept; or those of a model."""
+        if self.c.model != "logistic":
+            return made_rows(self.c, self.X, self.y)
         constant = [] if self.c.intercept == "none" else [Fraction(1)]
         return [[sign * x for x in [*row, *constant]] for row, sign in zip(self.X, self.signs, strict=True)]
 
     def scores(self, b):
         w = [Fraction(x) for x in self.c.w]
+        if self.c.model != "logistic":
+            return [sum(map(Fraction.__mul__, row, w), Fraction(0)) for row in self.rows]
         return [s * (sum(map(Fraction.__mul__, x, w), Fraction(b))) for x, s in zip(self.X, self.signs, strict=True)]
 
     def least(self):
@@ -113,6 +120,29 @@ class Facts:
 
     def plane(self):
         return [*map(Fraction, self.c.w), *([Fraction(self.c.b or 0)] if self.penalized else [])]
+
+
+def made_rows(c, X, y):
+    """The rows of the other models, from what their likelihoods are: rows whose product with w must not fall."""
+    one = [] if c.intercept == "none" else [Fraction(1)]
+    rows = []
+    for x, label in zip(X, y, strict=True):
+        z = [*one, *x]
+        if c.model == "poisson":
+            rows += [z, [-v for v in z]] if label > 0 else [[-v for v in z]]
+            continue
+        k, own = len(c.classes), c.classes.index(label)
+        if c.model == "multinomial":
+            for other in range(k):
+                if other != own:
+                    parts = [[(int(j == own) - int(j == other)) * v for v in z] for j in range(1, k)]
+                    rows.append([v for part in parts for v in part])
+        else:
+            if own > 0:
+                rows.append([*(Fraction(-int(t == own - 1)) for t in range(k - 1)), *x])
+            if own < k - 1:
+                rows.append([*(Fraction(int(t == own)) for t in range(k - 1)), *(-v for v in x)])
+    return rows
 
 
 def norm_is_at_most(x, p, dual, bound):
@@ -216,7 +246,9 @@ def found(r):
     """What `separate`, `diagnose` or `maximize_margin` has to say about a random problem."""
     X, y = problems.instance(r.choice([*problems.FAMILIES]), r)
     intercept = r.choice(INTERCEPTS)
-    function = r.choice(("separate", "diagnose", "maximize_margin"))
+    function = r.choice(("separate", "diagnose", "maximize_margin", "model", "model"))
+    if function == "model":
+        return of_a_model(r, X, y)
     if function == "separate":
         certificate = gordan.separate(X, y, intercept=intercept).certificate
     elif function == "diagnose":
@@ -236,6 +268,18 @@ def found(r):
             if "too small for float64 products" not in str(error):  # rows of the smallest floats are refused
                 raise
             certificate = None
+    return (certificate, X.tolist(), y) if certificate is not None else tight(r)
+
+
+def of_a_model(r, X, y):
+    """What `diagnose` has to say about a model of counts or of three classes."""
+    model = r.choice(("multinomial", "ordinal", "poisson"))
+    y = [label + r.choice((0, 0, 1)) for label in y] if r.random() < 0.7 else [r.randint(0, 2) for _ in y]
+    y = y if len({*y}) > 1 else [(y[0] + 1) % 3, *y[1:]]
+    intercept = "free" if model == "ordinal" else r.choice(("free", "none"))
+    X, y = X[:7, :2], y[:7]
+    y = y if len({*y}) > 1 else [(y[0] + 1) % 3, *y[1:]]
+    certificate = gordan.diagnose(X, y, model=model, intercept=intercept).certificate
     return (certificate, X.tolist(), y) if certificate is not None else tight(r)
 
 
@@ -408,8 +452,9 @@ def change_word(r, c, X, y):
         "shape": ([len(X) + 1, len(X[0])], [len(X), len(X[0]) + 1], [len(X[0]), len(X)], [0, 0], [2.0, 1], [-1, 1]),
         "data_hash": ("", "ab", None, 5, [], "0" * 64),
         "format": ("gordan-certificate-1", "gordan-certificate-3", None),
-        "model": ("poisson", None),
-        "about": (None, {}, {"file": "f", "label": None, "columns": ["a"], "version": "0"}),
+        "model": ("poisson", "multinomial", "ordinal", "logistic", None),
+        "about": (None, {}, ABOUT, {**ABOUT, "columns": ["a"], "size": 5}, {**ABOUT, "size": -1}, {**ABOUT, "file": 1}),
+        "dropped": ([], ["missing"], ["zero-weight"], ["missing", "zero-weight"], ["zero-weight", "missing"], ["other"], None),
     }
     name = r.choice([*words])
     c[name] = r.choice(words[name])
@@ -419,9 +464,12 @@ def change_word(r, c, X, y):
             c[field] = _converted(c.get(field), whole)
         for field, (_, _, kinds) in standalone.FIELDS.items() if c["kind"] in standalone.KINDS else ():
             if c["kind"] in kinds:  # the fields of the other kind
-                c.setdefault(field, {"norm": "0x1.0000000000000p+1", "dependent": []}.get(field))
+                c.setdefault(field, {"norm": "0x1.0000000000000p+1", "dependent": [], "dropped": []}.get(field))
             else:
                 c.pop(field, None)
+
+
+ABOUT = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
 
 
 def _converted(value, whole):
@@ -490,7 +538,7 @@ def change_data(r, X, y):
     elif kind == 6:
         X[i][j] = r.choice((0.0, math.inf, math.nan, 1e300, 5e-324))
     elif kind == 7:
-        other = r.choice((lambda v: 0, lambda v: 2 * v, lambda v: "ab"[v], float, bool))
+        other = r.choice((lambda v: 0, lambda v: 2 * v, lambda v: "abc"[v % 3], float, bool))
         y = [other(label) for label in y]
     else:
         X, y = [*X, X[i]], [*y, y[i]]

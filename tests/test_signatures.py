@@ -148,6 +148,7 @@ CALLED = {
     "fit": (gordan.MaxMarginClassifier, gordan.maximize_margin, gordan.io.read),
     "predict": (gordan.io.read,),
     "verify": (gordan.verify, gordan.io.read),
+    "checker": (),
     "diagnose": (gordan.diagnose, gordan.io.read),
     "race": (gordan.report.race, gordan.io.read),
     "play": (gordan.play, gordan.io.read),
@@ -160,6 +161,7 @@ OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise
+    ("diagnose", "model"): None,  # the regression, where others name a model file
     ("fit", "loss"): None,  # of LinearClassifier, which it chooses
     ("fit", "C"): None,
     ("fit", "weight"): "sample_weight",  # the column that has them

@@ -40,8 +40,11 @@ BRACKET = gordan.Certificate(
 )  # fmt: skip
 QUASI = gordan.Certificate(
     "quasi-separation", "none", ("no", "yes"), (3, 2), w=(3**50, -2), b=0, rows=(1,), weights=(2**1100,),
-    about=About("d.csv", "y", ("a", "ü")),
+    about=About("d.csv", 12, "y", columns=("a", "ü")),
 )  # fmt: skip
+
+
+NOTHING = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
 
 
 def test_what_a_file_holds():
@@ -65,6 +68,7 @@ def test_what_a_file_holds():
         "data_hash": "ab",
         "model": "logistic",
         "about": None,
+        "dropped": [],
     }
     assert json.loads(QUASI.to_json()) == {
         "format": "gordan-certificate-2",
@@ -79,7 +83,8 @@ def test_what_a_file_holds():
         "weights": [hex(2**1100)],
         "data_hash": None,
         "model": "logistic",
-        "about": {"file": "d.csv", "label": "y", "columns": ["a", "ü"], "version": None},
+        "about": {**NOTHING, "file": "d.csv", "size": 12, "label": "y", "columns": ["a", "ü"]},
+        "dropped": [],
     }
     for certificate in (BRACKET, QUASI, replace(BRACKET, classes=(False, True), upper=None, data_hash=None)):
         text = certificate.to_json()
@@ -193,10 +198,14 @@ SPOILED = {
     "format 3": {"format": "gordan-certificate-3"},
     "format 1 with a field of format 2": {"format": "gordan-certificate-1"},
     "another model": {"model": "poisson"},
-    "a part about with a date": {"about": {"file": None, "label": None, "columns": None, "version": None, "date": ""}},
-    "a part about with a number": {"about": {"file": 5, "label": None, "columns": None, "version": None}},
-    "columns that are text": {"about": {"file": None, "label": None, "columns": "ab", "version": None}},
-    "a column without name": {"about": {"file": None, "label": None, "columns": ["a", None], "version": None}},
+    "a part about with a date": {"about": {**NOTHING, "date": ""}},
+    "a part about with a number": {"about": {**NOTHING, "file": 5}},
+    "a size that is text": {"about": {**NOTHING, "size": "5"}},
+    "a size below 0": {"about": {**NOTHING, "size": -5}},
+    "columns that are text": {"about": {**NOTHING, "columns": "ab"}},
+    "a column without name": {"about": {**NOTHING, "columns": ["a", None]}},
+    "rows dropped by another rule": {"dropped": ["odd"]},
+    "rows dropped by one rule twice": {"dropped": ["missing", "missing"]},
     "no more fields": {"also": 1},
     "a kind": {"kind": ["bracket"]},
 }
@@ -489,7 +498,7 @@ def test_what_is_not_finite_is_named(storage):
     ],
 )
 def test_labels_in_the_hash(label, text):
-    assert problem_module._class_text(label) == text
+    assert problem_module.class_text(label) == text
 
 
 def test_the_hash_does_not_see_the_order_of_entries():

@@ -49,8 +49,10 @@ Kind = Literal[
 ]
 Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
+ABOUT_TEXTS = ("file", "label", "positive", "version", "statement")
+DROPPED = ("missing", "zero-weight")
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
-MODELS = ("logistic",)
+MODELS = ("logistic", "multinomial", "ordinal", "poisson")
 
 
 # ---- what a field can hold ------------------------------------------------------------------------------------------
@@ -121,26 +123,37 @@ def _relation(value: Any) -> Relation:
 def _about(value: Any) -> About:
     if type(value) is not dict or set(value) != {part.name for part in fields(About)}:
         raise ValueError(f"a part `about` with other fields: {str(value)[:40]!r}")
-    columns = value["columns"]
-    named = {name: None if value[name] is None else _text(value[name]) for name in ("file", "label", "version")}
-    return About(columns=None if columns is None else tuple(_text(name) for name in _list(columns)), **named)
+    columns, size = value["columns"], value["size"]
+    named = {name: None if value[name] is None else _text(value[name]) for name in ABOUT_TEXTS}
+    names = None if columns is None else tuple(_text(name) for name in _list(columns))
+    return About(size=None if size is None else _count(size), columns=names, **named)
 
 
 @dataclass(frozen=True)
 class About:
-    """Where a certificate comes from, for people; no check depends on it."""
+    """Where a certificate comes from, for people; no check depends on it, and it has no date: equal runs give equal files.
+
+    `file` and `size` (in bytes) are those of the data, `label` is the column of the labels, `positive` the class that was set
+    against the rest, if one was; `columns` are the names of those that X has, `version` is that of gordan, and `statement` is
+    the claim in words and decimal numbers, rounded so that it stays true.
+    """
 
     file: str | None = None
+    size: int | None = None
     label: str | None = None
+    positive: str | None = None
     columns: tuple[str, ...] | None = None
     version: str | None = None
+    statement: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what a file could not hold."""
-        names = (self.file, self.label, self.version)
+        names = [getattr(self, name) for name in ABOUT_TEXTS]
         columns = () if self.columns is None else self.columns
-        if not isinstance(columns, tuple) or not all(isinstance(name, (str, type(None))) for name in names + columns):
+        if not isinstance(columns, tuple) or not all(isinstance(name, (str, type(None))) for name in (*names, *columns)):
             raise InputError("`about` of a certificate holds text")
+        if self.size is not None and (type(self.size) is not int or self.size < 0):
+            raise InputError("`about` of a certificate has a size in bytes")
 
 
 TEXT = Form((str,), "text", str, _text)
@@ -206,18 +219,21 @@ def _is(
 class Certificate:
     """A claim about data X, y and what is needed to check it.
 
-    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they
-    matter (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for
-    `witness`, `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see
-    `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the
-    pairs (column, factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight),
-    rounded in that order; where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`).
-    `model` is the model whose estimates are asked about, `about` where the data came from.
+    `classes` is (negative, positive): y_i = +1 for the second; for a multinomial or ordinal model all of them, in order. `shape`
+    is that of X. `sample_weight` holds c_i where they matter (with nu), else None. `w` has float64 entries (integers for
+    `quasi-separation`), `weights` float64 (integers for `witness`, `quasi-separation`, `overlap`). `data_hash` names the data the
+    certificate was made for, or is None; see `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of
+    others on the rows in question the pairs (column, factor), that column first, whose sum is 0. Of an optimum,
+    C_i = C · (sample weight · class weight), rounded in that order; where sample weights are too many to be stored,
+    `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates are asked about: w and `rows` are those of
+    the rows that `models` makes of the data, which are the data's own for "logistic". `about` says where the data came from.
+    `dropped` are rules by which rows of the data are left out before anything else: "missing", rows in which a value is missing;
+    "zero-weight", rows whose sample weight is zero.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
     intercept: Literal["free", "penalized", "none"] = field(metadata=_is(TEXT, words=(*Intercept,)))
-    classes: tuple[Label, Label] = field(metadata=_is(LABEL, 2))
+    classes: tuple[Label, ...] = field(metadata=_is(LABEL, ""))
     shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
     w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="d", kinds=PLANES))
     b: float | int | None = field(default=None, metadata=_is(kinds=PLANES))
@@ -232,6 +248,7 @@ class Certificate:
     dependent: tuple[Relation, ...] = field(default=(), metadata=_is(RELATION, "", kinds=VERIFIED, since=2))
     model: str = field(default="logistic", metadata=_is(TEXT, words=MODELS, since=2))
     about: About | None = field(default=None, metadata=_is(ABOUT, since=2))
+    dropped: tuple[str, ...] = field(default=(), metadata=_is(TEXT, "", since=2))
     loss: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), words=(*Loss,), since=2))
     C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
     class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
@@ -243,6 +260,25 @@ class Certificate:
             _require(part, getattr(self, part.name), self.kind)
         if len({*map(type, self.classes)}) != 1:
             raise InputError("classes of a certificate are of one type")
+        if len({*self.classes}) != len(self.classes) or len(self.classes) < 2:
+            raise InputError("classes of a certificate are at least two, and different")
+        if len(self.classes) > 2 and self.model not in SEVERAL_CLASSES:
+            raise InputError("classes of a certificate must be 2 values")
+        if self.dropped not in ((), *((rule,) for rule in DROPPED), DROPPED):
+            raise InputError(f"a certificate that drops rows by {self.dropped!r} is not known")
+        if self.model != "logistic":
+            self._require_plain()
+
+    def _require_plain(self) -> None:
+        """Refuse what has no meaning for rows that are made."""
+        if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
+            raise InputError(f"a certificate about a {self.model} model states no margin and no loss")
+        if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
+            raise InputError(f"a certificate about a {self.model} model has no b, no nu and no sample weights")
+        if self.model == "poisson" and [*map(str, self.classes)] != ["False", "True"]:
+            raise InputError("a certificate about a Poisson model has the classes False (y = 0) and True (y > 0)")
+        if self.model == "ordinal" and self.intercept != "free":
+            raise InputError("a certificate about an ordinal model has thresholds: its intercept is free")
 
     @property
     def exact(self) -> bool:
@@ -279,6 +315,14 @@ class Certificate:
 
 
 PARTS: tuple[Field[Any], ...] = fields(Certificate)
+# The models whose y may have more than two classes.
+SEVERAL_CLASSES = ("multinomial", "ordinal")
+
+
+def made_columns(model: str, intercept: str, d: int, classes: int) -> int:
+    """How many coefficients w has, for X with d columns; see `models`."""
+    block = d + (intercept != "none")
+    return {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}[model]
 
 
 def _parts_of(kind: str) -> list[Field[Any]]:
@@ -323,7 +367,10 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     if set(content) != {part.name for part in known} | {"class_type"} or (first and kind not in FIRST_KINDS):
         raise ValueError(f"its fields are {sorted(content)}")
     n, d = (_count(size) for size in _list(content["shape"], 2))
-    sizes = {"n": n, "d": d, "rows": len(_list(content["rows"]))}
+    model, classes = MODELS[0] if first else _text(content["model"]), len(_list(content["classes"]))
+    if model not in MODELS:
+        raise ValueError(f"model {model!r}")
+    sizes = {"n": n, "d": made_columns(model, _text(content["intercept"]), d, classes), "rows": len(_list(content["rows"]))}
     found: dict[str, Any] = {}
     for part in known:
         declared, value = part.metadata["part"], content[part.name]
@@ -338,8 +385,8 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     return Certificate(**found)
 
 
-def _labels(values: Any, kind: Any) -> tuple[Label, Label]:
-    pair: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values, 2)]
-    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in pair) or pair[0] == pair[1]:
-        raise ValueError(f"classes {values!r} of type {kind!r}")
-    return pair[0], pair[1]
+def _labels(values: Any, kind: Any) -> tuple[Label, ...]:
+    found: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values)]
+    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in found) or len({*found}) < max(2, len(found)):
+        raise ValueError(f"classes {str(values)[:80]} of type {kind!r}")
+    return tuple(found)

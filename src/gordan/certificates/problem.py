@@ -58,7 +58,7 @@ class Problem:
         signs = (2 * which - 1).astype(np.int8)
         return Problem(Matrix(storage), signs, (found[0], found[1]))
 
-    def signs_for(self, classes: tuple[Label, Label]) -> Array:
+    def signs_for(self, classes: tuple[Label, ...]) -> Array:
         """The signs where the classes are named in this order."""
         return self.signs if classes == self.classes else -self.signs
 
@@ -76,10 +76,8 @@ class Problem:
 
         `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
         """
-        if given is self.storage:
-            return self
-        copied = self.storage.snapshot(COPIED)
-        return replace(self, checksum=self.X.checksum()) if copied is None else replace(self, X=Matrix(copied))
+        X, checksum = watched(self.X, given)
+        return replace(self, X=X, checksum=checksum)
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
@@ -87,11 +85,7 @@ class Problem:
 
     def require_unchanged(self, wanted: str) -> None:
         """Refuse what is `wanted` if X is not what it was when it was `watched`."""
-        if self.checksum is not None and self.X.checksum() != self.checksum:
-            raise InputError(
-                f"X was changed after it was looked at, so there is no {wanted} of what it was; "
-                f"ask for .{wanted} before you change X, or pass a copy of it"
-            )
+        require_unchanged(self.X, self.checksum, wanted)
 
     @ieee_floats()
     def hash(self, intercept: str) -> str:
@@ -102,14 +96,37 @@ class Problem:
         and -0.0), else `float.hex`. Refused if X is not what it was when it was `watched`.
         """
         self.require_unchanged("certificate")
-        whole = hashlib.sha256()
-        whole.update(b"".join(_digests(self.storage)))
-        whole.update(f"{self.X.n},{self.X.d};{','.join(map(_class_text, self.classes))};{intercept};".encode())
-        whole.update(self.signs.astype("<i1").tobytes())
-        return whole.hexdigest()
+        head = f"{','.join(map(class_text, self.classes))};{intercept};"
+        return hash_of(self.X, head, self.signs.astype("<i1").tobytes())
 
 
-def _class_text(label: Label) -> str:
+def watched(X: Matrix, given: Any) -> tuple[Matrix, int | None]:
+    """X copied where it is small, else X and its checksum; as it is where the caller gave a storage. See `Problem.watched`."""
+    if given is X.storage:
+        return X, None
+    copied = X.storage.snapshot(COPIED)
+    return (X, X.checksum()) if copied is None else (Matrix(copied), None)
+
+
+def require_unchanged(X: Matrix, checksum: int | None, wanted: str) -> None:
+    """Refuse what is `wanted` if X has another checksum than this one."""
+    if checksum is not None and X.checksum() != checksum:
+        raise InputError(
+            f"X was changed after it was looked at, so there is no {wanted} of what it was; "
+            f"ask for .{wanted} before you change X, or pass a copy of it"
+        )
+
+
+def hash_of(X: Matrix, head: str, labels: bytes) -> str:
+    """SHA-256 over the digests of the chunks of X, its shape, the head and the labels."""
+    whole = hashlib.sha256()
+    whole.update(b"".join(_digests(X.storage)))
+    whole.update(f"{X.n},{X.d};{head}".encode())
+    whole.update(labels)
+    return whole.hexdigest()
+
+
+def class_text(label: Label) -> str:
     """A class as the hash reads it: labels that are equal are the same, whatever their type."""
     if isinstance(label, str):
         return json.dumps(label)

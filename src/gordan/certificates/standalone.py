@@ -1,17 +1,35 @@
 """Check a certificate of gordan with nothing but the Python standard library and exact arithmetic.
 
-    python standalone.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
-                         [--drop COLUMN ...] [--keep-index]
+    python check.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
+                    [--drop COLUMN ...] [--weight COLUMN] [--keep-index]
 
-This file shares no code with gordan: read it, and you need not trust anything else. DATA is CSV or TSV with a header (the label
-is the last column, or the one named by --label), svmlight (the label comes first), or .npy (as in a table, or --labels y.npy). A
-certificate about one class against the rest is checked with --positive CLASS. As in gordan, --drop leaves a column out (by name
-or position, in svmlight by its index), and so is, without --keep-index, a nameless first column of a table that counts the rows.
+`gordan checker > check.py` writes this file. It shares no code with gordan: read it, and you need not trust anything else. DATA
+is CSV or TSV with a header (the label is the column that the certificate names, if the file has one of that name, else the last;
+or the one named by --label), svmlight (the label comes first), or .npy (as in a table, or --labels y.npy); all of them also .gz,
+.bz2 or .xz. A certificate about one class against the rest is checked with --positive CLASS, unless it names the class. As in
+gordan, --drop leaves a column out (by name or position, in svmlight by its index), and so is, without --keep-index, a nameless
+first column of a table that counts the rows. A certificate that names its columns is checked with these where the file has others
+beside them. It is also told whether this is the data that the certificate was made for: no check depends on that.
 Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
-rational number, and all claims are decided without any rounding. A certificate may spell a number in one way only, as Python's
-float.hex and hex do; everything else is bad input.
+rational number, and all claims are decided for these. Where only the sign of a sum of products is asked for, or the least of
+many such sums, floats decide if they are further apart than twice the largest error that their rounding can have (Python's floats
+are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one way only, as Python's float.hex and
+hex do; everything else is bad input. Rows that the certificate has dropped by a rule are left out first: "missing" are those with
+an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
+
+A certificate with another `model` than logistic is about other rows a_i, which are made from the data: nothing is multiplied by
+a label then, and there is no intercept beside the one that they have. With z_i = (1, x_i), or x_i without intercept, each
+observation gives, in this order:
+
+    multinomial   for its class c and every other class j, in the order of `classes`: z_i in the block of c, -z_i in that of j;
+                  the first class, the reference, has no block
+    ordinal       (-1 in the place of the threshold below its class, x_i) unless it is the first class, and (1 in that of the
+                  threshold above, -x_i) unless it is the last; thresholds come before the columns
+    poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0
+
+The log-likelihood of the model increases for ever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
 
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
@@ -58,24 +76,35 @@ from __future__ import annotations
 
 import argparse
 import ast
+import bz2
+import copy
 import csv
 import decimal
+import gzip
+import hashlib
 import io
 import json
+import lzma
 import math
 import operator
 import re
 import struct
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FORMATS = ("gordan-certificate-1", "gordan-certificate-2")
 Row = Mapping[int, Fraction]  # column: value, for the entries that are not zero
 DOUBLINGS = 4  # of the digits with which a norm is held against a bound: 480 are the most
 LONGEST_POWER = 10**6  # bits of a power that is computed as a fraction
+CHUNK = 4096  # rows that are hashed together
+WIDEST = 10**4  # columns of rows that are packed at once
+REMEMBERED = 10**6  # entries of data up to which rows are kept as fractions
+MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null", "none")
+UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
 
 class BadInput(ValueError):
@@ -86,22 +115,16 @@ class Rejected(Exception):
     """The certificate does not prove its claim."""
 
 
-def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any], progress: Any = None) -> tuple[bool, str]:
+def check(
+    certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any], progress: Any = None, weights: Iterable[Any] | None = None
+) -> tuple[bool, str]:
     """Whether the certificate (the JSON object) proves its claim for rows X (sequences, or {column: value}) and labels y.
 
     Raises BadInput for what is malformed. `progress`, if given, is called with words now and then where it takes long.
     """
     claim = Claim(certificate)
     claim.progress = progress or claim.progress
-    d = claim.shape[1]
-    rows, width = _rows(X, d)
-    labels = _labels(y, len(rows))
-    try:
-        _demand(width == d, f"it is about {d} columns; the data has {width}")
-        claim.holds_for(rows, labels)
-    except Rejected as reason:
-        return False, str(reason)
-    return True, "accepted"
+    return claim.decided(*claim.data(X, y, weights))
 
 
 def read_certificate(text: str) -> Any:
@@ -151,7 +174,10 @@ class Claim:
         if set(content) != {"format", "class_type"} | (FIRST_FIELDS if first else known):
             raise ValueError(f"its fields are {sorted(content)}")
         n, d = (_count(size) for size in _list(content["shape"], 2))
-        sizes = {"n": n, "d": d, "rows": len(_list(content["rows"])), "2": 2, "any": None}
+        self.model = "logistic" if first else _model(content["model"])
+        k = len(_list(content["classes"]))
+        self.columns = _made_columns(self.model, self.intercept, d, k)
+        sizes = {"n": n, "d": self.columns, "rows": len(_list(content["rows"])), "2": 2, "any": None}
         number = KINDS[self.kind][0]
         given: dict[str, Any] = dict.fromkeys(FIELDS)
         for name in FIELDS.keys() & content.keys():
@@ -179,28 +205,119 @@ class Claim:
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
         self.class_type: str = content["class_type"]
         kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
-        pair = [_hex(v) if kind is float else v for v in given["classes"]]
-        if any(type(label) is not kind for label in pair) or pair[0] == pair[1]:
-            raise ValueError(f"classes {pair}")
-        self.classes = pair
+        labels = [_hex(v) if kind is float else v for v in given["classes"]]
+        if any(type(label) is not kind for label in labels) or len(set(labels)) < max(2, k):
+            raise ValueError(f"classes {labels[:10]}")
+        if k > 2 and self.model not in SEVERAL_CLASSES:
+            raise ValueError("more than two classes")
+        self.classes = labels
+        self.data_hash, self.about, self.dropped = given["data_hash"], given["about"] or {}, given["dropped"] or []
+        if self.dropped not in ([], ["missing"], ["zero-weight"], ["missing", "zero-weight"]):
+            raise ValueError(f"rows are dropped by {self.dropped}")
+        if self.model != "logistic":
+            stated = [self.lower, self.upper, self.nu, self.c]
+            if self.kind in ("bracket", "optimum") or stated != [None] * 4 or self.b != 0 or given["upper"] is not None:
+                raise ValueError("it states a margin, or has b, nu or sample weights, for rows that are made")
+            if self.norm != 2 and given["norm"] is not None:
+                raise ValueError("it has a norm for rows that are made")
+            if self.model == "poisson" and (self.classes != [False, True] or kind is not bool):
+                raise ValueError("classes of counts are false and true")
+            if self.model == "ordinal" and self.intercept != "free":
+                raise ValueError("an ordinal model has thresholds, and its intercept is free")
+
+    def words(self) -> str:
+        """What is claimed, for people."""
+        if self.model != "logistic":
+            regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(self.model, f" {self.model}") + " regression"
+            data = f"the data of a{regression}"
+            lost, kept = "its maximum-likelihood estimates do not exist", "its maximum-likelihood estimates exist"
+            return {
+                "separator": f"{data} is completely separated: {lost}",
+                "quasi-separation": f"{data} is separated, but not completely: {lost}",
+                "overlap": f"{data} overlaps: {kept}",
+                "verified-overlap": f"{data} overlaps: {kept}",
+            }.get(self.kind, f"{data} is not completely separated")
+        margin = "" if self.nu is None else f" of the soft margin with nu = {float(self.nu):.6g}"
+        interval = f"between {_decimals(self.lower, up=False)} and {_decimals(self.upper, up=True)}{margin}"
+        return {
+            "separator": "the data is separable" + (f", with a largest margin {interval}" if self.states_bracket else ""),
+            "bracket": f"the largest margin is {interval}",
+            "quasi-separation": "the data is quasi-completely separated: some plane separates it weakly, and none strictly",
+            "overlap": "the data overlaps: no plane separates it, not even weakly",
+            "verified-overlap": "the data overlaps: no plane separates it, not even weakly",
+            "optimum": f"the least value of the {self.loss} objective is {interval}",
+        }.get(self.kind, f"the data is not separable: {len(self.rows)} rows suffice to show it")
+
+    def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
+        """The data as it is checked: rows, their width, labels; without the rows that the certificate has dropped."""
+        if self.dropped:
+            X, y = _kept(X if isinstance(X, Matrix) else list(X), list(y), self.dropped, weights)
+        rows, width = _rows(X, self.shape[1])
+        return rows, width, _labels(y, len(rows), self.model)
+
+    def decided(self, X: Rows, width: int, y: Sequence[Any]) -> tuple[bool, str]:
+        """Whether the claim holds for this data, and if not, why."""
+        try:
+            _demand(width == self.shape[1], f"it is about {self.shape[1]} columns; the data has {width}")
+            self.holds_for(X, y)
+        except Rejected as reason:
+            return False, str(reason)
+        return True, "accepted"
 
     def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """Return if the claim is proved; else raise Rejected."""
         n = self.shape[0]
-        _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}")
-        _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
-        y = [1 if label == self.classes[1] else -1 for label in y]
+        _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}{self._hint(len(X) - n)}")
+        if self.model == "logistic":
+            _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
+            return self._proved(X, [1 if label == self.classes[1] else -1 for label in y])
+        poisson = self.model == "poisson"
+        _demand(poisson or set(y) == set(self.classes), f"its classes {self.classes[:10]} are not those of the data")
+        place = {label: k for k, label in enumerate(self.classes)}
+        made = Made(self.model, self.intercept != "none", X, [int(v > 0) if poisson else place[v] for v in y], len(place))
+        inner = copy.copy(self)
+        inner.model, inner.intercept, inner.shape = "logistic", "none", (len(made), self.columns)
+        return inner._proved(made, [1] * len(made))
+
+    def _hint(self, more: int) -> str:
+        return (
+            "; are there rows of weight zero? Name their column by --weight" if "zero-weight" in self.dropped and more > 0 else ""
+        )
+
+    def _proved(self, X: Sequence[Row], y: Sequence[int]) -> None:
         distinct = len(set(self.rows)) == len(self.rows)
-        _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
+        _demand(distinct and all(row < len(X) for row in self.rows), "its rows are not distinct rows of X")
         least = min(self.t, default=1)
         _demand(least > 0 or (least == 0 and self.kind == "optimum"), "its weights are not positive")
         KINDS[self.kind][1](self, X, y)
 
+    def hash_of(self, X: Rows, y: Sequence[Any]) -> str:
+        """The hash that gordan gives this data, as its documentation defines it."""
+        whole, chunk = hashlib.sha256(), hashlib.sha256()
+        for i in range(len(X)):
+            if i and i % CHUNK == 0:
+                whole.update(chunk.digest())
+                chunk = hashlib.sha256()
+                self.progress(f"comparing the data: row {i:,} of {len(X):,}")
+            chunk.update(X.packed(i))
+        whole.update(chunk.digest())
+        classes = sorted(set(y)) if self.model == "logistic" else self.classes
+        model = "" if self.model == "logistic" else f"{self.model};"
+        head = f"{len(X)},{self.shape[1]};{','.join(map(_class_text, classes))};{self.intercept};{model}"
+        whole.update(head.encode())
+        place = {label: k for k, label in enumerate(classes)}
+        codes = [int(v > 0) if self.model == "poisson" else place[v] for v in y]
+        if self.model == "logistic":
+            whole.update(struct.pack(f"<{len(codes)}b", *(2 * code - 1 for code in codes)))
+        else:
+            whole.update(struct.pack(f"<{len(codes)}i", *codes))
+        return whole.hexdigest()
+
     def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
-        for i, score in enumerate(self._scores(X, y, self.b)):
-            _demand(score > 0, f"row {i} is not on the right side")
+        for i, (near, error) in enumerate(self._near(X, y, self.b)):
+            _demand(near > error or self._score(X, y, i, self.b) > 0, f"row {i} is not on the right side")
         if self.states_bracket:
             self._bracket(X, y)
 
@@ -254,7 +371,8 @@ class Claim:
         """The rows on the plane of w, if all others are on its right side and there are some."""
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
-        scores = self._scores(X, y, self.b)
+        enclosed = enumerate(self._near(X, y, self.b))
+        scores = [near if abs(near) > error else self._score(X, y, i, self.b) for i, (near, error) in enclosed]
         _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
         _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
         return [i for i, score in enumerate(scores) if score == 0]
@@ -292,8 +410,11 @@ class Claim:
         if self.w is None or self.lower is None:
             raise Rejected("it has no w for its lower bound")
         b = self.b if self.intercept == "penalized" else Fraction(0)
-        scores = self._scores(X, y, b)
-        lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
+        if needed is None:
+            lowest = self._least(X, y, b, [[i for i in group if c[i] > 0] for group in groups])
+        else:
+            scores = self._scores(X, y, b)
+            lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
         least = sum(lowest, Fraction(0)) / len(groups)
         proved = least > 0 and _at_least(least / self.lower, [*self.w, b], self.norm, dual=True)
         _demand(proved, f"w does not prove its lower bound {float(self.lower)!r}")
@@ -364,9 +485,53 @@ class Claim:
         paid = sum((_paid_below(str(self.loss), weight, C) for weight, C in zip(t, c, strict=True) if weight), Fraction(0))
         return paid - sum((value * value for value in v), Fraction(0)) / 2
 
-    def _scores(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> list[Fraction]:
+    def _least(self, X: Sequence[Row], y: Sequence[int], b: Fraction, groups: list[list[int]]) -> list[Fraction]:
+        """The lowest score of each group, from those that floats cannot tell from it."""
+        found = []
+        enclosed = [(near - error, near + error) for near, error in self._near(X, y, b)]
+        for group in groups:
+            if not group:
+                raise Rejected("no row of a class has weight")
+            top = min(enclosed[i][1] for i in group)
+            found.append(min(self._score(X, y, i, b) for i in group if not enclosed[i][0] > top))
+        return found
+
+    def _near(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> Iterator[tuple[float, float]]:
+        """The score of each row in floats, and what it may be off by: infinitely far where floats do not say.
+
+        Of d products and their sum each is off by a share 2^-53 of the sizes that are added, or by 2^-1074; twice that is given.
+        """
+        try:
+            w, shift = [float(v) for v in self.w or []], float(b)
+            exact = all(map(operator.eq, w, self.w or [])) and shift == b
+            size = math.fsum(map(abs, w))
+        except OverflowError:
+            exact = False
+        if not (exact and isinstance(X, Rows)):
+            yield from ((0.0, math.inf) for _ in y)
+            return
+        share, least = (len(w) + 10) * 2.0**-52, (len(w) + 10) * 1e-322
+        for i, sign in enumerate(y):
+            if i % 50_000 == 0:
+                self.progress(f"row {i:,} of {len(y):,}")
+            row = X.plain(i)
+            try:
+                near = sum(map(operator.mul, row, w)) + shift
+                error = share * (max(max(row), -min(row)) * size + abs(shift)) + least
+            except (OverflowError, ValueError):
+                near, error = 0.0, math.inf
+            if not (-1e300 < near < 1e300 and error < 1e300):  # something has overflowed
+                near, error = 0.0, math.inf
+            elif abs(near) <= error:  # columns of very different sizes
+                error = share * (math.fsum(map(abs, map(operator.mul, row, w))) + abs(shift)) + least
+            yield sign * near, error
+
+    def _score(self, X: Sequence[Row], y: Sequence[int], i: int, b: Fraction) -> Fraction:
         w = self.w or []
-        return [sign * sum((value * w[j] for j, value in row.items()), b) for row, sign in zip(X, y, strict=True)]
+        return y[i] * sum((value * w[j] for j, value in X[i].items()), b)
+
+    def _scores(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> list[Fraction]:
+        return [self._score(X, y, i, b) for i in range(len(y))]
 
 
 DIGITS = 70  # of what is computed for the logistic loss; decimal's exp and ln are correctly rounded
@@ -701,9 +866,15 @@ def _relation(value: Any) -> list[tuple[int, int]]:
 
 
 def _model(value: Any) -> str:
-    if value != "logistic":
+    if value not in ("logistic", "multinomial", "ordinal", "poisson"):
         raise ValueError(f"model {value!r}")
     return str(value)
+
+
+def _made_columns(model: str, intercept: str, d: int, classes: int) -> int:
+    """How many coefficients there are for data of d columns."""
+    block = d + (intercept != "none")
+    return {"logistic": d, "multinomial": (classes - 1) * block, "ordinal": classes - 1 + d, "poisson": block}[model]
 
 
 def _loss(value: Any) -> str:
@@ -712,13 +883,16 @@ def _loss(value: Any) -> str:
     return str(value)
 
 
-def _about(value: Any) -> None:
-    """Where the certificate comes from, for people: nothing depends on it."""
-    if type(value) is not dict or set(value) != {"file", "label", "columns", "version"}:
+def _about(value: Any) -> dict[str, Any]:
+    """Where the certificate comes from, for people: nothing that is decided depends on it."""
+    texts = ("file", "label", "positive", "version", "statement")
+    if type(value) is not dict or set(value) != {*texts, "size", "columns"}:
         raise ValueError("a part `about` with other fields")
-    texts = [value[name] for name in ("file", "label", "version") if value[name] is not None]
-    for text in (*texts, *([] if value["columns"] is None else _list(value["columns"]))):
+    for text in (*(value[name] for name in texts if value[name] is not None), *_list(value["columns"] or [])):
         _text(text)
+    if value["size"] is not None:
+        _count(value["size"])
+    return value
 
 
 # Kind: in which form its numbers are written, and what checks it.
@@ -740,7 +914,7 @@ _PLANES = _INTERVALS | {"quasi-separation", "verified-quasi-separation"}
 FIELDS: dict[str, tuple[Any, str, Any]] = {
     "kind": (_text, "one", KINDS),
     "intercept": (_text, "one", KINDS),
-    "classes": (_as_it_is, "2", KINDS),
+    "classes": (_as_it_is, "any", KINDS),
     "shape": (_count, "2", KINDS),
     "w": (_number, "d", _PLANES),
     "b": (_number, "one", _PLANES),
@@ -755,6 +929,7 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "dependent": (_relation, "any", {"verified-witness", "verified-quasi-separation", "verified-overlap"}),
     "model": (_model, "one", KINDS),
     "about": (_about, "one", KINDS),
+    "dropped": (_text, "any", KINDS),
     "loss": (_loss, "one", {"optimum"}),
     "C": (_float, "one", {"optimum"}),
     "class_weight": (_float, "2", {"optimum"}),
@@ -764,30 +939,181 @@ MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
 # The first format has every field in every certificate, and not these.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about", "loss", "C", "class_weight", "weights_hash"}
+FIRST_FIELDS = FIELDS.keys() - {"dependent", "model", "about", "dropped", "loss", "C", "class_weight", "weights_hash"}
+SEVERAL_CLASSES = ("multinomial", "ordinal")
 
 
-def _rows(X: Iterable[Any], d: int) -> tuple[list[Row], int]:
-    """The rows as fractions, and the number of columns: rows as {column: value} have d, unless there is an entry beyond."""
-    rows: list[Row] = []
+# ---- the data -------------------------------------------------------------------------------------------------------
+
+
+class Rows(Sequence[Row]):
+    """Rows as fractions, each made when it is asked for; `given` are sequences of numbers, `exact` those that are known."""
+
+    def __init__(self, given: Sequence[Any], exact: dict[int, Row], width: int) -> None:
+        self.given, self.exact, self.width, self.other = given, exact, width, frozenset(exact)
+        self.remember = len(given) * width <= REMEMBERED
+        self.packer = struct.Struct("<q" + "qd" * min(width, WIDEST))
+        self.slots: list[Any] = [width, *(part for j in range(min(width, WIDEST)) for part in (j, 0.0))]
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __getitem__(self, i: Any) -> Any:
+        row = self.exact.get(i)
+        if row is None:
+            row = {j: value for j, value in enumerate(map(_exact, self.given[i])) if value}
+            if self.remember:
+                self.exact[i] = row
+        return row
+
+    def __eq__(self, other: object) -> bool:
+        return [*self] == other
+
+    def plain(self, i: int) -> Sequence[Any]:
+        """The numbers of a row as they were given, as floats and whole numbers; an empty sequence where they are not."""
+        return () if i in self.other else self.given[i]
+
+    def packed(self, i: int) -> bytes:
+        """The row as the hash reads it: the number of entries that are not 0, then the column and the value of each."""
+        row = self.plain(i)
+        if len(row) == self.width <= WIDEST and 0 not in row:
+            self.slots[2::2] = row
+            return self.packer.pack(*self.slots)
+        entries = [(j, float(value)) for j, value in sorted(self[i].items())]
+        return struct.pack("<q" + "qd" * len(entries), len(entries), *(part for pair in entries for part in pair))
+
+
+class Made(Sequence[Row]):
+    """The rows that a model makes of the data; see the beginning of this file."""
+
+    def __init__(self, model: str, constant: bool, X: Sequence[Row], y: Sequence[int], classes: int) -> None:
+        self.X, self.constant, self.classes, self.model = X, constant, classes, model
+        if model == "multinomial":
+            self.places = [(i, c, j) for i, c in enumerate(y) for j in range(classes) if j != c]
+        elif model == "ordinal":
+            self.places = [
+                (i, c - 1 + above, above) for i, c in enumerate(y) for above in (0, 1) if 0 <= c - 1 + above < classes - 1
+            ]
+        else:
+            self.places = [(i, sign, 0) for i, c in enumerate(y) for sign in ((1, -1) if c else (-1,))]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, at: Any) -> Any:
+        i, first, second = self.places[at]
+        x = self.X[i]
+        if self.model == "ordinal":
+            sign = -1 if second else 1
+            return {first: Fraction(-sign), **{self.classes - 1 + j: sign * value for j, value in x.items()}}
+        z = {0: Fraction(1), **{j + 1: value for j, value in x.items()}} if self.constant else dict(x)
+        if self.model == "poisson":
+            return {j: first * value for j, value in z.items()}
+        width = self.X.width + self.constant  # type: ignore[attr-defined]
+        blocks = ((first, 1), (second, -1))
+        return {(block - 1) * width + j: sign * value for block, sign in blocks if block for j, value in z.items()}
+
+
+class Matrix(Sequence[Sequence[Any]]):
+    """The rows of a .npy file, each unpacked when it is asked for; `kept` are its columns, all of them if None."""
+
+    def __init__(self, content: bytes, start: int, n: int, row: struct.Struct, kept: Sequence[int] | None = None) -> None:
+        self.content, self.start, self.n, self.row, self.kept = content, start, n, row, kept
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: Any) -> Any:
+        if not 0 <= i < self.n:
+            raise IndexError(i)
+        row = self.row.unpack_from(self.content, self.start + i * self.row.size)
+        return row if self.kept is None else tuple([row[j] for j in self.kept])
+
+    def __eq__(self, other: object) -> bool:
+        return [*map(list, self)] == other
+
+
+def _class_text(label: Any) -> str:
+    """A class as the hash reads it: text as JSON, whole numbers by their digits, others as float.hex writes them."""
+    if isinstance(label, str):
+        return json.dumps(label)
+    return str(int(label)) if math.isfinite(label) and label == int(label) else float(label).hex()
+
+
+def _decimals(value: Fraction | None, up: bool) -> str:
+    """A bound in decimal digits, rounded so that it stays true."""
+    if value is None:
+        return "infinity" if up else "0"
+    rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    with decimal.localcontext(decimal.Context(prec=50, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        exact = _decimal(value)
+    return f"{float(decimal.Context(prec=8, rounding=rounding).plus(exact)):.8g}"
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING_TEXT
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _kept(
+    X: Sequence[Any], y: Sequence[Any], dropped: Sequence[str], weights: Iterable[Any] | None
+) -> tuple[list[Any], list[Any]]:
+    """The rows that the rules leave."""
+    if len(X) != len(y):
+        raise BadInput(f"there are {len(X)} rows and {len(y)} labels")
+    mass = [1.0] * len(y) if weights is None else list(weights)
+    if len(mass) != len(y):
+        raise BadInput(f"there are {len(X)} rows and {len(mass)} weights")
+    if "missing" in dropped:
+        missing = [
+            any(map(_is_missing, [*(x.values() if isinstance(x, Mapping) else x), label])) for x, label in zip(X, y, strict=True)
+        ]
+        missing = [lost or _is_missing(weight) for lost, weight in zip(missing, mass, strict=True)]
+    else:
+        missing = [False] * len(y)
+    try:
+        zero = ["zero-weight" in dropped and not lost and float(weight) == 0 for lost, weight in zip(missing, mass, strict=True)]
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"a weight is not a number: {error}") from None
+    kept = [i for i in range(len(y)) if not (missing[i] or zero[i])]
+    return [X[i] for i in kept], [y[i] for i in kept]
+
+
+def _rows(X: Iterable[Any], d: int) -> tuple[Rows, int]:
+    """The rows, and the number of columns: rows as {column: value} have d, unless there is an entry beyond."""
+    given = X if isinstance(X, (list, tuple, Matrix)) else list(X)
+    exact: dict[int, Row] = {}
     lengths, last = set(), d - 1
-    for row in X:
+    for i, row in enumerate(given):
+        if type(row) in (list, tuple) and _is_finite(row):
+            lengths.add(len(row))
+            continue
         try:
             entries = {operator.index(j): _exact(v) for j, v in (row.items() if isinstance(row, Mapping) else enumerate(row))}
         except (TypeError, ValueError, OverflowError) as error:
-            raise BadInput(f"an entry of row {len(rows)} is not a finite number: {error}") from None
+            raise BadInput(f"an entry of row {i} is not a finite number: {error}") from None
         if min(entries, default=0) < 0:
-            raise BadInput(f"row {len(rows)} has an entry in the column {min(entries)}")
+            raise BadInput(f"row {i} has an entry in the column {min(entries)}")
         last = max([last, *entries])
         if not isinstance(row, Mapping):
             lengths.add(len(entries))
-        rows.append({j: v for j, v in entries.items() if v})
+        exact[i] = {j: v for j, v in entries.items() if v}
     width = max(lengths, default=last + 1)
-    if not rows or width == 0:
-        raise BadInput(f"the data has {len(rows)} rows and {width} columns; at least one of each is needed")
+    if not given or width == 0:
+        raise BadInput(f"the data has {len(given)} rows and {width} columns; at least one of each is needed")
     if min(lengths, default=width) != width:
         raise BadInput(f"some rows have {min(lengths)} entries and others {width}")
-    return rows, width
+    return Rows(given, exact, width), width
+
+
+def _is_finite(row: Sequence[Any]) -> bool:
+    """Whether all entries are numbers of Python and finite, as a look at their sum tells; False where it does not."""
+    try:
+        total = sum(row)
+        return type(total) in (float, int) and math.isfinite(total)
+    except (TypeError, OverflowError):
+        return False
 
 
 def _exact(value: Any) -> Fraction:
@@ -800,24 +1126,53 @@ def _exact(value: Any) -> Fraction:
         return Fraction(float(value))
 
 
-def _labels(y: Iterable[Any], n: int) -> list[Any]:
-    """One of two labels for each row, all text or all numbers."""
+def _labels(y: Iterable[Any], n: int, model: str = "logistic") -> list[Any]:
+    """A label for each row, all text or all numbers: two of them, two or more, or counts."""
     labels = list(y)
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")
     for i, label in enumerate(labels):
         if label is None or isinstance(label, (list, tuple, dict, bytes)) or label != label:
             raise BadInput(f"the label of row {i} is {label!r}; every row needs a label, text or a number")
+    if model == "poisson":
+        if any(isinstance(label, str) or not 0 <= label < math.inf for label in labels):
+            raise BadInput("counts are numbers that are not negative")
+        return labels
     if len({isinstance(label, str) for label in labels}) > 1:
         raise BadInput("the labels mix text and numbers")
-    if len(set(labels)) != 2:
-        raise BadInput(f"the data has {len(set(labels))} classes; a certificate is about two")
+    found = len(set(labels))
+    if found < 2 or (found > 2 and model not in SEVERAL_CLASSES):
+        raise BadInput(f"the data has {found} classes; a certificate is about two")
     return labels
 
 
 def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_index: bool = False) -> tuple[list[Any], list[str]]:
     """Rows and labels (as text) of a CSV or TSV file with a header."""
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    found = table_in(path, label, drop, keep_index)
+    return found.X, found.y
+
+
+class Table(NamedTuple):
+    """What is read from a file: rows, labels, and where there are any the names of the columns and the weights."""
+
+    X: Any
+    y: list[Any]
+    names: list[str] | None = None
+    weights: list[Any] | None = None
+
+
+def table_in(
+    path: Path,
+    label: str | None,
+    drop: Sequence[str] = (),
+    keep_index: bool = False,
+    weight: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    missing: bool = False,
+) -> Table:
+    """A CSV or TSV file with a header. `about` is that of a certificate: its label column and its columns are taken, if they are
+    there; `missing`: cells may be, and are None then."""
+    mark = "\t" if _suffix(path) == ".tsv" else ","
     try:
         lines = [line for line in csv.reader(io.StringIO(_text_in(path), newline=""), delimiter=mark) if line]
     except csv.Error as error:
@@ -827,10 +1182,20 @@ def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_ind
     header, *body = lines
     if any(len(line) != len(header) for line in body):
         raise BadInput(f"{path}: a line has more or fewer fields than the header")
+    about = about or {}
+    if label is None and about.get("label") is not None and header.count(about["label"]) == 1:
+        label = about["label"]
     at = position("-1" if label is None else label, len(header), header)
     gone = {position(column, len(header), header) for column in drop}
+    mass = None if weight is None else position(weight, len(header), header)
+    gone |= set() if mass is None else {mass}
+    wanted = about.get("columns") or []
+    if not gone and len(wanted) < len(header) - 1 and all(header.count(name) == 1 for name in wanted) and wanted:
+        gone = {j for j, name in enumerate(header) if j != at and name not in wanted}
     rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
-    return [[_cell(cell, path) for cell in row] for row in rows], labels
+    (names,), _ = label_apart([header], at, gone if keep_index else gone | index_columns(header, body, at, gone))
+    X = [[None if missing and _is_missing(cell) else _cell(cell, path) for cell in row] for row in rows]
+    return Table(X, labels, names, None if mass is None else [line[mass] for line in body])
 
 
 def position(column: str, width: int, header: Sequence[str] = ()) -> int:
@@ -861,11 +1226,13 @@ def index_columns(header: Sequence[str], body: list[Any], at: int, gone: set[int
     return found
 
 
-def label_apart(rows: list[Any], at: int, gone: set[int]) -> tuple[list[Any], list[Any]]:
+def label_apart(rows: Any, at: int, gone: set[int]) -> tuple[Any, list[Any]]:
     """Rows without the column at that place and those that are gone, and what is in it."""
     if at in gone:
         raise BadInput("the label column cannot be dropped")
-    kept = [j for j in range(len(rows[0]) if rows else 0) if j != at and j not in gone]
+    kept = [j for j in range(len(rows[0]) if len(rows) else 0) if j != at and j not in gone]
+    if isinstance(rows, Matrix):
+        return Matrix(rows.content, rows.start, rows.n, rows.row, kept), [row[at] for row in rows]
     return [[row[j] for j in kept] for row in rows], [row[at] for row in rows]
 
 
@@ -901,8 +1268,8 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
     return [{places[column]: value for column, value in row.items() if column in places} for row in rows], labels
 
 
-def read_npy(path: Path) -> list[Any]:
-    """A .npy array of little-endian numbers, booleans or text: a list, or a list of rows."""
+def read_npy(path: Path) -> Any:
+    """A .npy array of little-endian numbers, booleans or text: a list, or a sequence of rows."""
     content = _bytes_in(path)
     if content[:6] != b"\x93NUMPY" or len(content) < 12 or content[6] not in (1, 2, 3):
         raise BadInput(f"{path} is not a .npy file")
@@ -917,6 +1284,12 @@ def read_npy(path: Path) -> list[Any]:
         raise BadInput(f"{path} has no header of a .npy file: its shape is {str(shape)[:80]}")
     if any(type(length) is not int or length < 0 for length in shape) or len(shape) not in (1, 2):
         raise BadInput(f"{path} does not hold an array of one or two dimensions, but of shape {str(shape)[:80]}")
+    code = CODES.get(str(kind)[1:]) if type(kind) is str and kind[:1] in ("<", "|") else None
+    if len(shape) == 2 and code is not None and not by_columns and 0 < shape[1] <= WIDEST:
+        row = struct.Struct(f"<{shape[1]}{code}")
+        if len(content) < end + shape[0] * row.size:
+            raise BadInput(f"{path} is cut short: it does not hold an array of shape {shape}")
+        return Matrix(content, end, shape[0], row)
     values = _values(kind, math.prod(shape), content, end)
     if values is None:
         raise BadInput(f"{path}: arrays of type {str(kind)[:80]} are not read here")
@@ -928,14 +1301,16 @@ def read_npy(path: Path) -> list[Any]:
     return [values[i::n] if by_columns else values[i * d : (i + 1) * d] for i in range(n)]
 
 
+CODES = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
+CODES |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+
+
 def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | None:
     """So many numbers, booleans or texts of a NumPy type, or fewer if the content ends before; None for other types."""
-    codes = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
-    codes |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
     if type(kind) is not str or kind[:1] not in ("<", "|"):
         return None
-    if kind[1:] in codes:
-        code = "<" + codes[kind[1:]]
+    if kind[1:] in CODES:
+        code = "<" + CODES[kind[1:]]
         end = min(len(content), start + count * struct.calcsize(code))
         whole = end - (end - start) % struct.calcsize(code)
         return [value for (value,) in struct.iter_unpack(code, content[start:whole])]
@@ -967,9 +1342,16 @@ def _text_in(path: Path) -> str:
 
 def _bytes_in(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        content = path.read_bytes()
+        return UNPACKED[path.suffix.lower()](content) if path.suffix.lower() in UNPACKED else content
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:  # ValueError: a name with a NUL in it
         raise BadInput(f"{path} cannot be read: {error}") from None
+
+
+def _suffix(path: Path) -> str:
+    """What a file is, by its name: the suffix before that of a compressed file."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in UNPACKED else suffix
 
 
 def as_label(text: Any, kind: str) -> Any:
@@ -1015,12 +1397,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
     parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
     parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
+    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, where rows of weight zero have been dropped")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     try:
-        accepted, reason = _answer(options)
+        accepted, told = _answer(options)
         _progress("")
-        _say("accepted" if accepted else f"rejected: {reason}", sys.stdout)
+        for line in told:
+            _say(line, sys.stdout)
         return 0 if accepted else 1
     except BadInput as error:
         _say(f"bad input: {error}", sys.stderr)
@@ -1032,36 +1416,98 @@ def main(arguments: list[str] | None = None) -> int:
         return 70
 
 
-def _answer(options: argparse.Namespace) -> tuple[bool, str]:
-    """What `check` says of the files."""
+def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
+    """What is to be said of the files."""
     try:
         certificate = read_certificate(_bytes_in(options.certificate).decode("utf-8"))
     except ValueError as error:
         raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
     claim = Claim(certificate)
-    kind, suffix = claim.class_type, options.data.suffix.lower()
-    if suffix in (".parquet", ".pq", ".npz", ".gz", ".bz2", ".xz"):
-        raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
-    if suffix == ".npy":
-        X = read_npy(options.data)
-        if not X or not isinstance(X[0], list):
-            raise BadInput(f"{options.data} is no table: its array has {'one dimension' if X else 'no rows'}")
-        gone = {position(column, len(X[0])) for column in options.drop}
-        if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
-            raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
-        if options.labels is None:
-            X, y = label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone)
-        else:
-            X, y = [[v for j, v in enumerate(row) if j not in gone] for row in X], read_npy(options.labels)
-    elif suffix in (".csv", ".tsv"):
-        X, y = read_table(options.data, options.label, options.drop, options.keep_index)
-    else:
-        X, y = read_svmlight(options.data, options.drop)
-    if options.positive is not None:
-        if kind != "bool":
+    _progress(f"reading {options.data}")
+    found = _read(options, claim)
+    labels = found.y
+    if claim.model != "logistic" and options.positive is not None:
+        raise BadInput(f"a {claim.model} model has no class against the rest; leave out --positive")
+    positive = options.positive
+    if positive is None and claim.class_type == "bool" and claim.model == "logistic":
+        positive = claim.about.get("positive")
+    if positive is not None:
+        if claim.class_type != "bool":
             raise BadInput("the certificate names its two classes; leave out --positive")
-        y = one_against_the_rest(y, options.positive)
-    return check(certificate, X, [as_label(label, kind) for label in y], _progress)
+        labels = one_against_the_rest(labels, positive)
+    if claim.model == "poisson":
+        labels = [label if _is_missing(label) and claim.dropped else _count_in(label) for label in labels]
+    else:
+        labels = [label if _is_missing(label) and claim.dropped else as_label(label, claim.class_type) for label in labels]
+    claim.progress = _progress
+    accepted, reason = check(certificate, found.X, labels, _progress, found.weights)
+    told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
+    return accepted, [*told, *_provenance(claim, found, labels)]
+
+
+def _read(options: argparse.Namespace, claim: Claim) -> Table:
+    """The data in a file of any format."""
+    suffix = _suffix(options.data)
+    if suffix in (".parquet", ".pq", ".npz"):
+        raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
+    if suffix in (".csv", ".tsv"):
+        about = (options.label, options.drop, options.keep_index, options.weight, claim.about, "missing" in claim.dropped)
+        return table_in(options.data, *about)
+    if suffix != ".npy":
+        if options.weight is not None:
+            raise BadInput("svmlight has no column of weights; leave out --weight")
+        return Table(*read_svmlight(options.data, options.drop))
+    X = read_npy(options.data)
+    if not len(X) or not isinstance(X[0], (list, tuple)):
+        raise BadInput(f"{options.data} is no table: its array has {'one dimension' if len(X) else 'no rows'}")
+    gone = {position(column, len(X[0])) for column in options.drop}
+    mass = None
+    if options.weight is not None:
+        place = position(options.weight, len(X[0]))
+        gone, mass = gone | {place}, [row[place] for row in X]
+    if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
+        raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
+    if options.labels is None:
+        return Table(*label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone), None, mass)
+    kept = [j for j in range(len(X[0])) if j not in gone]
+    if isinstance(X, Matrix):
+        X = Matrix(X.content, X.start, X.n, X.row, kept if gone else None)
+    elif gone:
+        X = [[row[j] for j in kept] for row in X]
+    return Table(X, read_npy(options.labels), None, mass)
+
+
+def _count_in(label: Any) -> Any:
+    try:
+        return number(label)
+    except ValueError:
+        raise BadInput(f"the count {label!r} is not a number") from None
+
+
+def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
+    """Where the certificate says that it comes from, and whether this is the data that it was made for."""
+    about, told = claim.about, []
+    parts: dict[str, Any] = {
+        "file": lambda name: f"the file {name}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
+        "label": lambda name: f"the label column {name!r}",
+        "positive": lambda name: f"the class {name!r} against the rest",
+        "columns": lambda names: f"{len(names)} named columns",
+    }
+    source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
+    if source or about.get("version"):
+        told.append(f"  it was made by gordan {about['version'] or '(unknown version)'} for {source or 'data without a name'}")
+    told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
+    names, stated = found.names, about.get("columns")
+    if names and stated and names != stated:
+        pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]
+        more = ", ..." if len(pairs) > 4 else ""
+        told.append(f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}")
+    if claim.data_hash is None:
+        return [*told, "  it does not say which data it was made for"]
+    rows, width, plain = claim.data(found.X, labels, found.weights)
+    known = claim.model == "poisson" or set(plain) == set(claim.classes)
+    same = width == claim.shape[1] and len(rows) == claim.shape[0] and known and claim.hash_of(rows, plain) == claim.data_hash
+    return [*told, "  this is the data that it was made for" if same else "  this is other data than it was made for"]
 
 
 def _progress(words: str) -> None:

@@ -19,10 +19,12 @@ from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.losses import Objective, hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.models import Observations
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
+from gordan.rows import complete_rows
 
 # w and b of which the largest is within these powers of two of 1 are used as they are.
 FARTHEST = 500
@@ -50,7 +52,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     X, y
         the data that it is about, in any storage.
     sample_weight
-        weights of the rows, which are needed where a certificate of very many rows names them by their hash alone.
+        weights of the rows, which are needed where a certificate of very many rows names them by their hash alone, or leaves out
+        rows of weight zero.
 
     Examples
     --------
@@ -63,6 +66,9 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     """
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
+    X, y, sample_weight = _kept(certificate, X, y, sample_weight)
+    if certificate.model != "logistic":
+        return _about_a_model(certificate, X, y)
     try:
         problem = Problem.of(X, y)
         require_aligned(X=X, y=y, sample_weight=sample_weight)
@@ -82,11 +88,49 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     return check(certificate, problem)
 
 
+def _kept(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The data without the rows that the certificate leaves out by its rules."""
+    if not c.dropped:
+        return X, y, sample_weight
+    given = {"X": X, "y": y, "sample_weight": sample_weight} if "missing" in c.dropped else {}
+    kept = complete_rows(len(y), given, sample_weight if "zero-weight" in c.dropped else None)
+    return kept.of(X), kept.of(y), None
+
+
+def hash_for(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> str:
+    """The hash that a certificate for this data would have, if it were of the same model, intercept and rules."""
+    X, y, _ = _kept(certificate, X, y, sample_weight)
+    if certificate.model == "logistic":
+        return Problem.of(X, y).hash(certificate.intercept)
+    given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
+    return (given.ordered(certificate.classes) if {*given.classes} == {*certificate.classes} else given).hash()
+
+
 def _same_weights(certificate: Certificate, weights: Array) -> bool:
     if certificate.weights_hash is not None:
         return hash_of(weights) == certificate.weights_hash
     held = certificate.sample_weight
     return bool((weights == 1).all()) if held is None else held == tuple(weights.tolist())
+
+
+def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
+    """`verify` for rows that are made from the data."""
+    claim, reason = _claim(certificate), ""
+    classes = None if certificate.model == "poisson" else certificate.classes
+    try:
+        with ieee_floats():
+            given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
+            if certificate.shape != given.shape:
+                reason = f"it is about data of shape {certificate.shape}, not {given.shape}"
+            elif {*certificate.classes} != {*given.classes} and classes is not None:
+                reason = f"its classes are {certificate.classes}, those of y are {given.classes}"
+            if reason:
+                return Check(False, claim, reason)
+            given.require_finite()
+            made = given.ordered(certificate.classes).made()[0]
+    except NotIEEE as error:
+        return Check(False, claim, str(error))
+    return replace(check(given.inward(certificate, made), made), claim=claim)
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:
@@ -100,7 +144,24 @@ def check(certificate: Certificate, problem: Problem) -> Check:
 
 
 def _claim(c: Certificate) -> str:
-    return CHECKS[c.kind].claim(c)
+    return CHECKS[c.kind].claim(c) if c.model == "logistic" else _claim_of_model(c)
+
+
+def statement(certificate: Certificate) -> str:
+    """The claim in words for people, with decimal numbers that are rounded so that it stays true."""
+    return _claim(certificate)
+
+
+def _claim_of_model(c: Certificate) -> str:
+    """What a certificate about rows that are made says of the estimates."""
+    regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
+    if c.kind == "separator":
+        return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
+    if c.kind == "quasi-separation":
+        return f"the data of a{regression} is separated, but not completely: its maximum-likelihood estimates do not exist"
+    if c.kind in ("overlap", "verified-overlap"):
+        return f"the data of a{regression} overlaps: its maximum-likelihood estimates exist"
+    return f"the data of a{regression} is not completely separated"
 
 
 def accepts(head: Certificate, problem: Problem, w: Array | None, p: Array | None) -> bool:

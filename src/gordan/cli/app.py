@@ -20,7 +20,7 @@ from gordan.cli.demo import demo
 from gordan.cli.games import play, race
 from gordan.cli.models import fit, predict
 from gordan.cli.progress import Showing, Shown
-from gordan.cli.proofs import verify
+from gordan.cli.proofs import checker, verify
 from gordan.cli.verdicts import diagnose, separate
 
 
@@ -99,7 +99,7 @@ def _root(
         import_here(name)
 
 
-for command in (demo, separate, fit, predict, verify, diagnose, race, play, convert):
+for command in (demo, separate, fit, predict, verify, checker, diagnose, race, play, convert):
     app.command(epilog=command.epilog)(command.run)
 
 

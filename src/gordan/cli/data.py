@@ -50,7 +50,8 @@ class Data:
     """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
 
     `classes` are the values of y, in order; `notices` are what was said of the columns on stderr; `dialect`
-    is how its text is written, and `left_out` are the rows of the file that were left out.
+    is how its text is written, `left_out` are the rows of the file that were left out, and `label` is the name of the label
+    column, if it has one.
     """
 
     X: Any
@@ -63,6 +64,7 @@ class Data:
     notices: tuple[str, ...] = ()
     dialect: Dialect | None = None
     left_out: tuple[int, ...] = ()
+    label: str | None = None
 
     @property
     def told(self) -> str:
@@ -85,6 +87,19 @@ class Data:
     def named_X(self) -> Any:
         """X with the names of its columns, where they have names; those that are left in files have them already."""
         return Named(self.X, self.names) if self.names is not None and isinstance(self.X, np.ndarray) else self.X
+
+    @property
+    def named_y(self) -> Any:
+        """The labels with the name of their column, where it has one."""
+        y = self.y.view(NamedLabels)
+        y.name = self.label if self.positive is None else f"{self.label or 'label'} is {self.positive}"
+        return y
+
+
+class NamedLabels(np.ndarray[Any, Any]):
+    """Labels with a name, in the manner of a column of a data frame."""
+
+    name: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +203,7 @@ class Source:
 
             table = read_on(client, path, self.label, self.drop or (), self.keep_index)
         tell(table.notices)
-        data = _chosen(table, path, self.positive, multiclass)
+        data = replace(_chosen(table, path, self.positive, multiclass), label=getattr(table, "label", None))
         if client is not None:  # rows that are elsewhere are not looked at
             return replace(data, notices=table.notices)
         found = warnings_for(table, data.y)

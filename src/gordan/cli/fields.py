@@ -8,13 +8,13 @@ from gordan.verdicts import Witness
 
 FIELDS = {
     "separate": "status separable proved margin w b witness classes n d names seconds interrupted certificate",
-    "diagnose": "kind proved columns rows direction dependent open event seconds interrupted certificate",
+    "diagnose": "kind proved model columns rows direction dependent open explanation event seconds interrupted certificate",
     "fit": "model classes interrupted planes",
     "planes": "positive against status margin gap nu separable n_iter passes seconds resumed witness",
     "least losses": "positive against status objective gap radius n_iter passes seconds",
     "predict": "labels n right accuracy",
     "verify": "accepted checks",
-    "checks": "accepted claim reason positive against other_data",
+    "checks": "accepted claim reason positive against other_data other_names",
     "play": "method form norm n d scale status bracket guarantee columns",
     "convert": "folder kind n d entries kept already",
     "convert --check": "accepted reason bytes",

@@ -34,6 +34,15 @@ class OnMissing(StrEnum):
     DROP = "drop"
 
 
+class Regression(StrEnum):
+    """What `--model` may be."""
+
+    LOGISTIC = "logistic"
+    MULTINOMIAL = "multinomial"
+    ORDINAL = "ordinal"
+    POISSON = "poisson"
+
+
 def method_names(incomplete: str) -> list[str]:
     """Names of methods that start so, for completion."""
     return [name for name in methods.names() if name.startswith(incomplete)]
@@ -97,6 +106,13 @@ Device = Annotated[
 WithIntercept = Annotated[
     Intercept,
     typer.Option("--intercept", help="free: x·w + b. penalized: b is a weight like the others. none: through the origin."),
+]
+WithModel = Annotated[
+    Regression,
+    typer.Option("--model", help="multinomial and ordinal: several classes, ordered as they sort. poisson: labels are counts."),
+]
+Reference = Annotated[
+    str | None, typer.Option("--reference", metavar="CLASS", help="The class without coefficients of a multinomial model.")
 ]
 TimeLimit = Annotated[
     float | None,

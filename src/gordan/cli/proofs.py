@@ -10,8 +10,10 @@ import numpy as np
 import typer
 
 import gordan
-from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, say, say_json
+from gordan.certificates import standalone
+from gordan.certificates.data import About
+from gordan.certificates.verify import hash_for
+from gordan.cli.answers import headline, say, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source
 from gordan.cli.fields import fields
@@ -40,7 +42,7 @@ def verify(
     """
     with Watch(f"reading {source.file}") as watch:
         claims = claims_in(certificate)
-        several = any(claim.positive is not None for claim in claims)
+        several = any(claim.positive is not None or claim.certificate.model != "logistic" for claim in claims)
         data = source.read(multiclass=several)
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
@@ -52,6 +54,16 @@ def verify(
         for each in checked:
             each.tell()
     return ANSWERED if accepted else NO
+
+
+@command("gordan checker > check.py", "python3 check.py proof.json data.csv")
+def checker() -> int:
+    """Print a checker in one file that needs nothing but Python: for people who are to check certificates without gordan.
+
+    It shares no code with the rest of gordan, reads CSV, TSV, svmlight and .npy files, and computes in exact arithmetic.
+    """
+    say_lines([Path(standalone.__file__).read_text(encoding="utf-8").rstrip("\n")])
+    return ANSWERED
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,8 @@ class Claim:
             return stored(data.X).part(rows), data.labels[rows]
         if self.positive is not None:
             return data.X, data.labels == self.positive
+        if self.certificate.model != "logistic":
+            return data.X, data.y
         if data.positive is None and {*self.certificate.classes} == {False, True} and data.y.dtype.kind != "b":
             if {*data.y.tolist()} != {0, 1}:
                 raise InputError("the certificate is about one class against the rest; say which with --positive CLASS")
@@ -109,19 +123,23 @@ def claims_in(path: Path) -> list[Claim]:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a claim. `other_data`: the hash in the certificate is that of other data."""
+    """What came of a claim. `other_data`: the hash in the certificate is that of other data; `other_names`: it names other
+    columns than the file has."""
 
     claim: Claim
     check: gordan.Check
     other_data: bool
+    other_names: bool
 
     @staticmethod
     def of(claim: Claim, data: Data) -> Checked:
         """Check the claim against the data."""
         (X, y), stated = claim.data(data), claim.certificate.data_hash
         check = gordan.verify(claim.certificate, X, y)
-        other = stated is not None and stated != Problem.of(X, y).hash(claim.certificate.intercept)
-        return Checked(claim, check, other)
+        other = stated is not None and stated != hash_for(claim.certificate, X, y)
+        names = None if claim.certificate.about is None else claim.certificate.about.columns
+        named = None if data.names is None else tuple(data.names)
+        return Checked(claim, check, other, names is not None and named is not None and names != named)
 
     def tell(self) -> None:
         """In words."""
@@ -129,5 +147,23 @@ class Checked:
             headline(f"accepted: {self.claim.told}{self.check.claim}", True)
         else:
             headline(f"rejected: {self.claim.told}{self.check.reason} (it claims that {self.check.claim})", False)
+        about = self.claim.certificate.about
+        source = "" if about is None else _source(about)
+        if source:
+            say(f"  it was made for {source}")
+        if self.other_names:
+            say("  the columns of this file have other names than those it was made for")
         if self.other_data:
             say("  it was made for other data than this file" + (", but holds for this as well" if self.check else ""))
+
+
+def _source(about: About) -> str:
+    """What a certificate was made for, in words."""
+    size = "" if about.size is None else f" ({about.size:,} bytes)"
+    parts = (
+        about.file and f"{about.file}{size}",
+        about.label and f"the label column {about.label}",
+        about.positive and f"the class {about.positive} against the rest",
+        about.version and f"by gordan {about.version}",
+    )
+    return ", ".join(filter(None, parts)) if about.file else ""

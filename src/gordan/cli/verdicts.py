@@ -7,11 +7,12 @@ from pathlib import Path
 
 import gordan
 from gordan.certificates.data import About
+from gordan.certificates.verify import statement
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, Place, Source, on_cluster
+from gordan.cli.data import Data, Place, Source, class_named, on_cluster
 from gordan.cli.fields import fields
-from gordan.cli.options import CertificateOut, Json, TimeLimit, WithIntercept
+from gordan.cli.options import CertificateOut, Json, Reference, Regression, TimeLimit, WithIntercept, WithModel
 from gordan.cli.progress import Watch
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
@@ -47,7 +48,7 @@ def separate(
             device=place.device,
             callback=watch.verdict if watch.visible else None,
         )
-        written = _write_certificate(certificate, v, data, source.label)
+        written = _write_certificate(certificate, v, data)
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
@@ -61,11 +62,15 @@ def separate(
     return written.ended(interrupts.code or {True: ANSWERED, False: NO, None: OPEN}[v.separable])
 
 
-def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis, data: Data, label: str | None) -> Saved:
+def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagnosis, data: Data) -> Saved:
     """Write the certificate, if a file was named for it and there is one, with what it is about."""
     if path is None or answer.certificate is None:
         return Saved()
-    certificate = replace(answer.certificate, about=About(data.path.name, label, data.names, gordan.__version__))
+    size = data.path.stat().st_size if data.path.is_file() else None
+    positive = None if data.positive is None else str(data.positive)
+    names = None if data.names is None else tuple(data.names)
+    source = data.path.name, size, data.label, positive, names
+    certificate = replace(answer.certificate, about=About(*source, gordan.__version__, statement(answer.certificate)))
     return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
@@ -77,37 +82,44 @@ def _tell_written(path: Path | None, written: Saved) -> None:
 @command(
     "gordan diagnose trial.csv --label died",
     "gordan diagnose trial.csv --label died --certificate proof.json",
+    "gordan diagnose visits.csv --label visits --model poisson",
     "gordan diagnose trial.csv --json | jq .columns",
 )
 def diagnose(
     source: Source,
+    model: WithModel = Regression.LOGISTIC,
+    reference: Reference = None,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
     as_json: Json = False,
 ) -> int:
-    """Do the estimates of a logistic regression exist? Complete or quasi-complete separation, or overlap, with proof.
+    """Do the estimates of a regression exist? Complete or quasi-complete separation, or overlap, with proof.
 
     Exit code 3: undecided.
     """
     require_output(certificate, source.file)
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read()
+        data = source.read(multiclass=model is not Regression.LOGISTIC)
         watch.about("diagnosing")
-        found = gordan.diagnose(data.named_X, data.y, intercept=str(intercept), time_limit=time_limit)
-        written = _write_certificate(certificate, found, data, source.label)
+        chosen = None if reference is None else class_named(reference, [*data.classes], data.path)
+        about = data.named_X, data.named_y
+        found = gordan.diagnose(*about, model=str(model), reference=chosen, intercept=str(intercept), time_limit=time_limit)
+        written = _write_certificate(certificate, found, data)
     if as_json:
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
-        content = fields("diagnose", found, event=data.classes[1], direction=exact, **ended)
+        event = data.classes[1] if model is Regression.LOGISTIC else None
+        content = fields("diagnose", found, event=event, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        first, *rest = repr(found).split("\n")
+        first, *rest = str(found).split("\n")
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
         for line in rest:
             say(line)
         if found.kind == "quasi-complete":
-            say(f"Rows strictly on their side: {rows_told(found.rows)} (from 0, without the header).")
+            what = "Rows strictly on their side" if model is Regression.LOGISTIC else "Separated rows"
+            say(f"{what}: {rows_told(found.rows)} (from 0, without the header).")
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)

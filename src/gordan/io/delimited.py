@@ -33,7 +33,9 @@ def read_delimited(path: Path, wanted: Wanted) -> Table:
         take_rows(cells)
     X = cells.matrix()
     y = cells.labels.array(path) if cells.labelled else None
-    return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, tuple(cells.left_out), wanted.dialect)
+    label = None if cells.label_at is None else cells.header[cells.label_at]
+    left_out = tuple(cells.left_out)
+    return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, left_out, wanted.dialect, label)
 
 
 def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:

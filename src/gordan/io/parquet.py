@@ -79,7 +79,8 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
     kinds = {schema[j][1] for j in chosen}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(*group, picked, dtype) for group in groups)
-    return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen))
+    label = None if at is None else names[at]
+    return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen), label=label)
 
 
 def _files(path: Path) -> list[Path]:

@@ -82,8 +82,8 @@ class Table:
     """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them.
 
     `numbers` are those that the file has for the columns of X: positions from 0, in svmlight the indices. `notices` say which
-    columns were left out unasked; `left_out` are the rows of the file, from 0, that were for a missing cell, and `dialect`
-    is how its text is written.
+    columns were left out unasked; `left_out` are the rows of the file, from 0, that were for a missing cell, `dialect`
+    is how its text is written, and `label` is the name of the label column, if it has one.
     """
 
     X: Any
@@ -94,6 +94,7 @@ class Table:
     notices: tuple[str, ...] = ()
     left_out: tuple[int, ...] = ()
     dialect: Dialect = Dialect()
+    label: str | None = None
 
     def __repr__(self) -> str:
         storage = "CSR" if hasattr(self.X, "indptr") else "dense in parts" if hasattr(self.X, "parts") else "dense"

@@ -14,12 +14,13 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in re
     threads, mapped, kernels, memory    rows in memory or in mapped files
     blocks, tasks, cluster              rows in blocks that are read when needed, or kept by the workers of a cluster
     tensors, device, triton_kernels     rows in a torch tensor, on a GPU or not
-    lazy, accept                        what may be passed for X, and which storage it becomes
+    lazy, accept, complete              what may be passed for X, which storage it becomes, and rows without missing cells
     rows                                `Rows`
     visiting, ascent                    what is done to rows in memory one by one
 """
 
 from gordan.rows.accept import column_names, host, stored
+from gordan.rows.complete import Complete, complete_rows
 from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
@@ -34,6 +35,7 @@ __all__ = [
     "SMALLEST_RADIUS",
     "Ascent",
     "Block",
+    "Complete",
     "Face",
     "Offset",
     "Rows",
@@ -42,6 +44,7 @@ __all__ = [
     "Until",
     "available",
     "column_names",
+    "complete_rows",
     "computed",
     "host",
     "is_lazy",

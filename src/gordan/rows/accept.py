@@ -236,8 +236,10 @@ def _sliced(array: Array) -> Blocks:
 
 
 def column_names(X: Any, d: int) -> list[str] | None:
-    """The names of the d columns where X is a data frame (pandas, polars, pyarrow, whatever else has `columns`), else None."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))
+    """The names of the d columns where X is a data frame (pandas, polars, pyarrow, whatever else has `columns`) or a design
+    matrix of patsy or formulaic, else None."""
+    design = getattr(X, "design_info", getattr(X, "model_spec", X))
+    names = getattr(design, "column_names", getattr(X, "columns", None))
     try:
         found = None if names is None else [str(name) for name in names]
     except TypeError:  # something else by that name

@@ -1,0 +1,107 @@
+"""Rows without missing cells: NaN, None, `pandas.NA`, and text that stands for a missing value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, is_sparse
+from gordan.rows.accept import _column, _column_types, column_names, host
+
+# Text that stands for a missing value, in small letters and without spaces around it.
+MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null", "none")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is missing."""
+    if isinstance(value, str):
+        return value.strip().lower() in MISSING_TEXT
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Complete:
+    """The rows that are kept of n: their positions, and how many cells were missing in each column that lacks some."""
+
+    n: int
+    kept: Array
+    missing: dict[str, int]
+
+    @property
+    def left_out(self) -> int:
+        """How many rows are not kept."""
+        return self.n - len(self.kept)
+
+    def of(self, values: Any) -> Any:
+        """These rows of a data frame, a matrix or a vector."""
+        if values is None or not self.left_out:
+            return values
+        if hasattr(values, "iloc"):
+            return values.iloc[self.kept]
+        if hasattr(values, "take") and hasattr(values, "schema") and not isinstance(values, np.ndarray):  # pyarrow
+            return values.take(self.kept)
+        if isinstance(values, (list, tuple)):
+            return [values[i] for i in self.kept]
+        return (values.tocsr() if is_sparse(values) else values)[self.kept]
+
+
+def complete_rows(n: int, given: dict[str, Any], zero_weight: Any = None) -> Complete:
+    """The rows in which no cell of what is given is missing, and whose weight, if there are weights, is not zero."""
+    lost = np.zeros(n, bool)
+    missing: dict[str, int] = {}
+    for name, where in _missing_cells(given):
+        lost |= where
+        missing[name] = missing.get(name, 0) + int(np.count_nonzero(where))
+    if zero_weight is not None:
+        lost |= np.asarray(host(zero_weight), dtype=np.float64) == 0
+    return Complete(n, np.flatnonzero(~lost), missing)
+
+
+def _missing_cells(given: dict[str, Any]) -> Iterator[tuple[str, Array]]:
+    """For each column with missing cells its name and which they are."""
+    for name, values in given.items():
+        if values is None:
+            continue
+        d = len(_column_types(values))
+        if d:
+            names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
+            columns = ((own, np.asarray(_column(values, j))) for j, own in enumerate(names))
+        elif is_sparse(values):
+            entries = values.tocoo()
+            wrong = np.isnan(entries.data) if entries.data.dtype.kind == "f" else np.zeros(len(entries.data), bool)
+            names = column_names(values, values.shape[1]) or [f"x{j}" for j in range(values.shape[1])]
+            for j in np.unique(entries.col[wrong]).tolist():
+                where = np.zeros(values.shape[0], bool)
+                where[entries.row[wrong & (entries.col == j)]] = True
+                yield names[j], where
+            continue
+        else:
+            plain = values.to_numpy() if hasattr(values, "to_numpy") else values
+            array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
+            names = (column_names(values, array.shape[1]) or [f"x{j}" for j in range(array.shape[1])]) if array.ndim == 2 else []
+            columns = ((own, array[:, j] if array.ndim == 2 else array) for j, own in enumerate(names or [name]))
+        for own, column in columns:
+            where = _missing_in(column)
+            if where.any():
+                yield own, where
+
+
+def _objects(values: Any) -> Array:
+    """A list as an array in which text and numbers stay what they are."""
+    if values and isinstance(values[0], (list, tuple, np.ndarray)):
+        return np.array([[*row] for row in values], dtype=object)
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _missing_in(column: Array) -> Array:
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind in "OUT":
+        return np.fromiter(map(is_missing, column.tolist()), dtype=bool, count=len(column))
+    return np.zeros(len(column), bool)

@@ -1,0 +1,291 @@
+"""What statisticians pass to `diagnose`: arrays, data frames, a formula with its data, a model of statsmodels or its results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import require_aligned
+from gordan.certificates.data import MODELS
+from gordan.errors import InputError, MissingExtra
+from gordan.rows import Complete, complete_rows, host
+
+MISSING = ("raise", "drop")
+# Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
+USER = 3
+DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
+# The links of a binomial family whose likelihood grows for ever in the same directions: both of its tails are flat.
+LINKS = ("Logit", "Probit", "CLogLog", "LogLog", "Cauchy", "CDFLink")
+BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`)."""
+
+    X: Any
+    y: Any
+    model: str = "logistic"
+    intercept: str = "free"
+    weights: Any = None
+    names: Sequence[str] | None = None
+    outcome: str | None = None
+    order: Sequence[Any] | None = None
+    complete: Complete | None = None
+    dropped: tuple[str, ...] = ()
+
+    def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
+        """Where these rows of X are in what was given."""
+        return tuple(positions) if self.complete is None else tuple(self.complete.kept[list(positions)].tolist())
+
+
+def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: Any, missing: str, reference: Any = None) -> Design:
+    """The design that the arguments of `diagnose` mean; rows with missing cells, or of weight zero, are left out."""
+    if missing not in MISSING:
+        raise InputError(f"missing is {missing!r}; choose 'raise' or 'drop'")
+    if model not in MODELS:
+        raise InputError(f"model is {model!r}; choose one of {', '.join(map(repr, MODELS))}")
+    if isinstance(X, str):
+        found = _of_formula(X, y, data, model, weights, missing)
+    elif hasattr(getattr(X, "model", X), "endog") and hasattr(getattr(X, "model", X), "exog"):
+        found = _of_statsmodels(X, y, data, model, weights)
+    else:
+        if data is not None:
+            raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
+        if y is None:
+            raise InputError("y is missing: pass X and y, a formula with data=, or a model of statsmodels")
+        own = getattr(y, "name", None)
+        found = Design(X, y, model, intercept, weights, outcome=own if isinstance(own, str) and own else None)
+        found = _complete(found, missing)
+    _require_numbers(found.X)
+    return replace(found, order=_order(found, reference), y=_plain_outcome(found))
+
+
+# ---- a formula ------------------------------------------------------------------------------------------------------
+
+
+def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missing: str) -> Design:
+    """A design by formulaic, whose constant is one of its columns. Missing values matter in the variables that it names."""
+    try:
+        import formulaic
+    except ImportError:
+        raise MissingExtra("formulaic", "stats", "a formula") from None
+    if data is None:
+        raise InputError(f"a formula needs its data: diagnose({formula!r}, data=frame)")
+    if y is not None:
+        raise InputError("a formula names the outcome on its left side; leave y out")
+    parsed = formulaic.Formula(formula)
+    if not hasattr(parsed, "lhs") or len([*parsed.lhs]) != 1:
+        raise InputError(f"the formula {formula!r} needs one outcome on its left side: 'outcome ~ x1 + x2'")
+    outcome = str(next(iter(parsed.lhs)))
+    if isinstance(weights, str):
+        if weights not in data:
+            raise InputError(f"data has no column {weights!r} for sample_weight")
+        weights = data[weights]
+    weights = None if weights is None else _checked(weights, len(data), missing)
+    used = [name for name in data.columns if name in {*map(str, parsed.required_variables)}]
+    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights} if missing == "drop" else {}, weights)
+    if missing == "raise":
+        lacking = complete_rows(len(data), {"data": data[used]}).missing
+        if lacking:
+            raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
+    kept = complete.of(data)
+    plain = isinstance(outcome, str) and outcome in data.columns
+    try:
+        matrix = formulaic.Formula(parsed.rhs).get_model_matrix(kept, na_action="raise", context=USER)
+        left = kept[outcome] if plain else formulaic.Formula(parsed.lhs).get_model_matrix(kept, na_action="raise", context=USER)
+    except (formulaic.errors.FormulaicError, KeyError, ValueError) as error:
+        raise InputError(f"formulaic cannot make a matrix of {formula!r}: {error}") from None
+    if not plain:
+        columns = [name for name in left.columns if name != "Intercept"]
+        if len(columns) != 1:
+            raise InputError(f"the outcome {outcome} becomes {len(columns)} columns; name a column of data, or make one")
+        left = left[columns[0]]
+    if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
+        matrix = matrix.drop(columns="Intercept")
+    names = [*map(str, matrix.columns)]
+    return Design(matrix, left, model, "free" if model == "ordinal" else "none", None, names, outcome, complete=complete)
+
+
+def _counted(missing: dict[str, int]) -> str:
+    return ", ".join(f"{count} in {name}" for name, count in missing.items())
+
+
+# ---- a model of statsmodels -----------------------------------------------------------------------------------------
+
+
+def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> Design:
+    """The design of a model that statsmodels has made, which has its constant among the columns."""
+    if y is not None or data is not None or weights is not None:
+        raise InputError("a model of statsmodels has its own data and weights; pass it alone")
+    source = getattr(given, "model", given)
+    found = _model_of(source)
+    if model not in (MODELS[0], found):  # the first is the default
+        raise InputError(f"this is a {found} model of statsmodels; leave model out")
+    names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
+    outcome = source.endog_names if isinstance(source.endog_names, str) else None
+    labels, order = np.asarray(source.endog), None
+    if found == "multinomial":
+        order = [source._ynames_map[k] for k in sorted(source._ynames_map)]
+    elif found == "ordinal":
+        order = [label.item() if isinstance(label, np.generic) else label for label in source.labels]
+    if order is not None:
+        labels = np.array([order[int(code)] for code in labels], dtype=object)
+        order = [*map(type(order[0]), order)]
+    weights = getattr(source, "freq_weights", None)
+    trials = getattr(source, "n_trials", 1)
+    if found == "logistic" and np.any(np.asarray(trials) != 1):
+        raise InputError(_proportions("the model has counts of successes and failures"))
+    kept = complete_rows(len(labels), {}, weights)
+    intercept = "free" if found == "ordinal" else "none"
+    columns = Columns(np.asarray(source.exog)[kept.kept], names)
+    return Design(columns, labels[kept.kept], found, intercept, None, names, outcome, order, kept)
+
+
+def _model_of(source: Any) -> str:
+    """Which of our models this one of statsmodels is."""
+    kinds = [kind.__name__ for kind in type(source).__mro__]
+    for kind in kinds:
+        if kind in BY_CLASS:
+            return BY_CLASS[kind]
+    family = type(getattr(source, "family", None)).__name__
+    link = type(getattr(getattr(source, "family", None), "link", None)).__name__
+    if "GLM" in kinds and family == "Binomial" and link in LINKS:
+        return "logistic"
+    if "GLM" in kinds and family == "Poisson" and link == "Log":
+        return "poisson"
+    what = f"{kinds[0]} with the family {family} and the link {link}" if "GLM" in kinds else kinds[0]
+    raise InputError(
+        f"diagnose does not know {what} of statsmodels; it knows {', '.join(BY_CLASS)}, and GLM with Binomial (logit, probit, "
+        "cloglog) or Poisson (log)"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """An array with names for its columns, in the manner of a data frame."""
+
+    values: Any
+    columns: Sequence[str]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.values, dtype, copy=copy)
+
+    def __getitem__(self, where: Any) -> Any:
+        return self.values[where]
+
+
+# ---- rows that are left out, and what cannot be used ----------------------------------------------------------------
+
+
+def _complete(design: Design, missing: str) -> Design:
+    """The design without rows that miss a value, if these are to be dropped, and without rows of weight zero."""
+    X, y, weights = design.X, design.y, design.weights
+    require_aligned(X=X, y=y, sample_weight=weights)
+    if missing == "raise" and weights is None:
+        return design
+    n = len(y) if hasattr(y, "__len__") else X.shape[0]
+    if weights is not None:
+        weights = _checked(weights, n, missing)
+    complete = complete_rows(
+        n, {"X": X, design.outcome or "y": y, "sample_weight": weights} if missing == "drop" else {}, weights
+    )
+    if not complete.left_out:
+        return replace(design, weights=None, complete=complete)
+    if not len(complete.kept):
+        raise InputError("no row is left: each misses a value, or has weight zero")
+    rules = (
+        *(("missing",) if complete.missing else ()),
+        *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
+    )
+    return replace(design, X=complete.of(X), y=complete.of(y), weights=None, complete=complete, dropped=rules)
+
+
+def _checked(weights: Any, n: int, missing: str) -> Any:
+    """Weights as floats, none of them negative; how large a positive one is does not matter here."""
+    values = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
+    try:
+        values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must hold numbers, one for each row") from None
+    if values.shape != (n,):
+        raise InputError(f"sample_weight must hold one number for each of the {n} rows; its shape is {values.shape}")
+    bad = ~(values >= 0) if missing == "raise" else values < 0
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"sample_weight[{row}] is {values[row]!r}; weights must not be negative or missing")
+    return values
+
+
+def _require_numbers(X: Any) -> None:
+    """Refuse columns of text or categories with the line that makes dummies of them."""
+    types = getattr(X, "dtypes", None)
+    if types is None or not hasattr(X, "columns"):
+        return
+    for name, kind in zip(X.columns, types, strict=True):
+        told = str(kind)
+        if told.startswith(("cat", "Cat", "Enum")) or told in ("str", "string", "String", "Utf8", "large_string"):
+            values = [*X[name]]
+        elif told in ("object", "Object"):
+            values = [value for value in X[name] if isinstance(value, str)]
+        else:
+            continue
+        if values and all(map(_is_numeral, values)) and not told.startswith(("cat", "Cat", "Enum")):
+            raise InputError(
+                f"column {name!r} of X holds numbers as text; convert it: X[{name!r}] = pandas.to_numeric(X[{name!r}])"
+            )
+        if values:
+            raise InputError(
+                f"column {name!r} of X holds text, such as {values[0]!r}; make 0/1 columns of it: X = {DUMMIES}, "
+                f"or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
+            )
+
+
+def _is_numeral(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _plain_outcome(design: Design) -> Any:
+    """y, unless it is a proportion or a pair of counts, for which logistic regression has another form."""
+    if design.model != "logistic":
+        return design.y
+    values = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y))
+    if values.ndim == 2 and values.shape[1] == 2 and values.dtype.kind in "iuf":
+        raise InputError(_proportions("y has two columns, as counts of successes and failures have"))
+    if values.ndim == 1 and values.dtype.kind == "f" and len(values):
+        inside = values[np.isfinite(values)]
+        if len(inside) and inside.min() >= 0 and inside.max() <= 1 and len({*inside[:1000].tolist()} - {0.0, 1.0}):
+            raise InputError(_proportions("y has values between 0 and 1, as proportions have"))
+    return design.y
+
+
+def _proportions(what: str) -> str:
+    return (
+        f"{what}; pass a row for each outcome that occurs: X2 = np.repeat(X, 2, axis=0); y2 = np.tile([1, 0], len(X)); "
+        "counts = np.ravel(np.column_stack([successes, failures])); gordan.diagnose(X2, y2, sample_weight=counts)"
+    )
+
+
+def _order(design: Design, reference: Any) -> Sequence[Any] | None:
+    """The order of the classes where y or the model says one, with the reference first; None: as they are sorted."""
+    order = design.order
+    if design.model in ("multinomial", "ordinal") and order is None:
+        categories = getattr(getattr(design.y, "cat", None), "categories", getattr(design.y, "categories", None))
+        if categories is not None:
+            present = {*np.asarray(design.y).tolist()}
+            order = [label for label in np.asarray(categories).tolist() if label in present]
+    if reference is None:
+        return order
+    if design.model != "multinomial":
+        raise InputError(f"reference is for model='multinomial'; a {design.model} model has none")
+    labels = [*order] if order is not None else sorted({*np.asarray(host(design.y)).tolist()})
+    if reference not in labels:
+        raise InputError(f"reference is {reference!r}, but y has the classes {', '.join(map(repr, labels))}")
+    return [reference, *(label for label in labels if label != reference)]

@@ -1,0 +1,224 @@
+"""Why data is separated, in words of the data: levels in which one outcome occurs, thresholds, and else a combination of columns.
+
+Every sentence is read off the data itself, by comparing its values; none of it is taken from a solver.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, is_sparse
+
+# Columns of a combination that is written out, and digits of its factors.
+MOST_TERMS, MOST_DIGITS = 6, 6
+# Sentences at most.
+MOST_SENTENCES = 8
+LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?(.+)\]$")
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a design by name, and the outcome of each row as a label; counts are "= 0" and "> 0"."""
+
+    X: Any
+    names: Sequence[str]
+    outcome: str
+    labels: Sequence[Any]
+    which: Array
+
+    def column(self, name: str) -> Array:
+        """The values of a column."""
+        part = self.X[:, [self.names.index(name)]]
+        return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64).ravel()
+
+    def is_dummy(self, name: str) -> bool:
+        """Whether a column has the values 0 and 1, both of them."""
+        return {*np.unique(self.column(name)).tolist()} == {0.0, 1.0}
+
+    def has(self, place: int) -> str:
+        """The outcome of that label in words."""
+        label = self.labels[place]
+        return f"{self.outcome} {label}" if isinstance(label, _Words) else f"{self.outcome} = {label}"
+
+
+class _Words(str):
+    """A label that says its own relation, as "> 0" does."""
+
+    __slots__ = ()
+
+
+COUNTS = (_Words("= 0"), _Words("> 0"))
+
+
+def explanation(
+    model: str, table: Table, infinite: Mapping[str, int | None], direction: Mapping[str, int], rows: Sequence[int]
+) -> list[str]:
+    """Sentences that say why these coefficients are infinite; `rows` are those that are separated."""
+    separated = [name for name in table.names if _is_infinite(name, model, infinite)]
+    told: list[str] = []
+    covered = np.zeros(len(table.which), bool)
+    for sentence, where in _simple(model, table, separated):
+        if sentence not in told:
+            told.append(sentence)
+            covered |= where
+    if not covered[[*rows]].all() or not told:
+        told += _combination(model, table, direction, len(rows))
+    more = len(told) - MOST_SENTENCES
+    return told if more <= 0 else [*told[:MOST_SENTENCES], f"{more} more sentences of this kind are left out"]
+
+
+def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> bool:
+    return name in infinite or (model == "multinomial" and any(key.split(":", 1)[1] == name for key in infinite if ":" in key))
+
+
+def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """What one column says, or the baseline level of a factor: a sentence, and the rows that it is about."""
+    k = len(table.labels)
+    dummies = [name for name in separated if table.is_dummy(name)]
+    for name in separated:
+        x = table.column(name)
+        if name not in dummies:
+            yield from _thresholds(model, table, name, x)
+            continue
+        for value in (1.0, 0.0):
+            inside = x == value
+            found = np.unique(table.which[inside])
+            if model == "multinomial" and 1 < len(found) < k:
+                absent = [label for label in range(k) if label not in found]
+                what = " or ".join(table.has(label) for label in absent)
+                yield f"none of the {inside.sum()} rows with {level(name, value)} has {what}", inside
+            elif len(found) == 1 and (model != "poisson" or found[0] == 0) and (model != "ordinal" or found[0] in (0, k - 1)):
+                yield f"{_all(inside)} with {level(name, value)} {_have(inside)} {table.has(found[0])}", inside
+    yield from _baselines(model, table, dummies)
+
+
+def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
+    """A column by whose size the outcome is known, everywhere or beyond a value that both outcomes have."""
+    if model == "poisson":
+        held = np.unique(x[table.which == 1])
+        if len(held) == 1 and (x != held[0]).any():
+            zero = x != held[0]
+            if (x >= held[0]).all() or (x <= held[0]).all():
+                same = f"{name} is {_number(float(held[0]))} in every row with {table.has(1)}"
+                yield f"{same}, and not in {zero.sum()} rows with {table.has(0)}", zero
+        return
+    if model == "multinomial" or len(table.labels) > 2:
+        for label in range(len(table.labels)) if model == "multinomial" else (0, len(table.labels) - 1):
+            own = table.which == label
+            for relation, apart in ((">", _between(x[~own], x[own])), ("≤", _between(x[own], x[~own]))):
+                if apart is not None:
+                    yield f"{name} {relation} {apart} exactly when {table.has(label)}", own
+        return
+    low, high = x[table.which == 0], x[table.which == 1]
+    for below, above, place in ((low, high, 1), (high, low, 0)):
+        apart = _between(below, above)
+        if apart is not None:
+            yield f"{name} > {apart} exactly when {table.has(place)}", np.ones(len(x), bool)
+        elif below.max() == above.min() and (x != below.max()).any():
+            at, where = _number(float(below.max())), x != below.max()
+            yield f"{name} > {at} only where {table.has(place)}, and {name} < {at} only where {table.has(1 - place)}", where
+
+
+def _between(below: Array, above: Array) -> str | None:
+    """The shortest decimal t with below ≤ t < above; None where there is none."""
+    low, high = float(below.max()), float(above.min())
+    if not low < high:
+        return None
+    middle = low / 2 + high / 2
+    for digits in range(1, 18):
+        text = f"{middle:.{digits}g}"
+        if Decimal(low) <= Decimal(text) < Decimal(high):
+            return _number(float(text)) if Decimal(low) <= Decimal(_number(float(text))) < Decimal(high) else text
+    return repr(low)
+
+
+def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """Levels that have no column of their own, in which one outcome occurs: then the columns of all others are infinite."""
+    for factor, names in factors(table, dummies).items():
+        if len(names) < 2:
+            continue
+        outside = np.ones(len(table.which), bool)
+        for name in names:
+            outside &= table.column(name) == 0
+        found = np.unique(table.which[outside])
+        if len(found) == 1 and (model != "poisson" or found[0] == 0):
+            baseline = f"the baseline level of {factor} (none of {_some(names)})"
+            yield (
+                f"{_all(outside)} with {baseline} {_have(outside)} {table.has(found[0])}: "
+                f"make another level of {factor} the baseline, and one coefficient is infinite in place of {len(names)}",
+                outside,
+            )
+
+
+def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
+    """0/1 columns by the factor that their names say they are levels of, where no row has two of them."""
+    groups: dict[str, list[str]] = {}
+    for name in table.names:
+        found = LEVEL.match(name)
+        factor = found[1].strip() if found else name.rpartition("_")[0] or name.rpartition("=")[0]
+        if factor and table.is_dummy(name):
+            groups.setdefault(factor, []).append(name)
+    alone = {}
+    for factor, names in groups.items():
+        total = sum(table.column(name) for name in names)
+        if {*names} <= {*dummies} and np.max(total) <= 1:
+            alone[factor] = names
+    return alone
+
+
+def level(name: str, value: float) -> str:
+    """A 0/1 column in words: `region[T.A]` is region = A."""
+    found = LEVEL.match(name)
+    if found:
+        return f"{found[1].strip()} {'=' if value == 1 else '≠'} {found[2]}"
+    return f"{name} = {int(value)}"
+
+
+def _combination(model: str, table: Table, direction: Mapping[str, int], strict: int) -> Iterator[str]:
+    """The direction as a rule, if it is short; so many rows are strictly on their side of it."""
+    if model in ("multinomial", "ordinal"):
+        return
+    constants = {name: value for name, value in direction.items() if name not in table.names}
+    constant = sum(constants.values())
+    terms = {name: value for name, value in direction.items() if value and name in table.names}
+    if not 0 < len(terms) <= MOST_TERMS or max(map(abs, [constant, *terms.values()])) >= 10**MOST_DIGITS:
+        return
+    rule, at, n = _sum(terms), _number(float(-constant)), len(table.which)
+    if model == "poisson":
+        yield f"{rule} = {at} in every row with {table.has(1)}, and less in {strict} rows with {table.has(0)}"
+    elif strict == n:
+        yield f"{rule} > {at} exactly when {table.has(1)}"
+    else:
+        sides = f"{rule} ≥ {at} in every row with {table.has(1)}, and ≤ {at} in every row with {table.has(0)}"
+        yield f"{sides}; {n - strict} rows are at {at}"
+
+
+def _sum(terms: Mapping[str, int]) -> str:
+    parts: list[str] = []
+    for name, value in terms.items():
+        size = "" if abs(value) == 1 else f"{abs(value)}·"
+        parts.append(f"{'- ' if value < 0 else '+ ' if parts else ''}{size}{name}")
+    return " ".join(parts)
+
+
+def _all(inside: Array) -> str:
+    return "the only row" if inside.sum() == 1 else f"all {inside.sum()} rows"
+
+
+def _have(inside: Array) -> str:
+    return "has" if inside.sum() == 1 else "have"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 10**15 else repr(value)
