@@ -20,7 +20,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in re
 """
 
 from gordan.rows.accept import column_names, host, stored
-from gordan.rows.complete import Complete, complete_rows
+from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
 from gordan.rows.reads import LONGEST_SUM
@@ -48,6 +48,7 @@ __all__ = [
     "computed",
     "host",
     "is_lazy",
+    "is_missing",
     "is_on_device",
     "is_tensor",
     "level_out",

@@ -64,7 +64,7 @@ def stored(
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):
-        return _sparse(X, first)
+        return _sparse(getattr(X, "__wrapped__", X), first)  # formulaic wraps what it makes
     found = _dense(X, first)
     if isinstance(found, Dense):
         found.names = column_names(X, found.d)

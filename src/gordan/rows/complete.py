@@ -27,11 +27,13 @@ def is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Complete:
-    """The rows that are kept of n: their positions, and how many cells were missing in each column that lacks some."""
+    """The rows that are kept of n: their positions, how many cells were missing in each column that lacks some, and how many
+    other rows have the weight zero."""
 
     n: int
     kept: Array
     missing: dict[str, int]
+    zero: int = 0
 
     @property
     def left_out(self) -> int:
@@ -51,16 +53,15 @@ class Complete:
         return (values.tocsr() if is_sparse(values) else values)[self.kept]
 
 
-def complete_rows(n: int, given: dict[str, Any], zero_weight: Any = None) -> Complete:
+def complete_rows(n: int, given: dict[str, Any], weights: Any = None) -> Complete:
     """The rows in which no cell of what is given is missing, and whose weight, if there are weights, is not zero."""
     lost = np.zeros(n, bool)
     missing: dict[str, int] = {}
     for name, where in _missing_cells(given):
         lost |= where
         missing[name] = missing.get(name, 0) + int(np.count_nonzero(where))
-    if zero_weight is not None:
-        lost |= np.asarray(host(zero_weight), dtype=np.float64) == 0
-    return Complete(n, np.flatnonzero(~lost), missing)
+    zero = np.zeros(n, bool) if weights is None else ~lost & (np.asarray(host(weights), dtype=np.float64) == 0)
+    return Complete(n, np.flatnonzero(~(lost | zero)), missing, int(np.count_nonzero(zero)))
 
 
 def _missing_cells(given: dict[str, Any]) -> Iterator[tuple[str, Array]]:

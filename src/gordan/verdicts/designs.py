@@ -12,14 +12,14 @@ import numpy as np
 from gordan.arrays import require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
-from gordan.rows import Complete, complete_rows, host
+from gordan.rows import Complete, complete_rows, host, is_missing
 
 MISSING = ("raise", "drop")
 # Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
 USER = 3
 DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
-# The links of a binomial family whose likelihood grows for ever in the same directions: both of its tails are flat.
-LINKS = ("Logit", "Probit", "CLogLog", "LogLog", "Cauchy", "CDFLink")
+# The links of a binomial family whose log-likelihood is concave and grows for ever in the same directions.
+LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
 
 
@@ -96,8 +96,8 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     kept = complete.of(data)
     plain = isinstance(outcome, str) and outcome in data.columns
     try:
-        matrix = formulaic.Formula(parsed.rhs).get_model_matrix(kept, na_action="raise", context=USER)
-        left = kept[outcome] if plain else formulaic.Formula(parsed.lhs).get_model_matrix(kept, na_action="raise", context=USER)
+        matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
+        left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
     except (formulaic.errors.FormulaicError, KeyError, ValueError) as error:
         raise InputError(f"formulaic cannot make a matrix of {formula!r}: {error}") from None
     if not plain:
@@ -137,12 +137,15 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
         labels = np.array([order[int(code)] for code in labels], dtype=object)
         order = [*map(type(order[0]), order)]
     weights = getattr(source, "freq_weights", None)
+    weights = None if weights is None else np.asarray(weights) * np.asarray(source.var_weights)
     trials = getattr(source, "n_trials", 1)
     if found == "logistic" and np.any(np.asarray(trials) != 1):
         raise InputError(_proportions("the model has counts of successes and failures"))
     kept = complete_rows(len(labels), {}, weights)
     intercept = "free" if found == "ordinal" else "none"
-    columns = Columns(np.asarray(source.exog)[kept.kept], names)
+    from pandas import DataFrame  # which statsmodels needs
+
+    columns = DataFrame(np.asarray(source.exog)[kept.kept], columns=names)
     return Design(columns, labels[kept.kept], found, intercept, None, names, outcome, order, kept)
 
 
@@ -163,20 +166,6 @@ def _model_of(source: Any) -> str:
         f"diagnose does not know {what} of statsmodels; it knows {', '.join(BY_CLASS)}, and GLM with Binomial (logit, probit, "
         "cloglog) or Poisson (log)"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """An array with names for its columns, in the manner of a data frame."""
-
-    values: Any
-    columns: Sequence[str]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.values, dtype, copy=copy)
-
-    def __getitem__(self, where: Any) -> Any:
-        return self.values[where]
 
 
 # ---- rows that are left out, and what cannot be used ----------------------------------------------------------------
@@ -239,9 +228,10 @@ def _require_numbers(X: Any) -> None:
                 f"column {name!r} of X holds numbers as text; convert it: X[{name!r}] = pandas.to_numeric(X[{name!r}])"
             )
         if values:
+            first = next((value for value in values if not is_missing(value)), values[0])
             raise InputError(
-                f"column {name!r} of X holds text, such as {values[0]!r}; make 0/1 columns of it: X = {DUMMIES}, "
-                f"or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
+                f"column {name!r} of X holds text, such as {first!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows without "
+                f"a value first: they would get zeros), or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
             )
 
 

@@ -58,8 +58,12 @@ class Data:
         """Read X and y of the design, and make the rows of the model."""
         kind = Intercept.of(design.intercept)
         if design.model == "logistic":
-            problem = Problem.of(design.X, design.y).watched(design.X)
-            problem.require_finite()
+            try:
+                problem = Problem.of(design.X, design.y).watched(design.X)
+            except InputError as error:
+                hint = "; or is it model='multinomial', 'ordinal' or 'poisson'?" if "classes; two are" in str(error) else ""
+                raise InputError(f"{error}{hint}") from None
+            _require_finite(problem)
             given = design.names or column_names(design.X, problem.X.d)
             columns = _names(given, problem.X.d, kind.exists)
             return Data(design, problem, None, None, [*columns, *([INTERCEPT] if kind.exists else [])], given)
@@ -67,7 +71,7 @@ class Data:
             raise InputError("an ordinal model has thresholds in place of an intercept; leave intercept out")
         found = Observations.of(design.model, design.X, design.y, Intercept.FREE if kind.exists else kind)
         found = (found if design.order is None else found.ordered(_same_type(design.order, found.classes))).watched(design.X)
-        found.require_finite()
+        _require_finite(found)
         given = design.names or column_names(design.X, found.X.d)
         problem, of = found.made()
         return Data(design, problem, found, of, found.names(_names(given, found.X.d, kind.exists)), given)
@@ -240,7 +244,7 @@ class Diagnosis:
         told = [line for line in _story(self) if not line.startswith("Coefficients: ")]
         advice = [told.pop()] if told[-1].startswith("Next: ") else []
         why = [f"  - {sentence}" for sentence in self.explanation]
-        return "\n".join([*told, *(["Why:", *why] if why else []), "", *_table(self), "", *advice])
+        return "\n".join([*told, *(["Why:", *why] if why else []), "", *_table(self), "", *advice, *_code(self)])
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in _story(self))
@@ -351,6 +355,14 @@ def _names(given: Sequence[str] | None, d: int, intercept: bool) -> list[str]:
     return names
 
 
+def _require_finite(data: Problem | Observations) -> None:
+    try:
+        data.require_finite()
+    except InputError as error:
+        hint = "; or pass missing='drop'" if " is nan;" in str(error) else ""
+        raise InputError(f"{error}{hint}") from None
+
+
 def _same_type(order: Sequence[Any], classes: Sequence[Any]) -> list[Any]:
     """The classes in that order, each as it was read from y."""
     place = {label: k for k, label in enumerate(order)}
@@ -424,11 +436,11 @@ REGRESSIONS["poisson"] = "a Poisson regression"
 def _story(d: Diagnosis) -> list[str]:
     lines = []
     if d.left_out:
-        missing = (
-            f" (missing values: {', '.join(f'{count} in {name}' for name, count in d.missing.items())})" if d.missing else ""
-        )
-        reason = missing or " (weight zero)"
-        lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows are left out{reason}; rows are numbered as given.")
+        complete = d._data.design.complete
+        counted = ", ".join(f"{count} in {name}" for name, count in d.missing.items())
+        zero = f"{complete.zero} of weight zero" if complete is not None and complete.zero else ""
+        reason = "; ".join(filter(None, (counted and f"missing values: {counted}", zero)))
+        lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows are left out ({reason}); rows are numbered as given.")
     dependent = [name for name in d.dependent or () if not _is_constant(d, name)]
     if dependent:
         verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
@@ -522,6 +534,19 @@ def _advice(d: Diagnosis) -> str:
         "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood gives finite estimates; "
         f"exact or profile-likelihood methods give tests; or {drop}, if it says nothing but the outcome."
     )
+
+
+def _code(d: Diagnosis) -> list[str]:
+    """What to do next, as lines that run where `d` is the diagnosis."""
+    if d.model != "logistic" or d.kind not in ("complete", "quasi-complete"):
+        return []
+    constant = INTERCEPT in {name for name, _, _ in d._lines()}  # else it is a column of X, if there is one
+    own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
+    return [
+        "    from firthmodels import FirthLogisticRegression    # pip install firthmodels",
+        f"    FirthLogisticRegression({own}).fit(d.X, d.y).coef_    # Firth's estimates, where d is this diagnosis",
+        f'    gordan.minimize_loss(d.X, d.y, loss="logistic", C=1.0, intercept="{penalized}").w    # ridge, with proof',
+    ]
 
 
 def _listed(names: Sequence[str]) -> str:

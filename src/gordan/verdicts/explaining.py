@@ -45,7 +45,9 @@ class Table:
     def has(self, place: int) -> str:
         """The outcome of that label in words."""
         label = self.labels[place]
-        return f"{self.outcome} {label}" if isinstance(label, _Words) else f"{self.outcome} = {label}"
+        if isinstance(label, _Words):
+            return f"{self.outcome} {label}"
+        return f"{self.outcome} = {_number(label) if isinstance(label, float) else label}"
 
 
 class _Words(str):

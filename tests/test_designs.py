@@ -1,0 +1,348 @@
+"""What statisticians have: data frames with categories and missing values, weights, formulas, models of statsmodels."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from checkers import both
+
+import gordan
+from gordan.certificates.verify import hash_for
+
+pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan[data]'")
+
+
+def of(package):
+    return pytest.importorskip(package, reason=f"needs {package}: pip install 'gordan[stats]'")
+
+
+def trial():
+    """60 patients; nobody in region B died, one age is missing and two regions are."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": rng.normal(50, 9, 60).round(), "region": rng.choice([*"ABCD"], 60)})
+    frame["weight"] = rng.integers(0, 3, 60)
+    frame["died"] = (rng.random(60) < 0.5).astype(int)
+    frame.loc[frame.region == "B", "died"] = 0
+    frame.loc[3, "age"] = np.nan
+    frame.loc[[7, 9], "region"] = None
+    return frame
+
+
+def in_b(frame):
+    """Rows of region B, by position."""
+    return tuple(np.flatnonzero((frame.region == "B") & frame.age.notna()).tolist())
+
+
+# ---- formulas -------------------------------------------------------------------------------------------------------
+
+
+def test_a_formula():
+    of("formulaic")
+    frame = trial()
+    with pytest.raises(gordan.InputError, match=r"missing values \(1 in age, 2 in region\); pass missing='drop'"):
+        gordan.diagnose("died ~ age + C(region)", data=frame)
+    found = gordan.diagnose("died ~ age + C(region)", data=frame, missing="drop")
+    assert (found.kind, found.left_out, found.missing) == ("quasi-complete", 3, {"age": 1, "region": 2})
+    assert found.rows == in_b(frame)
+    assert found.explanation == (f"all {len(found.rows)} rows with region = B have died = 0",)
+    estimates = found.to_frame().estimate.to_dict()
+    assert estimates.pop("C(region)[T.B]") == "-inf"
+    assert {*estimates.items()} == {(name, "finite") for name in ("Intercept", "age", "C(region)[T.C]", "C(region)[T.D]")}
+    assert gordan.verify(found.certificate, found.X, found.y)
+    assert found.certificate.about.columns == tuple(found.X.columns)
+    assert found.certificate.about.label == "died"
+    assert "3 of 60 rows are left out (missing values: 1 in age, 2 in region)" in repr(found)
+
+
+def test_functions_in_a_formula_are_those_of_the_caller():
+    of("formulaic")
+
+    def doubled(x):
+        return 2 * x
+
+    found = gordan.diagnose("died ~ doubled(age) + np.abs(age)", data=trial().dropna())
+    assert {*found.columns} | {*found.dependent} == {"Intercept", "doubled(age)", "np.abs(age)"}
+
+
+def test_weights_by_the_name_of_a_column():
+    of("formulaic")
+    frame = trial().dropna()
+    found = gordan.diagnose("died ~ age + region", data=frame, sample_weight="weight")
+    kept = frame[frame.weight > 0]
+    assert found.left_out == len(frame) - len(kept)
+    assert [*frame.index[[*found.rows]]] == [*kept.index[kept.region == "B"]]
+    with pytest.raises(gordan.InputError, match="no column 'other' for sample_weight"):
+        gordan.diagnose("died ~ age", data=frame, sample_weight="other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("died ~ age",), r"needs its data: diagnose\('died ~ age', data=frame\)"),
+        (("~ age",), "one outcome on its left side"),
+        (("died ~ height",), "`height` is not present"),
+        (("died ~ age", [0, 1]), "leave y out"),
+    ],
+)
+def test_formulas_that_are_refused(arguments, told):
+    of("formulaic")
+    data = {} if arguments == ("died ~ age",) else {"data": trial().dropna()}
+    with pytest.raises(gordan.InputError, match=told):
+        gordan.diagnose(*arguments, **data)
+
+
+def test_without_formulaic(monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(gordan.MissingExtra, match=r"a formula needs formulaic: pip install 'gordan\[stats\]'"):
+        gordan.diagnose("died ~ age", data=trial())
+
+
+@pytest.mark.parametrize("output", ["pandas", "numpy", "sparse"])
+def test_a_matrix_of_formulaic(output):
+    formulaic = of("formulaic")
+    frame = trial().dropna()
+    X = formulaic.model_matrix("age + region", frame, output=output)
+    found = gordan.diagnose(X, frame.died.to_numpy())
+    assert (found.kind, found.rows, found.dependent) == ("quasi-complete", in_b(frame), ())
+    assert {*found.columns} == {"Intercept", "age", "region[T.B]", "region[T.C]", "region[T.D]"}
+    assert found.columns["region[T.B]"] == -1
+    assert gordan.verify(found.certificate, X, frame.died.to_numpy())
+
+
+def test_a_matrix_of_patsy():
+    patsy = of("patsy")
+    frame = trial().dropna()
+    y, X = patsy.dmatrices("died ~ age + region", frame)
+    found = gordan.diagnose(X, np.ravel(y))
+    assert {*found.columns} == {*X.design_info.column_names}
+    assert found.rows == in_b(frame)
+    assert "rank-deficient" not in repr(found)  # its constant is the model's
+
+
+# ---- models of statsmodels ------------------------------------------------------------------------------------------
+
+
+def test_binary_models_of_statsmodels():
+    sm = of("statsmodels.api")
+    frame = trial().dropna()
+    X = sm.add_constant(pandas.get_dummies(frame[["age", "region"]], drop_first=True, dtype=float))
+    binomial = sm.families.Binomial()
+    models = [sm.Logit(frame.died, X), sm.Probit(frame.died, X), sm.GLM(frame.died, X, family=binomial)]
+    models.append(sm.GLM(frame.died, X, family=sm.families.Binomial(sm.families.links.CLogLog())))
+    for model in models:
+        found = gordan.diagnose(model)
+        assert (found.model, found.kind, found.rows) == ("logistic", "quasi-complete", in_b(frame))
+        assert found.columns == {"const": 0, "age": 0, "region_B": -1, "region_C": 0, "region_D": 0}
+        assert found.explanation == (f"all {len(found.rows)} rows with region_B = 1 have died = 0",)
+        assert gordan.verify(found.certificate, found.X, found.y)
+    weighted = gordan.diagnose(sm.GLM(frame.died, X, family=binomial, freq_weights=frame.weight))
+    assert weighted.left_out == int((frame.weight == 0).sum())
+    assert f"({weighted.left_out} of weight zero)" in repr(weighted)
+    fitted = sm.GLM(frame.died[frame.region != "B"], X[frame.region != "B"].drop(columns="region_B"), family=binomial).fit()
+    assert gordan.diagnose(fitted).kind == "overlap"
+
+
+def test_other_models_of_statsmodels():
+    sm = of("statsmodels.api")
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    frame = trial().dropna()
+    X = pandas.get_dummies(frame[["age", "region"]], drop_first=True, dtype=float)
+    grade = np.where(frame.region == "B", "low", np.where(frame.age > 50, "high", "middle"))
+    grade[:2] = "high", "middle"
+    ordered = pandas.Series(pandas.Categorical(grade, ["low", "middle", "high"], ordered=True), index=X.index)
+    for model, plain in (
+        (sm.Poisson(frame.died * 3, sm.add_constant(X)), gordan.diagnose(X, frame.died, model="poisson")),
+        (sm.MNLogit(grade, sm.add_constant(X)), gordan.diagnose(X, grade, model="multinomial")),
+        (OrderedModel(ordered, X), gordan.diagnose(X, ordered, model="ordinal")),
+    ):
+        found = gordan.diagnose(model)
+        assert (found.model, found.kind, found.rows) == (plain.model, plain.kind, plain.rows)
+        assert found.kind != "overlap"
+        assert [*found.columns.values()].count(-1) == [*plain.columns.values()].count(-1)
+        assert gordan.verify(found.certificate, found.X, found.y)
+    assert {"low|middle", "middle|high"} <= {*found.columns}
+
+
+def test_models_that_are_not_known():
+    sm = of("statsmodels.api")
+    frame = trial().dropna()
+    X = sm.add_constant(frame[["age"]])
+    with pytest.raises(gordan.InputError, match="does not know OLS of statsmodels; it knows Logit"):
+        gordan.diagnose(sm.OLS(frame.died, X))
+    with pytest.raises(gordan.InputError, match="family Gamma"):
+        gordan.diagnose(sm.GLM(frame.age, X, family=sm.families.Gamma(sm.families.links.Log())))
+    with pytest.raises(gordan.InputError, match="pass it alone"):
+        gordan.diagnose(sm.Logit(frame.died, X), frame.died)
+    with pytest.raises(gordan.InputError, match="a logistic model of statsmodels; leave model out"):
+        gordan.diagnose(sm.Logit(frame.died, X), model="poisson")
+    counts = np.column_stack([frame.weight, 3 - frame.weight])
+    with pytest.raises(gordan.InputError, match="counts of successes and failures; pass a row for each outcome"):
+        gordan.diagnose(sm.GLM(counts, X, family=sm.families.Binomial()))
+
+
+# ---- missing values, weights, what cannot be used -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("empty", [np.nan, None, "NA", "", "n/a", "pandas.NA"], ids=repr)
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_missing_values_are_alike(empty, where):
+    """A cell that is missing, however that is said, leaves its row out; both checkers apply the same rule."""
+    empty = pandas.NA if empty == "pandas.NA" else empty
+    X = pandas.DataFrame({"a": [1.0, 2.0, 3.0, 1.5, 2.5, 9.0], "b": [0, 0, 0, 1, 1, 1]}, dtype=object)
+    y = pandas.Series(["no", "yes", "no", "yes", "yes", "no"], dtype=object, name="ill")
+    (X.__setitem__("a", [*X["a"][:5], empty]) if where == "X" else y.__setitem__(5, empty))
+    found = gordan.diagnose(X, y, missing="drop")
+    assert (found.kind, found.rows, found.left_out) == ("quasi-complete", (3, 4), 1)
+    assert found.missing == {"a" if where == "X" else "ill": 1}
+    assert found.certificate.dropped == ("missing",)
+    assert gordan.verify(found.certificate, X, y)
+    assert gordan.verify(found.certificate, found.X, found.y)
+    assert hash_for(found.certificate, X, y) == found.certificate.data_hash
+    plain = [[None if value is pandas.NA else value for value in row] for row in X.to_numpy().tolist()]
+    labels = [None if value is pandas.NA else value for value in y]
+    assert both(found.certificate, plain, labels) == (True, True)
+    with pytest.raises(gordan.InputError):
+        gordan.diagnose(X, y if where == "X" else y.where(y.isin(["yes", "no"])))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, lambda X: X.tolist()])
+def test_missing_values_of_arrays(storage):
+    X = np.array([[1.0, 0], [2, 0], [3, 0], [1.5, 1], [2.5, 1], [np.nan, 1]])
+    found = gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0], missing="drop")
+    assert (found.kind, found.missing, found.rows) == ("quasi-complete", {"x0": 1}, (3, 4))
+    with pytest.raises(gordan.InputError, match=r"X\[5, 0\].* is nan.*or pass missing='drop'"):
+        gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0])
+    with pytest.raises(gordan.InputError, match="no row is left"):
+        gordan.diagnose(storage(X * np.nan), [0, 1, 0, 1, 1, 0], missing="drop")
+    with pytest.raises(gordan.InputError, match="choose 'raise' or 'drop'"):
+        gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0], missing="ignore")
+
+
+def test_weights_of_rows():
+    """Only whether a weight is zero matters; a row of weight zero does not count, whatever it holds."""
+    X, y = np.array([[1.0, 0], [2, 0], [3, 0], [1.5, 1], [2.5, 1], [np.nan, 1]]), [0, 1, 0, 1, 1, 0]
+    for weights in ([1, 1, 1, 1, 1, 0], [0.5, 3, 7, 1e-300, 1e300, 0.0]):
+        found = gordan.diagnose(X, y, sample_weight=weights)
+        assert (found.kind, found.rows, found.left_out) == ("quasi-complete", (3, 4), 1)
+        assert found.certificate.dropped == ("zero-weight",)
+        assert gordan.verify(found.certificate, X, y, sample_weight=weights)
+        assert not gordan.verify(found.certificate, X[:5], [0, 1, 0, 1, 0])
+        with pytest.raises(gordan.InputError):
+            gordan.verify(found.certificate, X, y)
+    assert gordan.diagnose(X[:5], y[:5], sample_weight=np.ones(5)).certificate.dropped == ()
+    for weights, told in (
+        ([1] * 5, "one number for each of the 6"),
+        ([1] * 5 + [-1], r"sample_weight\[5\] is"),
+        (["a"] * 6, "num"),
+    ):
+        with pytest.raises(gordan.InputError, match=told):
+            gordan.diagnose(X, y, sample_weight=weights)
+
+
+def test_text_is_told_how_to_become_numbers():
+    frame = trial().dropna()
+    with pytest.raises(gordan.InputError, match=r"X = pandas.get_dummies\(X, drop_first=True, dtype=float\)"):
+        gordan.diagnose(frame[["age", "region"]], frame.died)
+    with pytest.raises(gordan.InputError, match="'region' of X holds text, such as"):
+        gordan.diagnose(frame[["region"]].astype("category"), frame.died)
+    with pytest.raises(gordan.InputError, match=r"numbers as text; convert it: X\['age'\] = pandas.to_numeric"):
+        gordan.diagnose(frame[["age"]].astype(str), frame.died)
+    X = pandas.get_dummies(frame[["age", "region"]], drop_first=True, dtype=float)
+    assert gordan.diagnose(X, frame.died).columns["region_B"] == -1
+
+
+def test_proportions_and_counts_are_told_how_to_be_expanded():
+    """And what is told works: an outcome that did not occur has the frequency 0."""
+    X, successes, failures = np.array([[0.0], [1.0], [2.0]]), np.array([0, 2, 5]), np.array([4, 3, 0])
+    with pytest.raises(gordan.InputError, match=r"values between 0 and 1, as proportions have.*np.repeat\(X, 2, axis=0\)"):
+        gordan.diagnose(X, successes / (successes + failures))
+    with pytest.raises(gordan.InputError, match="two columns, as counts"):
+        gordan.diagnose(X, np.column_stack([successes, failures]))
+    X2, y2 = np.repeat(X, 2, axis=0), np.tile([1, 0], len(X))
+    counts = np.ravel(np.column_stack([successes, failures]))
+    found = gordan.diagnose(X2, y2, sample_weight=counts)
+    assert (found.kind, found.rows) == ("quasi-complete", (1, 4))
+    with pytest.raises(gordan.InputError, match="model='multinomial', 'ordinal' or 'poisson'"):
+        gordan.diagnose(X, [0, 1, 2])
+
+
+# ---- words ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_constant_column_is_the_constant():
+    frame = trial().dropna()
+    X = pandas.get_dummies(frame[["age", "region"]], drop_first=True, dtype=float)
+    X.insert(1, "const", 1.0)
+    for model, y, name in (
+        ("logistic", frame.died, "const"),
+        ("poisson", frame.died, "const"),
+        ("multinomial", frame.died, "1:const"),
+    ):
+        found = gordan.diagnose(X, y, model=model)
+        assert found.dependent == ()
+        assert name in found.columns
+        assert not any(key.endswith("(intercept)") for key in (*found.columns, *found.direction))
+        assert "rank-deficient" not in str(found)
+
+
+def test_thresholds_and_levels_in_words():
+    frame = pandas.DataFrame({"x1": [1.0, 2.5, 3.1, 3.4, 5.0, 6.0], "x2": [3.0, 1, 2, 3, 1, 2]})
+    y = pandas.Series([0, 0, 0, 1, 1, 1])
+    assert gordan.diagnose(frame, y).explanation == ("x1 > 3.2 exactly when y = 1",)
+    assert gordan.diagnose(-frame, y).explanation == ("x1 > -3.2 exactly when y = 0",)
+    touching = gordan.diagnose(pandas.DataFrame({"x": [1.0, 2, 2, 3]}), y.iloc[[0, 1, 3, 4]].reset_index(drop=True))
+    assert touching.explanation == ("x > 2 only where y = 1, and x < 2 only where y = 0",)
+    level = gordan.diagnose(pandas.DataFrame({"town": [1, 0, 0, 0, 0], "x": [1.0, 1, 1, 2, 2]}), [1, 0, 1, 0, 1])
+    assert level.explanation == ("the only row with town = 1 has y = 1",)
+
+
+def test_a_baseline_that_separates():
+    frame = pandas.DataFrame({"region": [*"AAABBBCCCDDD"], "y": [1, 1, 1, *[0, 1, 1] * 3]})
+    X = pandas.get_dummies(frame[["region"]], drop_first=True, dtype=float)
+    found = gordan.diagnose(X, frame.y)
+    (sentence,) = found.explanation
+    assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
+    assert "make another level of region the baseline" in sentence
+    other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_D")
+    assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
+
+
+def test_combinations_and_counts_in_words():
+    X = pandas.DataFrame({"a": [2.0, 0, 3, 1], "b": [0.0, 2, 1, 3]})
+    found = gordan.diagnose(X, [1, 0, 1, 0])
+    assert any("exactly when y = 1" in sentence for sentence in found.explanation)
+    counts = gordan.diagnose(pandas.DataFrame({"x": [0.0, 0, 1, 2]}), pandas.Series([3, 1, 0, 0], name="visits"), model="poisson")
+    assert counts.explanation == ("x is 0 in every row with visits > 0, and not in 2 rows with visits = 0",)
+    several = pandas.DataFrame({"t": [1.0, 1, 0, 0, 0, 1]})
+    found = gordan.diagnose(several, [*"ababcb"], model="multinomial")
+    assert found.explanation == ("none of the 3 rows with t = 1 has y = c",)
+
+
+def test_the_table():
+    X = pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5], "treated": [0, 0, 0, 1, 1]})
+    X["twice"] = 2 * X.age
+    found = gordan.diagnose(X, [0, 1, 0, 1, 1])
+    frame = found.to_frame()
+    assert frame.index.tolist() == ["(intercept)", "age", "treated", "twice"]
+    assert frame.estimate.tolist() == ["finite", "finite", "+inf", "aliased"]
+    assert frame.direction.tolist()[:3] == [0, 0, 1]
+    lines = str(found).splitlines()
+    assert "treated           +inf" in lines
+    assert "  - all 2 rows with treated = 1 have y = 1" in lines
+    assert [*gordan.diagnose(X, [0, 1, 0, 1, 0]).to_frame().columns] == ["estimate"]
+
+
+def test_what_comes_next_runs():
+    """The lines that are printed, as they are."""
+    of("firthmodels")
+    d = gordan.diagnose(pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5], "treated": [0, 0, 0, 1, 1]}), [0, 1, 0, 1, 1])
+    code = [line.strip() for line in str(d).splitlines() if line.startswith("    ")][1:]  # below the table's head
+    assert len(code) == 3
+    space = {"d": d, "gordan": gordan}
+    exec(code[0], space)
+    assert np.isfinite(eval(code[1], space)).all()
+    assert np.isfinite(eval(code[2], space)).all()
