@@ -164,6 +164,41 @@ def test_certificate_of_a_diagnosis(tmp_path, capsys):
     assert json.loads(before)["about"] == {**about, "version": gordan.__version__, "statement": told}
 
 
+def test_the_checker_is_printed_and_needs_nothing(tmp_path):
+    """`gordan checker > check.py`: the class, the label column and the columns are those that the certificate names."""
+    proof, checker = tmp_path / "proof.json", tmp_path / "check.py"
+    run("separate", IRIS, "--positive", "setosa", "--certificate", proof)
+    checker.write_text(run("checker").stdout, encoding="utf-8")
+    assert checker.read_text(encoding="utf-8") == Path(standalone.__file__).read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, "-I", "-S", checker, proof, IRIS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("accepted: the data is separable, with a largest margin between 0.817555")
+    assert "for the file iris.csv (" in lines[1]
+    assert "the class 'setosa' against the rest" in lines[1]
+    assert lines[-1] == "  this is the data that it was made for"
+
+
+def test_models_on_the_command_line(tmp_path):
+    (tmp_path / "visits.csv").write_text("x,z,visits\n0,1,3\n0,2,1\n1,1,0\n0,3,0\n0,1,2\n")
+    proof = tmp_path / "proof.json"
+    found = answer("diagnose", tmp_path / "visits.csv", "--model", "poisson", "--certificate", proof)
+    assert (found["kind"], found["model"], found["rows"], found["event"]) == ("quasi-complete", "poisson", [2], None)
+    result = run("verify", proof, tmp_path / "visits.csv")
+    assert result.stdout.startswith("accepted: the data of a Poisson regression is separated")
+    assert "it was made for visits.csv (41 bytes), the label column visits, by gordan" in result.stdout
+    (tmp_path / "named.csv").write_text((tmp_path / "visits.csv").read_text().replace("x,z", "x,w"))
+    told = run("verify", proof, tmp_path / "named.csv").stdout
+    assert "the columns of this file have other names than those it was made for" in told
+    assert "other data" not in told
+    assert answer("verify", proof, tmp_path / "named.csv")["checks"][0]["other_names"]
+    (tmp_path / "grades.csv").write_text("t,grade\n1,a\n1,b\n0,a\n0,b\n0,c\n1,b\n")
+    found = answer("diagnose", tmp_path / "grades.csv", "--model", "multinomial", "--reference", "b")
+    assert found["columns"]["c:t"] == -1
+    assert found["explanation"] == ["none of the 3 rows with t = 1 has grade = c"]
+    assert run("diagnose", tmp_path / "grades.csv").exit_code == 2
+
+
 def test_certificate_of_one_class_against_the_rest(tmp_path):
     proof = tmp_path / "proof.json"
     run("separate", IRIS, "--positive", "setosa", "--certificate", proof)

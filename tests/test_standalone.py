@@ -773,3 +773,114 @@ def test_one_class_against_the_rest_by_its_number():
     assert standalone.one_against_the_rest([2.5, 2.0, 3], "2") == [False, True, False]
     assert standalone.one_against_the_rest(["2.0", "2", "2.5"], "2") == [True, True, False]
     assert standalone.one_against_the_rest(["2.0", "2", "two"], "2") == [False, True, False]
+
+
+# ---- scores in floats, and what the certificate is about -------------------------------------------------------------
+
+
+def test_scores_in_floats_enclose_the_exact_ones():
+    """Rows that cancel to the last bit, exponents far apart, whole numbers beyond floats: the exact score is never outside."""
+    r, decided = random.Random(3), 0
+    for _ in range(300):
+        d, size = r.randint(1, 6), r.choice((0, 3, 60, 300, 500))
+        number = r.choice((lambda size=size: math.ldexp(r.gauss(0, 1), r.randint(-size, size)), lambda: float(r.randint(-3, 3))))
+        w, b = [number() for _ in range(d)], r.choice((0.0, number()))
+        rows = [[number() for _ in range(d)] for _ in range(8)]
+        for row in rows[:4]:  # nearly, or exactly, on the plane
+            j = r.randrange(d)
+            rest = sum((Fraction(x) * Fraction(v) for k, (x, v) in enumerate(zip(row, w, strict=True)) if k != j), Fraction(b))
+            if w[j] and abs(rest / Fraction(w[j])) < 2**1000:
+                row[j] = float(-rest / Fraction(w[j]))
+        if r.random() < 0.2:
+            rows[0] = [r.randint(-(2**70), 2**70) for _ in range(d)]
+        claim = standalone.Claim(json.loads(gordan.Certificate("separator", "free", (0, 1), (8, d), w=tuple(w), b=b).to_json()))
+        X, signs = standalone._rows(rows, d)[0], [r.choice((1, -1)) for _ in rows]
+        for i, (near, error) in enumerate(claim._near(X, signs, claim.b)):
+            exact = claim._score(X, signs, i, claim.b)
+            assert math.isinf(error) or abs(Fraction(near) - exact) <= Fraction(error)
+            decided += near > error
+    assert decided > 400
+
+
+def test_a_separator_is_decided_exactly_where_floats_do_not(tmp_path):
+    """A row on the plane, one unit to its side, and one to the other, where the sum of products is rounded to 0."""
+    tiny = 2.0**-60
+    certificate = gordan.Certificate("separator", "none", (0, 1), (2, 3), w=(1.0, 1.0, 1.0))
+    for last, accepted in ((tiny, True), (0.0, False), (-tiny, False)):
+        X = [[1.0, last, -1.0], [-1.0, -1.0, -1.0]]
+        assert standalone.check(json.loads(certificate.to_json()), X, [1, 0])[0] == accepted
+
+
+class Trial:
+    """A table with a missing cell, weights, a column that is not used, and a certificate of a diagnosis of it."""
+
+    TEXT = "id,age,soap,weight,ill\n1,20,0,1,no\n2,30,0,2,yes\n3,40,0,1,no\n4,,1,1,no\n5,25,1,1,yes\n6,35,1,1,yes\n7,25,1,0,no\n"
+
+    def __init__(self, folder, change=None):
+        pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan[data]'")
+        (folder / "trial.csv").write_text(self.TEXT)
+        self.frame = pandas.read_csv(folder / "trial.csv")
+        X, y, weights = self.frame[["age", "soap"]], self.frame.ill, self.frame.weight
+        self.found = gordan.diagnose(X, y, missing="drop", sample_weight=weights)
+        (folder / "proof.json").write_text(self.found.certificate.to_json())
+
+
+def told(capsys, folder, data, *options, code=0):
+    assert standalone.main([str(folder / "proof.json"), str(folder / data), *options]) == code
+    return capsys.readouterr().out.splitlines()
+
+
+def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
+    """The label, the columns and the rules are those of the certificate: nothing but the weights has to be named."""
+    trial = Trial(tmp_path)
+    assert (trial.found.kind, trial.found.rows, trial.found.left_out) == ("quasi-complete", (4, 5), 2)
+    lines = told(capsys, tmp_path, "trial.csv", "--weight", "weight", "--drop", "id")
+    assert lines[0].startswith("accepted: the data is quasi-completely separated")
+    assert lines[1].endswith("for the label column 'ill', 2 named columns")
+    assert lines[2:] == ["  rows with a missing value are left out", "  rows of weight zero are left out", SAME]
+    assert "by --weight" in told(capsys, tmp_path, "trial.csv", code=1)[0]
+    renamed = Trial.TEXT.replace("soap", "cream")
+    (tmp_path / "renamed.csv").write_text(renamed)
+    lines = told(capsys, tmp_path, "renamed.csv", "--weight", "weight", "--drop", "id")
+    assert "  the columns have other names than those it was made for: 'cream' in place of 'soap'" in lines
+    assert lines[-1] == SAME
+    (tmp_path / "other.csv").write_text(Trial.TEXT.replace("6,35,", "6,36,"))
+    lines = told(capsys, tmp_path, "other.csv", "--weight", "weight", "--drop", "id")
+    assert lines[0].startswith("accepted: ")
+    assert lines[-1] == "  this is other data than it was made for"
+    (tmp_path / "false.csv").write_text(Trial.TEXT.replace("5,25,1,1,yes", "5,25,1,1,no"))
+    lines = told(capsys, tmp_path, "false.csv", "--weight", "weight", "--drop", "id", code=1)
+    assert lines[0].startswith("rejected: ")
+    assert lines[1].startswith("  it claims that the data is quasi-completely separated")
+
+
+SAME = "  this is the data that it was made for"
+
+
+@pytest.mark.parametrize("model", ["logistic", "multinomial", "ordinal", "poisson"])
+def test_the_data_of_every_model_is_recognised(model, tmp_path, capsys):
+    """The hash is that of the package: for tables, svmlight and arrays, with zeros and without."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-1, 3, size=(5000 if model == "logistic" else 30, 3)).astype(float)
+    X[:, 0] += 0.5
+    y = rng.integers(0, 2 if model == "logistic" else 3, len(X))
+    certificate = gordan.diagnose(X, y, model=model).certificate
+    (tmp_path / "proof.json").write_text(certificate.to_json())
+    table = np.column_stack([X, y])
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    np.save(tmp_path / "t.npy", table)
+    np.save(tmp_path / "f.npy", np.asfortranarray(table))
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    np.save(tmp_path / "y.npy", y)
+    lines = [
+        f"{label} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if v) for row, label in zip(X.tolist(), y, strict=True)
+    ]
+    (tmp_path / "t.svm").write_text("\n".join(lines))
+    for name, *options in (("t.csv",), ("t.npy",), ("f.npy",), ("t.svm",), ("X.npy", "--labels", str(tmp_path / "y.npy"))):
+        found = told(capsys, tmp_path, name, *options)
+        assert found[0].startswith("accepted: the data ")
+        assert found[-1] == SAME
+    table[0, 0] += 1
+    np.save(tmp_path / "t.npy", table)
+    assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "t.npy")]) in (0, 1)
+    assert capsys.readouterr().out.splitlines()[-1] == "  this is other data than it was made for"

@@ -233,7 +233,7 @@ class Claim:
             lost, kept = "its maximum-likelihood estimates do not exist", "its maximum-likelihood estimates exist"
             return {
                 "separator": f"{data} is completely separated: {lost}",
-                "quasi-separation": f"{data} is separated, but not completely: {lost}",
+                "quasi-separation": f"{data} is separated{'' if self.model == 'poisson' else ', but not completely'}: {lost}",
                 "overlap": f"{data} overlaps: {kept}",
                 "verified-overlap": f"{data} overlaps: {kept}",
             }.get(self.kind, f"{data} is not completely separated")

@@ -158,7 +158,8 @@ def _claim_of_model(c: Certificate) -> str:
     if c.kind == "separator":
         return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
     if c.kind == "quasi-separation":
-        return f"the data of a{regression} is separated, but not completely: its maximum-likelihood estimates do not exist"
+        partly = "" if c.model == "poisson" else ", but not completely"
+        return f"the data of a{regression} is separated{partly}: its maximum-likelihood estimates do not exist"
     if c.kind in ("overlap", "verified-overlap"):
         return f"the data of a{regression} overlaps: its maximum-likelihood estimates exist"
     return f"the data of a{regression} is not completely separated"
