@@ -340,8 +340,8 @@ def test_what_comes_next_runs():
     """The lines that are printed, as they are."""
     of("firthmodels")
     d = gordan.diagnose(pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5], "treated": [0, 0, 0, 1, 1]}), [0, 1, 0, 1, 1])
-    code = [line.strip() for line in str(d).splitlines() if line.startswith("    ")][1:]  # below the table's head
-    assert len(code) == 3
+    code = d.next_steps
+    assert str(d).endswith("\n".join(f"    {line}" for line in code))
     space = {"d": d, "gordan": gordan}
     exec(code[0], space)
     assert np.isfinite(eval(code[1], space)).all()

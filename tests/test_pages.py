@@ -25,7 +25,9 @@ LONG = ("gordan demo", "gordan race iris.csv", "^C")
 NEEDS = {
     "savefig": ("matplotlib", "plot"),
     "as_frame|import pandas": ("pandas", "data"),
-    "import statsmodels": ("statsmodels", "test"),
+    "import statsmodels": ("statsmodels", "stats"),
+    "data=trial": ("formulaic", "stats"),
+    "from firthmodels": ("firthmodels", "test"),
 }
 
 

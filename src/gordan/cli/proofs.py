@@ -164,6 +164,5 @@ def _source(about: About) -> str:
         about.file and f"{about.file}{size}",
         about.label and f"the label column {about.label}",
         about.positive and f"the class {about.positive} against the rest",
-        about.version and f"by gordan {about.version}",
     )
     return ", ".join(filter(None, parts)) if about.file else ""

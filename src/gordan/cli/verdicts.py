@@ -113,7 +113,7 @@ def diagnose(
         content = fields("diagnose", found, event=event, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        first, *rest = str(found).split("\n")
+        first, *rest = (line for line in str(found).split("\n") if line.strip() not in found.next_steps)  # which are Python
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
         for line in rest:
             say(line)

@@ -212,6 +212,19 @@ class Diagnosis:
         about = self.model, self._data.table, infinite, self.direction or {}, self._separated
         return tuple(explanation(*about))
 
+    @property
+    def next_steps(self) -> tuple[str, ...]:
+        """What to do about separated data of a logistic regression: lines of Python that run where `d` is this diagnosis."""
+        if self.model != "logistic" or self.kind not in ("complete", "quasi-complete"):
+            return ()
+        constant = INTERCEPT in {name for name, _, _ in self._lines()}  # else it is a column of X, if there is one
+        own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
+        return (
+            "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
+            f"FirthLogisticRegression({own}).fit(d.X, d.y).coef_  # Firth's estimates, where d is this diagnosis",
+            f'gordan.minimize_loss(d.X, d.y, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
+        )
+
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each coefficient: its `estimate`, and its part of the `direction`.
 
@@ -244,7 +257,8 @@ class Diagnosis:
         told = [line for line in _story(self) if not line.startswith("Coefficients: ")]
         advice = [told.pop()] if told[-1].startswith("Next: ") else []
         why = [f"  - {sentence}" for sentence in self.explanation]
-        return "\n".join([*told, *(["Why:", *why] if why else []), "", *_table(self), "", *advice, *_code(self)])
+        code = [f"    {line}" for line in self.next_steps]
+        return "\n".join([*told, *(["Why:", *why] if why else []), *_table(self), *advice, *code])
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in _story(self))
@@ -534,19 +548,6 @@ def _advice(d: Diagnosis) -> str:
         "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood gives finite estimates; "
         f"exact or profile-likelihood methods give tests; or {drop}, if it says nothing but the outcome."
     )
-
-
-def _code(d: Diagnosis) -> list[str]:
-    """What to do next, as lines that run where `d` is the diagnosis."""
-    if d.model != "logistic" or d.kind not in ("complete", "quasi-complete"):
-        return []
-    constant = INTERCEPT in {name for name, _, _ in d._lines()}  # else it is a column of X, if there is one
-    own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
-    return [
-        "    from firthmodels import FirthLogisticRegression    # pip install firthmodels",
-        f"    FirthLogisticRegression({own}).fit(d.X, d.y).coef_    # Firth's estimates, where d is this diagnosis",
-        f'    gordan.minimize_loss(d.X, d.y, loss="logistic", C=1.0, intercept="{penalized}").w    # ridge, with proof',
-    ]
 
 
 def _listed(names: Sequence[str]) -> str:

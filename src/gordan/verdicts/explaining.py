@@ -187,9 +187,10 @@ def _combination(model: str, table: Table, direction: Mapping[str, int], strict:
     """The direction as a rule, if it is short; so many rows are strictly on their side of it."""
     if model in ("multinomial", "ordinal"):
         return
-    constants = {name: value for name, value in direction.items() if name not in table.names}
-    constant = sum(constants.values())
-    terms = {name: value for name, value in direction.items() if value and name in table.names}
+    constant, terms = 0, dict[str, int]()
+    for name, value in direction.items():
+        ones = name not in table.names or bool((table.column(name) == 1).all())
+        constant, terms = (constant + value, terms) if ones else (constant, terms | ({name: value} if value else {}))
     if not 0 < len(terms) <= MOST_TERMS or max(map(abs, [constant, *terms.values()])) >= 10**MOST_DIGITS:
         return
     rule, at, n = _sum(terms), _number(float(-constant)), len(table.which)
