@@ -85,6 +85,7 @@ def test_weights_by_the_name_of_a_column():
         (("~ age",), "one outcome on its left side"),
         (("died ~ height",), "`height` is not present"),
         (("died ~ age", [0, 1]), "leave y out"),
+        (("(died==1) ~ age",), "formulaic cannot read"),
     ],
 )
 def test_formulas_that_are_refused(arguments, told):
@@ -271,6 +272,15 @@ def test_proportions_and_counts_are_told_how_to_be_expanded():
 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_in_place_of_a_column():
+    with pytest.raises(
+        gordan.InputError, match=r"y is the text 'died'; pass the column itself.*or a formula, diagnose\('died ~ …'"
+    ):
+        gordan.diagnose(trial(), "died", missing="drop")
+    with pytest.raises(gordan.InputError, match="X has 60 rows but y has 2 labels"):
+        gordan.diagnose(trial()[["age"]].to_numpy(), [0, 1], missing="drop")
 
 
 def test_a_constant_column_is_the_constant():

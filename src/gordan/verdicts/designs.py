@@ -58,6 +58,11 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
             raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
         if y is None:
             raise InputError("y is missing: pass X and y, a formula with data=, or a model of statsmodels")
+        if isinstance(y, str):
+            raise InputError(
+                f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
+                f"or a formula, diagnose('{y} ~ …', data=frame)"
+            )
         own = getattr(y, "name", None)
         found = Design(X, y, model, intercept, weights, outcome=own if isinstance(own, str) and own else None)
         found = _complete(found, missing)
@@ -78,7 +83,10 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
         raise InputError(f"a formula needs its data: diagnose({formula!r}, data=frame)")
     if y is not None:
         raise InputError("a formula names the outcome on its left side; leave y out")
-    parsed = formulaic.Formula(formula)
+    try:
+        parsed = formulaic.Formula(formula)
+    except formulaic.errors.FormulaicError as error:
+        raise InputError(f"formulaic cannot read {formula!r}: {str(error).splitlines()[0]}") from None
     if not hasattr(parsed, "lhs") or len([*parsed.lhs]) != 1:
         raise InputError(f"the formula {formula!r} needs one outcome on its left side: 'outcome ~ x1 + x2'")
     outcome = str(next(iter(parsed.lhs)))
@@ -177,7 +185,9 @@ def _complete(design: Design, missing: str) -> Design:
     require_aligned(X=X, y=y, sample_weight=weights)
     if missing == "raise" and weights is None:
         return design
-    n = len(y) if hasattr(y, "__len__") else X.shape[0]
+    n, rows = len(y), X.shape[0] if hasattr(X, "shape") else len(X)
+    if n != rows:
+        raise InputError(f"X has {rows} rows but y has {n} labels")
     if weights is not None:
         weights = _checked(weights, n, missing)
     complete = complete_rows(
@@ -206,7 +216,7 @@ def _checked(weights: Any, n: int, missing: str) -> Any:
     bad = ~(values >= 0) if missing == "raise" else values < 0
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"sample_weight[{row}] is {values[row]!r}; weights must not be negative or missing")
+        raise InputError(f"sample_weight[{row}] is {values[row]:g}; weights must not be negative or missing")
     return values
 
 
@@ -225,7 +235,7 @@ def _require_numbers(X: Any) -> None:
             continue
         if values and all(map(_is_numeral, values)) and not told.startswith(("cat", "Cat", "Enum")):
             raise InputError(
-                f"column {name!r} of X holds numbers as text; convert it: X[{name!r}] = pandas.to_numeric(X[{name!r}])"
+                f"column {name!r} of X holds numbers as text; convert it: X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
             )
         if values:
             first = next((value for value in values if not is_missing(value)), values[0])

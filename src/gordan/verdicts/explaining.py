@@ -125,7 +125,9 @@ def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple
             yield f"{name} > {apart} exactly when {table.has(place)}", np.ones(len(x), bool)
         elif below.max() == above.min() and (x != below.max()).any():
             at, where = _number(float(below.max())), x != below.max()
-            yield f"{name} > {at} only where {table.has(place)}, and {name} < {at} only where {table.has(1 - place)}", where
+            sides = ((">", x > below.max(), place), ("<", x < below.max(), 1 - place))
+            told = [f"{name} {sign} {at} only where {table.has(own)}" for sign, some, own in sides if some.any()]
+            yield ", and ".join(told), where
 
 
 def _between(below: Array, above: Array) -> str | None:
