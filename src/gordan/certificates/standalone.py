@@ -1392,8 +1392,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
     parser.add_argument("certificate", type=Path, help="the JSON file to check")
-    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy")
-    parser.add_argument("--label", help="name or position (from 0) of the label column; the last one if not given")
+    parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy; also .gz, .bz2, .xz")
+    parser.add_argument(
+        "--label", help="name or position (from 0) of the label column; else as the certificate says, or the last"
+    )
     parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
     parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
     parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
@@ -1495,7 +1497,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     }
     source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
     if source or about.get("version"):
-        told.append(f"  it was made by gordan {about['version'] or '(unknown version)'} for {source or 'data without a name'}")
+        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'} for {source or 'data without a name'}")
     told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
     names, stated = found.names, about.get("columns")
     if names and stated and names != stated:

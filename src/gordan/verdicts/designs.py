@@ -234,9 +234,8 @@ def _require_numbers(X: Any) -> None:
         else:
             continue
         if values and all(map(_is_numeral, values)) and not told.startswith(("cat", "Cat", "Enum")):
-            raise InputError(
-                f"column {name!r} of X holds numbers as text; convert it: X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
-            )
+            convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
+            raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}")
         if values:
             first = next((value for value in values if not is_missing(value)), values[0])
             raise InputError(
