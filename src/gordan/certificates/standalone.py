@@ -227,16 +227,19 @@ class Claim:
 
     def words(self) -> str:
         """What is claimed, for people."""
+        kind = self.kind.removeprefix("verified-")
         if self.model != "logistic":
-            regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(self.model, f" {self.model}") + " regression"
-            data = f"the data of a{regression}"
-            lost, kept = "its maximum-likelihood estimates do not exist", "its maximum-likelihood estimates exist"
+            data = (
+                "the data of a"
+                + {"ordinal": "n ordinal", "poisson": " Poisson"}.get(self.model, f" {self.model}")
+                + " regression"
+            )
+            partly = "" if self.model == "poisson" else ", but not completely"
             return {
-                "separator": f"{data} is completely separated: {lost}",
-                "quasi-separation": f"{data} is separated{'' if self.model == 'poisson' else ', but not completely'}: {lost}",
-                "overlap": f"{data} overlaps: {kept}",
-                "verified-overlap": f"{data} overlaps: {kept}",
-            }.get(self.kind, f"{data} is not completely separated")
+                "separator": f"{data} is completely separated: its maximum-likelihood estimates do not exist",
+                "quasi-separation": f"{data} is separated{partly}: its maximum-likelihood estimates do not exist",
+                "overlap": f"{data} overlaps: its maximum-likelihood estimates exist",
+            }.get(kind, f"{data} is not completely separated")
         margin = "" if self.nu is None else f" of the soft margin with nu = {float(self.nu):.6g}"
         interval = f"between {_decimals(self.lower, up=False)} and {_decimals(self.upper, up=True)}{margin}"
         return {
@@ -244,9 +247,8 @@ class Claim:
             "bracket": f"the largest margin is {interval}",
             "quasi-separation": "the data is quasi-completely separated: some plane separates it weakly, and none strictly",
             "overlap": "the data overlaps: no plane separates it, not even weakly",
-            "verified-overlap": "the data overlaps: no plane separates it, not even weakly",
             "optimum": f"the least value of the {self.loss} objective is {interval}",
-        }.get(self.kind, f"the data is not separable: {len(self.rows)} rows suffice to show it")
+        }.get(kind, f"the data is not separable: {len(self.rows)} rows suffice to show it")
 
     def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
         """The data as it is checked: rows, their width, labels; without the rows that the certificate has dropped."""

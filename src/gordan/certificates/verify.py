@@ -157,7 +157,7 @@ def _claim_of_model(c: Certificate) -> str:
     regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
     if c.kind == "separator":
         return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
-    if c.kind == "quasi-separation":
+    if c.kind in ("quasi-separation", "verified-quasi-separation"):
         partly = "" if c.model == "poisson" else ", but not completely"
         return f"the data of a{regression} is separated{partly}: its maximum-likelihood estimates do not exist"
     if c.kind in ("overlap", "verified-overlap"):
