@@ -43,6 +43,7 @@ ENVIRONMENTS = {
     "data": (("data",), (), ("data",)),
     "report": (("report",), (), ("report",)),
     "dask": (("dask",), (), ("dask",)),
+    "stats": (("stats",), (), ("stats",)),
     "gpu": (("gpu",), (TORCH,), ("gpu",)),
     "quick start": (("plot", "data"), (), ("docs/quickstart.md",)),
     "typed": ((), ("mypy",), ("typed",)),
@@ -243,7 +244,8 @@ def missing():
             lambda: gordan.MarginDisplay.from_estimator(model, X[:, :2], y),
             lambda: gordan.ConvergenceDisplay.from_trace(trace),
         ],
-        "data": [lambda: read("some.parquet"), trace.to_frame],
+        "data": [lambda: read("some.parquet"), trace.to_frame, gordan.diagnose(X, y).to_frame],
+        "stats": [lambda: gordan.diagnose("y ~ x", data={"x": X[:, 0], "y": y})],
         "gpu": [lambda: gordan.separate(X, y, device="cuda"), lambda: gordan.maximize_margin(X, y, device="cuda")],
     }
     for extra, every in calls.items():
@@ -303,6 +305,20 @@ def data():
     X = frame.iloc[:, :-1]
     assert [*gordan.diagnose(X, frame.iloc[:, -1] == "setosa").columns][: X.shape[1]] == [*X.columns]
     assert len(gordan.play(X.to_numpy(), "perceptron", 5).to_frame()) > 1
+
+
+def stats():
+    """A formula, and a model of statsmodels: both name the column that separates."""
+    import pandas
+    import statsmodels.api
+
+    import gordan
+
+    frame = pandas.read_csv(Path(gordan.__file__).parent / "data" / "rash.csv")
+    found = gordan.diagnose("rash ~ age + C(new_soap)", data=frame)
+    assert found.explanation == ("all 4 rows with new_soap = 1 have rash = yes",)
+    X = statsmodels.api.add_constant(frame[["age", "new_soap"]])
+    assert gordan.diagnose(statsmodels.api.Logit(frame.rash == "yes", X)).columns == {"const": 0, "age": 0, "new_soap": 1}
 
 
 def report():

@@ -66,7 +66,10 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     """
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
+    weighted = sample_weight is not None
     X, y, sample_weight = _kept(certificate, X, y, sample_weight)
+    if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
+        return Check(False, _claim(certificate), "it leaves out rows of weight zero: pass the weights as sample_weight")
     if certificate.model != "logistic":
         return _about_a_model(certificate, X, y)
     try:
