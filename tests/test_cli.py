@@ -179,6 +179,24 @@ def test_the_checker_is_printed_and_needs_nothing(tmp_path):
     assert lines[-1] == "  this is the data that it was made for"
 
 
+def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
+    """Semicolons, decimal commas, True and False, and the rows that were left out for a missing cell."""
+    text = "Größe;raucht;Klasse\n1,80;True;krank\n1,65;;gesund\n1,70;False;gesund\n1,92;TRUE;krank\n1,60;NA;krank\n1,81;true;"
+    text += "gesund\n"
+    (tmp_path / "patienten.csv").write_text(text, encoding="utf-8")
+    options = ["--decimal", ",", "--missing", "drop"]
+    proof = tmp_path / "proof.json"
+    found = answer("diagnose", tmp_path / "patienten.csv", *options, "--certificate", proof)
+    assert json.loads(proof.read_text())["dropped"] == ["missing"]
+    assert run("verify", proof, tmp_path / "patienten.csv", *options).exit_code == 0
+    assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), "--decimal", ","]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-2:] == ["  rows with a missing value are left out", "  this is the data that it was made for"]
+    assert found["kind"] == "quasi-complete"
+    for more in (["--decimal", ",", "--sep", "|"], ["--decimal", ",", "--sep", "ab"], []):
+        assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), *more]) == 2
+
+
 def test_models_on_the_command_line(tmp_path):
     (tmp_path / "visits.csv").write_text("x,z,visits\n0,1,3\n0,2,1\n1,1,0\n0,3,0\n0,1,2\n")
     proof = tmp_path / "proof.json"

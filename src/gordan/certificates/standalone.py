@@ -103,6 +103,7 @@ LONGEST_POWER = 10**6  # bits of a power that is computed as a fraction
 CHUNK = 4096  # rows that are hashed together
 WIDEST = 10**4  # columns of rows that are packed at once
 REMEMBERED = 10**6  # entries of data up to which rows are kept as fractions
+BLANKS = " \t\r\n\v\f"  # what may be around a cell
 MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null", "none")
 UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
@@ -1054,7 +1055,7 @@ def _decimals(value: Fraction | None, up: bool) -> str:
 
 def _is_missing(value: Any) -> bool:
     if isinstance(value, str):
-        return value.strip().lower() in MISSING_TEXT
+        return value.strip(BLANKS).lower() in MISSING_TEXT
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -1171,13 +1172,16 @@ def table_in(
     weight: str | None = None,
     about: Mapping[str, Any] | None = None,
     missing: bool = False,
+    sep: str | None = None,
+    decimal_mark: str = ".",
 ) -> Table:
     """A CSV or TSV file with a header. `about` is that of a certificate: its label column and its columns are taken, if they are
-    there; `missing`: cells may be, and are None then."""
-    mark = "\t" if _suffix(path) == ".tsv" else ","
+    there; `missing`: cells may be, and are None then. `sep` is what is between the columns, where that is to be said."""
+    text = _text_in(path)
     try:
-        lines = [line for line in csv.reader(io.StringIO(_text_in(path), newline=""), delimiter=mark) if line]
-    except csv.Error as error:
+        mark = sep or _separator(text, "\t" if _suffix(path) == ".tsv" else ",")
+        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
+    except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
@@ -1196,8 +1200,18 @@ def table_in(
         gone = {j for j, name in enumerate(header) if j != at and name not in wanted}
     rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
     (names,), _ = label_apart([header], at, gone if keep_index else gone | index_columns(header, body, at, gone))
-    X = [[None if missing and _is_missing(cell) else _cell(cell, path) for cell in row] for row in rows]
+    X = [[None if missing and _is_missing(cell) else _cell(cell, path, decimal_mark) for cell in row] for row in rows]
     return Table(X, labels, names, None if mass is None else [line[mass] for line in body])
+
+
+def _separator(text: str, usual: str) -> str:
+    """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
+    the first two lines."""
+    first, second = ([*text.splitlines()[:2], "", ""])[:2]
+    for mark in (usual, ";", "\t", "|", ","):
+        if len(first.split(mark)) == len(second.split(mark)) > 1:
+            return mark
+    return usual
 
 
 def position(column: str, width: int, header: Sequence[str] = ()) -> int:
@@ -1326,8 +1340,12 @@ def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | No
         return None
 
 
-def _cell(text: str, path: Path) -> float:
+def _cell(text: str, path: Path, decimal_mark: str = ".") -> float:
     try:
+        if text.strip(BLANKS).lower() in ("true", "false"):
+            return float(text.strip(BLANKS).lower() == "true")
+        if decimal_mark == "," and "." not in text:
+            text = text.replace(",", ".")
         if "_" in text or not text.isascii():  # Python's digits of other scripts, and between them
             raise ValueError
         return float(text)
@@ -1401,6 +1419,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
     parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
     parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
+    parser.add_argument("--sep", metavar="CHARACTER", help="what is between the columns of a table, where it is not seen at once")
+    parser.add_argument("--decimal", choices=[".", ","], default=".", help="the decimal mark of a table")
     parser.add_argument("--weight", metavar="COLUMN", help="column of weights, where rows of weight zero have been dropped")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
@@ -1456,7 +1476,7 @@ def _read(options: argparse.Namespace, claim: Claim) -> Table:
         raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
     if suffix in (".csv", ".tsv"):
         about = (options.label, options.drop, options.keep_index, options.weight, claim.about, "missing" in claim.dropped)
-        return table_in(options.data, *about)
+        return table_in(options.data, *about, options.sep, options.decimal)
     if suffix != ".npy":
         if options.weight is not None:
             raise BadInput("svmlight has no column of weights; leave out --weight")

@@ -70,7 +70,8 @@ def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagno
     positive = None if data.positive is None else str(data.positive)
     names = None if data.names is None else tuple(data.names)
     source = data.path.name, size, data.label, positive, names
-    certificate = replace(answer.certificate, about=About(*source, gordan.__version__, statement(answer.certificate)))
+    about = About(*source, gordan.__version__, statement(answer.certificate))
+    certificate = replace(answer.certificate, about=about, dropped=("missing",) if data.left_out else ())
     return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 

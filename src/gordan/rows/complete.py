@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.io.table import is_missing as is_missing_text
 from gordan.rows.accept import _column, _column_types, column_names, host
-
-# Text that stands for a missing value, in small letters and without spaces around it.
-MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null", "none")
 
 
 def is_missing(value: Any) -> bool:
     """Whether a cell is missing."""
     if isinstance(value, str):
-        return value.strip().lower() in MISSING_TEXT
+        return is_missing_text(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and math.isnan(value)
