@@ -331,6 +331,13 @@ def test_combinations_and_counts_in_words():
     assert found.explanation == ("none of the 3 rows with t = 1 has y = c",)
 
 
+def test_where_no_single_column_says_why():
+    X, y = pandas.DataFrame({"a": [0.0, 1, 4, 5, 0, 9], "b": [0.0, 1, 0, 1, 4, 9]}), ["p", "p", "q", "q", "r", "p"]
+    found = gordan.diagnose(X, y, model="multinomial")
+    assert found.kind != "overlap"
+    assert found.explanation == ("no single column or level says why; `direction` has a combination of columns that separates",)
+
+
 def test_the_table():
     X = pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5], "treated": [0, 0, 0, 1, 1]})
     X["twice"] = 2 * X.age

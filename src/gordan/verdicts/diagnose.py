@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gordan.arrays import Array, seconds_at_most
+from gordan.arrays import Array, is_sparse, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.data import About
@@ -104,6 +104,7 @@ class Data:
         """The columns and outcomes, as explanations read them."""
         made = self.observations
         X = self.problem.storage.plain() if made is None else made.X.storage.plain()
+        X = X.tocsc() if is_sparse(X) else X
         columns = _names(self.columns, X.shape[1], True)
         outcome = self.design.outcome or "y"
         if made is None:

@@ -18,8 +18,9 @@ from gordan.arrays import Array, is_sparse
 
 # Columns of a combination that is written out, and digits of its factors.
 MOST_TERMS, MOST_DIGITS = 6, 6
-# Sentences at most.
-MOST_SENTENCES = 8
+# Sentences at most, and columns that are looked at for them.
+MOST_SENTENCES, MOST_COLUMNS = 8, 200
+NO_SIMPLE_REASON = "no single column or level says why; `direction` has a combination of columns that separates"
 LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?(.+)\]$")
 
 
@@ -66,12 +67,13 @@ def explanation(
     separated = [name for name in table.names if _is_infinite(name, model, infinite)]
     told: list[str] = []
     covered = np.zeros(len(table.which), bool)
-    for sentence, where in _simple(model, table, separated):
+    for sentence, where in _simple(model, table, separated[:MOST_COLUMNS]):
         if sentence not in told:
             told.append(sentence)
             covered |= where
     if not covered[[*rows]].all() or not told:
         told += _combination(model, table, direction, len(rows))
+    told = told or [NO_SIMPLE_REASON]
     more = len(told) - MOST_SENTENCES
     return told if more <= 0 else [*told[:MOST_SENTENCES], f"{more} more sentences of this kind are left out"]
 
@@ -164,17 +166,22 @@ def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tup
 def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
     """0/1 columns by the factor that their names say they are levels of, where no row has two of them."""
     groups: dict[str, list[str]] = {}
+    known = {*filter(None, map(_factor, dummies))}
     for name in table.names:
-        found = LEVEL.match(name)
-        factor = found[1].strip() if found else name.rpartition("_")[0] or name.rpartition("=")[0]
-        if factor and table.is_dummy(name):
-            groups.setdefault(factor, []).append(name)
+        if _factor(name) in known and table.is_dummy(name):
+            groups.setdefault(_factor(name), []).append(name)
     alone = {}
     for factor, names in groups.items():
         total = sum(table.column(name) for name in names)
         if {*names} <= {*dummies} and np.max(total) <= 1:
             alone[factor] = names
     return alone
+
+
+def _factor(name: str) -> str:
+    """The factor that a column is a level of, by its name: region[T.B], region_B and region=B are of region; "" if of none."""
+    found = LEVEL.match(name)
+    return found[1].strip() if found else name.rpartition("_")[0] or name.rpartition("=")[0]
 
 
 def level(name: str, value: float) -> str:
