@@ -141,9 +141,6 @@ class Diagnosis:
         names of coefficients whose behaviour was not decided.
     model
         "logistic", "multinomial", "ordinal" or "poisson".
-    missing
-        how many cells were missing in each column that lacks some, where such rows were dropped; `left_out` is the number of
-        rows that were left out for that, or because their weight is zero.
     seconds
         the time it took.
     """
