@@ -21,7 +21,7 @@ import gordan
 from gordan.certificates import standalone
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Matrix, Products
-from gordan.certificates.regions import Region
+from gordan.certificates.regions import region_of
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import stored
@@ -239,10 +239,16 @@ def _exceptions(result: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def chunk(family: str, kind: str, seed: str, size: int) -> tuple[Counter[str], list[tuple[str, str]]]:
     """`size` problems for `make fuzz`: how often `minimize_loss` ended how, and the faults with where they are."""
+    import multinomial_problems  # which imports from here
+
     statuses, faults = Counter[str](), list[tuple[str, str]]()
     for k in range(size):
-        loss = LOSSES[k % len(LOSSES)]
-        found, broken = attack(random.Random(f"{family} {loss} {kind} {seed} {k}"), family, loss, kind, solve=True)
+        loss = (*LOSSES, "multinomial")[k % (len(LOSSES) + 1)]
+        r = random.Random(f"{family} {loss} {kind} {seed} {k}")
+        if loss == "multinomial":
+            found, broken = multinomial_problems.attack(r, family, kind, solve=True)
+        else:
+            found, broken = attack(r, family, loss, kind, solve=True)
         statuses.update({status: found[status] for status in (*Status, "refused") if found[status]})
         where = f"minimize_loss, {family}, {loss}, {kind}, seed {seed!r}, instance {k}"
         claims = ["was claimed" in text for text in broken]  # the last one is the problem
@@ -303,7 +309,7 @@ def region_faults(
             off = distance(centre)
             if off > (exact(radius) ** 2 if isinstance(off, fmpq) else arb(exact(radius) ** 2)):
                 faults.append(f"w* is outside of the {name} {radius}")
-    region = Region.of(objective, optimum, b)
+    region = region_of(objective, optimum, b)
     coef = region.coef.tolist()
     faults += [f"w*[{j}] = {least.v[j]} is not in {coef[j]}" for j in range(d) if violates(least.v[j], *coef[j])]
     ends = (least.low, least.high) if kind == "free" else (least.v[-1],) * 2 if kind == "penalized" else (fmpq(0),) * 2

@@ -188,7 +188,8 @@ FIRST_KINDS = tuple(kind for kind in KINDS if kind not in (*VERIFIED, "optimum")
 
 class Part(NamedTuple):
     """What is declared of a field: its form (None: the numbers of the kind), how many values it has (None: one, "" any number,
-    else a number or the name of one: n, d, rows), which kinds have it, words that are allowed, and the first format with it."""
+    else a number or the name of one: n, plane, classes, rows), which kinds have it, words that are allowed, and the first
+    format with it."""
 
     form: Form | None
     many: str | int | None
@@ -219,16 +220,17 @@ def _is(
 class Certificate:
     """A claim about data X, y and what is needed to check it.
 
-    `classes` is (negative, positive): y_i = +1 for the second; for a multinomial or ordinal model all of them, in order. `shape`
-    is that of X. `sample_weight` holds c_i where they matter (with nu), else None. `w` has float64 entries (integers for
-    `quasi-separation`), `weights` float64 (integers for `witness`, `quasi-separation`, `overlap`). `data_hash` names the data the
-    certificate was made for, or is None; see `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of
-    others on the rows in question the pairs (column, factor), that column first, whose sum is 0. Of an optimum,
-    C_i = C · (sample weight · class weight), rounded in that order; where sample weights are too many to be stored,
-    `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates are asked about: w and `rows` are those of
-    the rows that `models` makes of the data, which are the data's own for "logistic". `about` says where the data came from.
-    `dropped` are rules by which rows of the data are left out before anything else: "missing", rows in which a value is missing;
-    "zero-weight", rows whose sample weight is zero.
+    `classes` is (negative, positive): y_i = +1 for the second; for a multinomial or ordinal model, and of a multinomial loss, all
+    of them, in order (it is about `several`). Of that loss `w` has the plane of each class, one after the other, with b as its
+    last entry where there is an intercept. `shape` is that of X. `sample_weight` holds c_i where they matter (with nu), else
+    None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
+    `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
+    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column, factor),
+    that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight), rounded in that order; where
+    sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates
+    are asked about: w and `rows` are those of the rows that `models` makes of the data, which are the data's own for "logistic".
+    `about` says where the data came from. `dropped` are rules by which rows of the data are left out before anything else:
+    "missing", rows in which a value is missing; "zero-weight", rows whose sample weight is zero.
     A bracket with `robust` ε > 0 is about the largest margin that is left when every x_i is moved by some δ with ‖δ‖_s ≤ ε,
     s = `robust_norm`.
     """
@@ -237,7 +239,7 @@ class Certificate:
     intercept: Literal["free", "penalized", "none"] = field(metadata=_is(TEXT, words=(*Intercept,)))
     classes: tuple[Label, ...] = field(metadata=_is(LABEL, ""))
     shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
-    w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="d", kinds=PLANES))
+    w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="plane", kinds=PLANES))
     b: float | int | None = field(default=None, metadata=_is(kinds=PLANES))
     rows: tuple[int, ...] = field(default=(), metadata=_is(COUNT, ""))
     weights: tuple[float, ...] | tuple[int, ...] = field(default=(), metadata=_is(many="rows"))
@@ -253,7 +255,7 @@ class Certificate:
     dropped: tuple[str, ...] = field(default=(), metadata=_is(TEXT, "", since=2))
     loss: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), words=(*Loss,), since=2))
     C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
-    class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
+    class_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "classes", kinds=("optimum",), since=2))
     weights_hash: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), since=2))
     robust: float = field(default=0.0, metadata=_is(REAL, kinds=("bracket",), since=2))
     robust_norm: float = field(default=2.0, metadata=_is(REAL_OR_INF, kinds=("bracket",), since=2))
@@ -266,8 +268,10 @@ class Certificate:
             raise InputError("classes of a certificate are of one type")
         if len(self.classes) < 2:
             raise InputError("classes of a certificate are at least two")
-        if len(self.classes) > 2 and self.model not in SEVERAL_CLASSES:
-            raise InputError("classes of a certificate must be 2 values")
+        if len(self.classes) > 2 and not self.several:
+            raise InputError(f"classes of a certificate are two, not {len(self.classes)}")
+        if self.class_weight is not None and len(self.class_weight) != len(self.classes):
+            raise InputError("class_weight of a certificate has one number for each class")
         if self.dropped not in ((), *((rule,) for rule in DROPPED), DROPPED):
             raise InputError(f"a certificate that drops rows by {self.dropped!r} is not known")
         if self.model != "logistic":
@@ -285,6 +289,11 @@ class Certificate:
             raise InputError("a certificate about a Poisson model has the classes False (y = 0) and True (y > 0)")
         if self.model == "ordinal" and self.intercept != "free":
             raise InputError("a certificate about an ordinal model has thresholds: its intercept is free")
+
+    @property
+    def several(self) -> bool:
+        """Whether it is about all classes at once, and not about one of two."""
+        return self.loss == Loss.MULTINOMIAL or self.model in SEVERAL_CLASSES
 
     @property
     def exact(self) -> bool:
@@ -376,7 +385,10 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     model, classes = MODELS[0] if first else _text(content["model"]), len(_list(content["classes"]))
     if model not in MODELS:
         raise ValueError(f"model {model!r}")
-    sizes = {"n": n, "d": made_columns(model, _text(content["intercept"]), d, classes), "rows": len(_list(content["rows"]))}
+    plane = made_columns(model, _text(content["intercept"]), d, classes)
+    if content.get("loss") == Loss.MULTINOMIAL:
+        plane = classes * (d + (content["intercept"] != Intercept.NONE))
+    sizes = {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "classes": classes}
     found: dict[str, Any] = {}
     for part in known:
         declared, value = part.metadata["part"], content[part.name]
