@@ -12,8 +12,9 @@ first column of a table that counts the rows. A certificate that names its colum
 beside them. It is also told whether this is the data that the certificate was made for: no check depends on that.
 Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
 
-Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
-rational number, and all claims are decided for these. Where only the sign of a sum of products is asked for, or the least of
+Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Where the classes are -1 and
+1, and the data has both, rows of label 0 are left out: they are counted in shape and row numbers, and no claim is about them.
+Every number in a file is a rational number, and all claims are decided for these. Where only the sign of a sum of products is asked for, or the least of
 many such sums, floats decide if they are further apart than twice the largest error that their rounding can have (Python's floats
 are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one way only, as Python's float.hex and
 hex do; everything else is bad input. Rows that the certificate has dropped by a rule are left out first: "missing" are those with
@@ -256,7 +257,7 @@ class Claim:
         if self.dropped:
             X, y = _kept(X if isinstance(X, Matrix) else list(X), list(y), self.dropped, weights)
         rows, width = _rows(X, self.shape[1])
-        return rows, width, _labels(y, len(rows), self.model)
+        return rows, width, _labels(y, len(rows), self.classes, self.model)
 
     def decided(self, X: Rows, width: int, y: Sequence[Any]) -> tuple[bool, str]:
         """Whether the claim holds for this data, and if not, why."""
@@ -272,8 +273,10 @@ class Claim:
         n = self.shape[0]
         _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}{self._hint(len(X) - n)}")
         if self.model == "logistic":
-            _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
-            return self._proved(X, [1 if label == self.classes[1] else -1 for label in y])
+            leaves_out = _leaves_out(y, self.classes)
+            _demand(leaves_out or set(y) <= set(self.classes), f"its classes {self.classes} are not those of the data")
+            claim, X, y = self._without(X, y) if leaves_out else (self, X, y)
+            return claim._proved(X, [1 if label == self.classes[1] else -1 for label in y])
         poisson = self.model == "poisson"
         _demand(poisson or set(y) == set(self.classes), f"its classes {self.classes[:10]} are not those of the data")
         place = {label: k for k, label in enumerate(self.classes)}
@@ -304,17 +307,33 @@ class Claim:
                 self.progress(f"comparing the data: row {i:,} of {len(X):,}")
             chunk.update(X.packed(i))
         whole.update(chunk.digest())
-        classes = sorted(set(y)) if self.model == "logistic" else self.classes
+        leaves_out = _leaves_out(y, self.classes)
+        known = self.classes if leaves_out or set(y) <= set(self.classes) else set(y)
+        classes = sorted(known) if self.model == "logistic" else self.classes
         model = "" if self.model == "logistic" else f"{self.model};"
         head = f"{len(X)},{self.shape[1]};{','.join(map(_class_text, classes))};{self.intercept};{model}"
         whole.update(head.encode())
         place = {label: k for k, label in enumerate(classes)}
-        codes = [int(v > 0) if self.model == "poisson" else place[v] for v in y]
         if self.model == "logistic":
-            whole.update(struct.pack(f"<{len(codes)}b", *(2 * code - 1 for code in codes)))
+            signs = (0 if leaves_out and v == 0 else 2 * place[v] - 1 for v in y)
+            whole.update(struct.pack(f"<{len(y)}b", *signs))
         else:
-            whole.update(struct.pack(f"<{len(codes)}i", *codes))
+            codes = (int(v > 0) if self.model == "poisson" else place[v] for v in y)
+            whole.update(struct.pack(f"<{len(y)}i", *codes))
         return whole.hexdigest()
+
+    def _without(self, X: Sequence[Row], y: Sequence[Any]) -> tuple[Claim, Sequence[Row], list[Any]]:
+        """The claim and the data without the rows of label 0."""
+        kept = [i for i, label in enumerate(y) if label != 0]
+        place = {i: k for k, i in enumerate(kept)}
+        _demand(all(row in place for row in self.rows), "it names rows that are left out")
+        inner = copy.copy(self)
+        inner.shape, inner.rows = (len(kept), self.shape[1]), [place[row] for row in self.rows]
+        inner.c = None if self.c is None else [self.c[i] for i in kept]
+        if isinstance(X, Rows):
+            known = {place[i]: X.exact[i] for i in X.other if i in place}
+            return inner, Rows([X.given[i] for i in kept], known, X.width), [y[i] for i in kept]
+        return inner, [X[i] for i in kept], [y[i] for i in kept]
 
     def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.w is not None, "it has no w")
@@ -1119,6 +1138,11 @@ def _is_finite(row: Sequence[Any]) -> bool:
         return False
 
 
+def _leaves_out(y: Sequence[Any], classes: list[Any]) -> bool:
+    """Whether label 0 beside the classes -1 and 1, both of which there are, stands for rows that are left out."""
+    return classes == [-1, 1] and set(y) == {-1, 0, 1}
+
+
 def _exact(value: Any) -> Fraction:
     """A whole number, a fraction or a float as it is; text as the float that Python makes of it."""
     if isinstance(value, Fraction):
@@ -1129,8 +1153,9 @@ def _exact(value: Any) -> Fraction:
         return Fraction(float(value))
 
 
-def _labels(y: Iterable[Any], n: int, model: str = "logistic") -> list[Any]:
-    """A label for each row, all text or all numbers: two of them, two or more, or counts."""
+def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic") -> list[Any]:
+    """A label for each row, all text or all numbers: two of them, two or more, or counts; or one of the `classes` alone, or 0 beside
+    the classes -1 and 1."""
     labels = list(y)
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")
@@ -1144,7 +1169,8 @@ def _labels(y: Iterable[Any], n: int, model: str = "logistic") -> list[Any]:
     if len({isinstance(label, str) for label in labels}) > 1:
         raise BadInput("the labels mix text and numbers")
     found = len(set(labels))
-    if found < 2 or (found > 2 and model not in SEVERAL_CLASSES):
+    logistic = model == "logistic" and (set(labels) <= set(classes) or _leaves_out(labels, classes))
+    if (found < 2 or (found > 2 and model not in SEVERAL_CLASSES)) and not logistic:
         raise BadInput(f"the data has {found} classes; a certificate is about two")
     return labels
 

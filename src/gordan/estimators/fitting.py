@@ -308,7 +308,7 @@ class Fitting:
         printer = _printer(binary.name) if options.verbose > 1 else None
 
         def run(method: Any, tol: float, start: Any, checkpoint: Path | None = None) -> MarginResult:
-            return maximize_margin(
+            found: MarginResult = maximize_margin(
                 X,
                 binary.labels,
                 norm=options.norm,
@@ -325,6 +325,7 @@ class Fitting:
                 checkpoint=checkpoint,
                 callback=self.watch or printer,
             )
+            return found
 
         try:
             if isinstance(options.method, str) and options.method in ("auto", "double_oracle"):

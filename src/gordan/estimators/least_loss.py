@@ -86,7 +86,7 @@ class LossFitting:
         """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
         options = self.options
         try:
-            result = minimize_loss(
+            result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
                 loss=options.loss,

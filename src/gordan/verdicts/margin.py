@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from gordan.arrays import (
 )
 from gordan.blas import blas_threads
 from gordan.certificates.margins import Margin
-from gordan.certificates.problem import Problem
+from gordan.certificates.problem import Problem, is_table
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -60,8 +60,10 @@ def maximize_margin(
     checkpoint: str | os.PathLike[str] | None = None,
     device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
-) -> MarginResult:
+) -> Any:
     """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
+
+    Returns a `MarginResult`, or a `ManyMargins` for a table of labels.
 
     The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance, in the norm p, of the nearest point to the plane
     (1/p + 1/q = 1). With `nu` the nearest points may be on the wrong side: their share of the weight is averaged over.
@@ -69,7 +71,8 @@ def maximize_margin(
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
+        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are. y may have
+        several columns: True and False, or -1, 0 and 1, where 0 leaves the row out. Each is solved, small ones together.
     norm
         the norm p of feature space, 2 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse).
     nu
@@ -86,9 +89,10 @@ def maximize_margin(
         weights c_i = sample weight × class weight ("balanced": the same total for each class). Without nu positive ones change
         nothing; a zero weight removes the row.
     max_iter, time_limit
-        rounds and seconds at most. Nothing is begun that would not end in time, unless there is a checkpoint.
+        rounds (for each column of y) and seconds (for all of them) at most. Nothing is begun that would not end in time,
+        unless there is a checkpoint.
     start
-        an earlier result to start from, or its p.
+        an earlier result to start from, or its p; for several columns of y the results for as many.
     random_state
         seed of the order in which rows are visited (an integer, or None).
     threads
@@ -111,28 +115,63 @@ def maximize_margin(
     """
     kind, norm, tol, limit = Intercept.of(intercept), exponent(norm), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
-        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     check_callback(callback, "moment")
     started = time.perf_counter()
+    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
+    if is_table(X, y):
+        from gordan.verdicts.many import ManyMargins
+
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
+        options = Asked(kind, norm, nu, method, tol, class_weight, callback)
+        return ManyMargins.of(X, y, device, budget, options, sample_weight, start, checkpoint)
+    if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
+        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
+    return margin_of(problem, budget, Asked(kind, norm, nu, method, tol, class_weight, callback), sample_weight, start, keeper)
+
+
+class Asked(NamedTuple):
+    """Which margin is asked for, how it is looked for and how narrow its interval is to be; `class_weight` as it was passed."""
+
+    kind: Intercept
+    norm: float
+    nu: float | None
+    method: Any
+    tol: float
+    class_weight: Any
+    watch: Callable[[Moment], object] | None
+
+    @property
+    def plays_auto(self) -> bool:
+        """Whether no method was asked for by name."""
+        return isinstance(self.method, str) and self.method == "auto"
+
+
+def margin_of(
+    problem: Problem,
+    budget: Budget,
+    asked: Asked,
+    sample_weight: Any = None,
+    start: MarginResult | Array | None = None,
+    keeper: Checkpoint | None = None,
+) -> MarginResult:
+    """The largest margin of one problem."""
     which = (problem.signs > 0).astype(np.intp)
-    weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
-    nu = allowed_nu(nu, problem, weights, kind)
-    order = seed(random_state)
+    weights = that_matter(row_weights(sample_weight, asked.class_weight, problem.classes, which), caps=asked.nu is not None)
+    nu = allowed_nu(asked.nu, problem, weights, asked.kind)
     question = Question(
         problem,
-        Margin(problem.X, problem.signs, kind, norm, nu, weights),
+        Margin(problem.X, problem.signs, asked.kind, asked.norm, nu, weights),
         Asks.WIDTH,
-        Budget(started, started + limit, max_iter, threads, order),
-        tol=tol,
+        budget,
+        tol=asked.tol,
         play=Play(
-            choose_method(method, norm, problem.X.d, order),
-            auto=isinstance(method, str) and method == "auto",
+            choose_method(asked.method, asked.norm, problem.X.d, budget.seed),
+            auto=asked.plays_auto,
             start=_start(start, weights, problem.X.n),
-            watch=callback,
+            watch=asked.watch,
             checkpoint=keeper,
         ),
     )

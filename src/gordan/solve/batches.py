@@ -1,0 +1,322 @@
+"""Planes and weights for many label vectors of the same few rows, all of them at a time. Nothing here is believed.
+
+Label vectors are signs of the rows B (n × c, of length 1, see `interior.Coordinates`), so that norms, coordinates and products
+B_i B_iᵀ are those of all of them, and a step is a few operations on stacks of matrices.
+
+    which?    min ½Σ(1 - B_i·z)₊² by Newton's method, as in `overlapping`: where it ends with weights, their rows cancel; where
+              every row is on its side, z separates.
+    how far?  min ½‖w‖² over A w ≥ 1, from such a z, by the interior-point method of `interior`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.blas import blas_has_room, blas_threads
+from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
+from gordan.ledger.question import Budget
+from gordan.ledger.table import TableEvidence
+from gordan.losses import Loss
+from gordan.memory import fits
+from gordan.rows import SMALLEST_RADIUS, available, in_threads
+from gordan.solve.cancelling import dependence
+from gordan.solve.interior import LIGHT, MOST_STEPS, NEARLY, Coordinates
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What decides whether rows are few enough, and how many label vectors are looked at together (`benchmarks/many.py`)."""
+
+    # Columns at most, and entries of the rows at most: beyond these each label vector is worth the finders for one.
+    most_columns: int = 400
+    most_entries: int = 1 << 18
+    # Numbers in a stack of matrices: what a thread needs of memory, some eight times over, however many label vectors there are.
+    stack: int = 1 << 18
+    # Steps of Newton's method at most (about eight are needed), and how often one is halved.
+    steps: int = 40
+    halvings: int = 12
+    # Added to the diagonal of its equations, as a share of it; and weights that count as 0, as a share of the largest.
+    ridge: float = 1e-13
+    light: float = 1e-9
+
+
+TUNING = Tuning()
+# Of the tolerance, what a step for a loss may promise to gain when it is the last: the next one squares what is left.
+SHARE_OF_TOL = 0.1
+Spent = Callable[[], bool]
+
+
+def applies(problem: Problem, intercept: Intercept) -> bool:
+    """Whether rows are so few that many label vectors are looked at together."""
+    n, c = problem.X.n, intercept.columns(problem.X.d)
+    small = c <= TUNING.most_columns and n * c <= TUNING.most_entries
+    norms = problem.X.norms
+    sized = SMALLEST_RADIUS <= float(np.max(norms)) <= 1 / SMALLEST_RADIUS
+    return small and sized and fits(8.0 * 16 * TUNING.stack * available())
+
+
+def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float) -> None:
+    """Look for planes and for rows that cancel, for these columns of signs, and offer them to the evidence.
+
+    `enough` is the share of ‖w‖² that a plane may have too much to be called the widest.
+    """
+    intercept, X = evidence.intercept, evidence.X
+    if not len(at):
+        return
+    R = math.sqrt(float(np.max(evidence.problem.X.norms)) ** 2 + intercept.exists)
+    constant = 0.0 if not intercept.exists else 1 / R if intercept.in_norm else 1.0
+    rows = Coordinates.of(X / R, constant, intercept.grouped)
+    few = rows
+    if len(X) > rows.B.shape[1]:
+        order = [*range(evidence.rows.shape[1])]
+        _, relations = dependence(evidence.rows, order[-1:] + order[:-1] if intercept.exists else order)
+        if relations:
+            evidence.offer_relations(relations)
+        if evidence.dependent:  # in fewer columns, in which Newton's equations can be solved
+            del evidence.__dict__["rows"], evidence.__dict__["independent"]
+            columns = [j for j in evidence.independent if j < X.shape[1]]
+            few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
+
+    def spent() -> bool:
+        return time.perf_counter() >= budget.deadline
+
+    def stack(lo: int, hi: int) -> None:
+        blas_has_room()
+        if not spent():
+            _look(evidence, at[lo:hi], rows, few, R, enough, spent)
+
+    size = stack_size(*rows.B.shape)
+    ranges = [(lo, min(lo + size, len(at))) for lo in range(0, len(at), size)]
+    in_threads(stack, ranges, budget.threads or available())
+
+
+@np.errstate(all="ignore")
+def _look(evidence: TableEvidence, at: Array, rows: Coordinates, few: Coordinates, R: float, enough: float, spent: Spent) -> None:
+    """The proposals for one stack of label vectors."""
+    Y = evidence.signs.T[at].astype(np.float64)
+    z, p = alternatives(few.B, Y, spent)
+    over = np.flatnonzero(p.any(axis=1))
+    if len(over):
+        weights = p[over] / few.norms
+        evidence.offer_cancelling(at[over], weights / np.sum(weights, axis=1)[:, None])
+    apart = np.flatnonzero(np.isfinite(z).all(axis=1))
+    if not len(apart):
+        return
+    z, Y = z[apart], Y[apart]
+    if few is not rows:
+        w, b = few.plane(z)
+        whole = np.zeros((len(z), evidence.X.shape[1]))
+        whole[:, [j for j in evidence.independent if j < whole.shape[1]]] = w
+        z = rows.point(whole, b)
+    z, p = widest(rows, Y, z, enough, spent)
+    w, b = rows.plane(z)
+    W, b, P = w.T, b * R, np.ascontiguousarray(p.T)
+    length = np.sqrt(np.sum(W * W, axis=0) + (b * b if evidence.intercept.in_norm else 0.0))
+    W, b = np.ascontiguousarray(W / length), b / length
+    if evidence.intercept.grouped:  # midway between the classes
+        scores = (evidence.X @ W).T * Y
+        low, high = (np.min(np.where(Y * side > 0, scores, math.inf), axis=1) for side in (1, -1))
+        b = high / 2 - low / 2
+    evidence.offer_planes(at[apart], W, b, P)
+
+
+def stack_size(n: int, c: int) -> int:
+    """How many label vectors of n rows with c columns are looked at together."""
+    return max(1, TUNING.stack // (n * c))
+
+
+@np.errstate(all="ignore")
+def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
+    """For each row of signs Y (m × n, 0 leaves out): a z with y_i B_i·z > 0, or NaN; and weights p of rows that cancel, or 0."""
+    (n, c), m = B.shape, len(Y)
+    z, p, s, used = np.full((m, c), math.nan), np.zeros((m, n)), np.zeros((m, n)), Y != 0
+    u, todo, columns = np.zeros((m, c)), np.arange(m), np.ascontiguousarray(B.T)
+    for _ in range(TUNING.steps):
+        if not len(todo) or spent():
+            break
+        y, at, own = Y[todo], s[todo], used[todo]
+        active = (at < 1) & own
+        short = np.where(active, 1 - at, 0.0)
+        down = (short * y) @ B
+        H = (columns * active[:, None, :]) @ B
+        H[:, range(c), range(c)] += TUNING.ridge * np.count_nonzero(active, axis=1)[:, None]  # the trace: rows have length 1
+        step = solved(H, down)
+        ds = y * (step @ columns)
+        t = _lengths(at, ds, own, 1e-4 * np.sum(down * step, axis=1))
+        u[todo] += t[:, None] * step
+        at = at + t[:, None] * ds
+        s[todo] = at
+        finite = np.isfinite(at).all(axis=1)
+        apart = finite & (np.min(np.where(own, at, 1.0), axis=1) > 0)
+        z[todo[apart]] = u[todo[apart]]
+        over = finite & ~apart & (t == 1) & (((at < 1) & own) == active).all(axis=1)
+        if over.any():
+            p[todo[over]] = _balanced(B, y[over], np.where(active[over], 1 - at[over], 0.0), H[over])
+        todo = todo[finite & ~apart & ~over]
+    return z, p
+
+
+def _balanced(B: Array, y: Array, p: Array, H: Array) -> Array:
+    """Weights near p whose rows cancel as well as floats can tell; 0 where that leaves one negative."""
+    kept = p > TUNING.light * np.max(p, axis=1)[:, None]
+    p = np.where(kept, p, 0.0)
+    left = (p * y) @ B
+    p = np.where(kept, p - y * (solved(H, left) @ B.T), 0.0)
+    fine = np.isfinite(p).all(axis=1) & ((p > 0) == kept).all(axis=1)
+    return np.where(fine[:, None], p / np.sum(p, axis=1)[:, None], 0.0)
+
+
+def _lengths(s: Array, ds: Array, own: Array, slope: Array) -> Array:
+    """How far each step goes: the first of 1, ½, ¼, … at which the loss has fallen enough."""
+    t = np.ones(len(s))
+    before, falls = _loss(s, own), np.zeros(len(s), dtype=bool)
+    for _ in range(TUNING.halvings):
+        wait = np.flatnonzero(~falls)
+        falls[wait] = _loss(s[wait] + t[wait, None] * ds[wait], own[wait]) <= before[wait] - t[wait] * slope[wait]
+        if falls.all():
+            break
+        t[~falls] /= 2
+    return t
+
+
+def _loss(s: Array, own: Array) -> Array:
+    short = np.where(own, np.maximum(1 - s, 0.0), 0.0)
+    return np.asarray(np.einsum("mi,mi->m", short, short) / 2)
+
+
+def solved(H: Array, right: Array) -> Array:
+    """H_j⁻¹ right_j; NaN for all where one of them is singular to the last bit."""
+    try:
+        return np.asarray(np.linalg.solve(H, right[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        return np.full_like(right, math.nan)
+
+
+@np.errstate(all="ignore")
+def widest(rows: Coordinates, Y: Array, start: Array, enough: float, spent: Spent) -> tuple[Array, Array]:
+    """For each row of signs Y the z of least Σ ridge z² with y_i B_i·z ≥ 1/norms_i, from one with y_i B_i·z > 0, and its p.
+
+    Until p·s, s what is left of the inequalities, is a share `enough` of p·least. A row that is left out has an inequality that
+    always holds.
+    """
+    B, ridge, columns = rows.B, rows.ridge, np.ascontiguousarray(rows.B.T)
+    least = np.where(Y != 0, 1 / rows.norms, -1.0)
+    scores = Y * (start @ columns)
+    z = start * (1.2 / np.min(np.where(Y != 0, scores / least, math.inf), axis=1))[:, None]
+    s = Y * (z @ columns) - least
+    p = (z * z @ ridge / (10 * B.shape[0]))[:, None] / s
+    found = z.copy(), np.where(np.isfinite(p), p, 0.0)
+    todo, before = np.arange(len(Y)), np.full(len(Y), math.inf)
+    for _ in range(MOST_STEPS):
+        if not len(todo) or spent():
+            break
+        z, p, s = _step(B, columns, ridge, Y[todo], z, p, s)
+        gap = np.sum(p * s, axis=1) / np.sum(p * least[todo], axis=1)
+        fine = np.isfinite(gap) & np.isfinite(z).all(axis=1) & (gap > 0)
+        found[0][todo[fine]], found[1][todo[fine]] = z[fine], p[fine]
+        go = fine & (gap > enough) & ~((gap > before[todo]) & (gap < 1e-6))
+        before[todo] = gap
+        todo, z, p, s = todo[go], z[go], p[go], s[go]
+    z, p = found
+    return z, np.where((p > LIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0) / rows.norms
+
+
+def _step(B: Array, columns: Array, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
+    """One step of predictor and corrector for each, as in `interior`."""
+    n, c = B.shape
+    weights = p / s
+    H = (columns * weights[:, None, :]) @ B
+    H[:, range(c), range(c)] += ridge
+    here = ridge * z
+    dz = solved(H, -here)
+    ds = y * (dz @ columns)
+    dp = -p - weights * ds
+    mean = np.sum(p * s, axis=1) / n
+    after = np.sum((p + _room(p, dp)[:, None] * dp) * (s + _room(s, ds)[:, None] * ds), axis=1) / n
+    share = (((after / mean) ** 3 * mean)[:, None] - dp * ds) / s
+    dz = solved(H, (share * y) @ B - here)
+    ds = y * (dz @ columns)
+    dp = share - p - weights * ds
+    t = (NEARLY * np.minimum(_room(s, ds), _room(p, dp)))[:, None]
+    return z + t * dz, p + t * dp, s + t * ds
+
+
+def _room(x: Array, dx: Array) -> Array:
+    """The largest step, up to 1, that leaves x + step·dx ≥ 0."""
+    return np.asarray(1.0 / np.maximum(1.0, -np.min(dx / x, axis=1)))
+
+
+# ---- losses -------------------------------------------------------------------------------------------------------------
+
+
+@np.errstate(all="ignore")
+def least_losses(
+    problem: Problem, signs: Array, loss: Loss, C: float, intercept: Intercept, tol: float, budget: Budget
+) -> Array | None:
+    """Planes (k × c, b last where there is one) near those of least loss, for every column of signs; None for losses without a
+    slope, and where rows are many. Weights of rows are not looked at."""
+    if not (loss.smooth and applies(problem, intercept)):
+        return None
+    plain = problem.storage.plain()
+    X = np.asarray(plain.toarray() if problem.storage.sparse else plain)
+    A = np.ascontiguousarray(np.column_stack((X, np.ones(len(X)))) if intercept.exists else X)
+    J, k = np.ones(A.shape[1]), signs.shape[1]
+    if intercept.grouped:
+        J[-1] = 0.0
+    planes = np.full((k, A.shape[1]), math.nan)
+
+    def spent() -> bool:
+        return time.perf_counter() >= budget.deadline
+
+    def stack(lo: int, hi: int) -> None:
+        blas_has_room()
+        planes[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, C, J, tol, spent)
+
+    size = stack_size(*A.shape)
+    with blas_threads(problem.storage.entries):
+        in_threads(stack, [(lo, min(lo + size, k)) for lo in range(0, k, size)], budget.threads or available())
+    return planes
+
+
+@np.errstate(all="ignore")
+def _least(A: Array, Y: Array, loss: Loss, C: float, J: Array, tol: float, spent: Spent) -> Array:
+    """Newton's method for ½wᵀJw + C Σ ℓ(y_i A_i·w), for each row of signs Y at a time."""
+    c, columns = A.shape[1], np.ascontiguousarray(A.T)
+    w, z, used = np.zeros((len(Y), c)), np.zeros(Y.shape), Y != 0
+    todo = np.arange(len(Y))
+
+    def value(w: Array, z: Array, own: Array) -> Array:
+        return np.asarray(0.5 * (w * w) @ J + C * np.sum(np.where(own, loss.cost(z), 0.0), axis=1))
+
+    for _ in range(TUNING.steps):
+        if not len(todo) or spent():
+            break
+        y, own, at, here = Y[todo], used[todo], z[todo], w[todo]
+        a = np.where(own, loss.weight(at), 0.0)
+        h = C * np.where(own, loss.curvature(at, a), 0.0)
+        gradient = J * here - C * (a * y) @ A
+        H = (columns * h[:, None, :]) @ A
+        H[:, range(c), range(c)] += J + TUNING.ridge * np.max(H[:, range(c), range(c)], axis=1)[:, None]
+        step = -solved(H, gradient)
+        ds, slope = y * (step @ columns), np.sum(gradient * step, axis=1)
+        before, t, falls = value(here, at, own), np.ones(len(todo)), np.zeros(len(todo), dtype=bool)
+        for _ in range(TUNING.halvings):
+            on = np.flatnonzero(~falls)
+            far = t[on, None]
+            after = value(here[on] + far * step[on], at[on] + far * ds[on], own[on])
+            falls[on] = after <= before[on] + 1e-4 * t[on] * slope[on] + 1e-15 * before[on]
+            if falls.all():
+                break
+            t[~falls] /= 2
+        w[todo] = here + t[:, None] * step
+        z[todo] = y * (w[todo] @ columns)
+        # what a step of Newton's method promises to gain: the gap is about that
+        todo = todo[np.isfinite(w[todo]).all(axis=1) & (-slope > SHARE_OF_TOL * tol * before)]
+    return w
