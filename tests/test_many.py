@@ -400,6 +400,17 @@ def test_few_rows_and_columns_are_decided_together():
         assert np.mean(evidence.decided[both_signs]) > 0.9
 
 
+@pytest.mark.parametrize(("P", "N"), [(8, 3), (9, 4), (7, 2)])
+def test_covers_theorem(P, N):
+    """Of the 2^P labellings of P points in general position 2 Σ_{k<N} C(P-1, k) are separable through the origin."""
+    X = np.random.default_rng(P).standard_normal((P, N))
+    Y = 1 - 2 * ((np.arange(2**P) >> np.arange(P)[:, None]) & 1)
+    for intercept, columns in (("none", N), ("free", N + 1), ("penalized", N + 1)):
+        status = gordan.separate(X, Y, intercept=intercept).status
+        expected = 2 * sum(math.comb(P - 1, k) for k in range(columns))
+        assert Counter(status.tolist()) == {"separable": expected, "not-separable": 2**P - expected}
+
+
 # ---- checkers -----------------------------------------------------------------------------------------------------------
 
 

@@ -138,15 +138,16 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
     (n, c), m = B.shape, len(Y)
     z, p, s, used = np.full((m, c), math.nan), np.zeros((m, n)), np.zeros((m, n)), Y != 0
     u, todo, columns = np.zeros((m, c)), np.arange(m), np.ascontiguousarray(B.T)
-    for _ in range(TUNING.steps):
+    for number in range(TUNING.steps):
         if not len(todo) or spent():
             break
         y, at, own = Y[todo], s[todo], used[todo]
         active = (at < 1) & own
         short = np.where(active, 1 - at, 0.0)
         down = (short * y) @ B
-        H = (columns * active[:, None, :]) @ B
-        H[:, range(c), range(c)] += TUNING.ridge * np.count_nonzero(active, axis=1)[:, None]  # the trace: rows have length 1
+        alike = number == 0 and used.all()  # the first equations are those of all label vectors
+        H = (columns * active[: 1 if alike else None, None, :]) @ B
+        H[:, range(c), range(c)] += TUNING.ridge * np.count_nonzero(active[: len(H)], axis=1)[:, None]  # rows have length 1
         step = solved(H, down)
         ds = y * (step @ columns)
         t = _lengths(at, ds, own, 1e-4 * np.sum(down * step, axis=1))
@@ -158,7 +159,7 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
         z[todo[apart]] = u[todo[apart]]
         over = finite & ~apart & (t == 1) & (((at < 1) & own) == active).all(axis=1)
         if over.any():
-            p[todo[over]] = _balanced(B, y[over], np.where(active[over], 1 - at[over], 0.0), H[over])
+            p[todo[over]] = _balanced(B, y[over], np.where(active[over], 1 - at[over], 0.0), H if alike else H[over])
         todo = todo[finite & ~apart & ~over]
     return z, p
 
@@ -192,8 +193,10 @@ def _loss(s: Array, own: Array) -> Array:
 
 
 def solved(H: Array, right: Array) -> Array:
-    """H_j⁻¹ right_j; NaN for all where one of them is singular to the last bit."""
+    """H_j⁻¹ right_j, or H⁻¹ right_j for one H; NaN for all where one of them is singular to the last bit."""
     try:
+        if len(H) == 1:
+            return np.asarray(np.linalg.solve(H[0], right.T).T)
         return np.asarray(np.linalg.solve(H, right[:, :, None])[:, :, 0])
     except np.linalg.LinAlgError:
         return np.full_like(right, math.nan)
