@@ -25,7 +25,8 @@ from gordan.ledger.question import Budget
 from gordan.ledger.table import TableEvidence
 from gordan.losses import Loss
 from gordan.memory import fits
-from gordan.rows import SMALLEST_RADIUS, available, in_threads
+from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
+from gordan.solve import block_newton
 from gordan.solve.cancelling import dependence
 from gordan.solve.interior import LIGHT, MOST_STEPS, NEARLY, Coordinates
 
@@ -259,54 +260,69 @@ def _room(x: Array, dx: Array) -> Array:
 # ---- losses -------------------------------------------------------------------------------------------------------------
 
 
-@np.errstate(all="ignore")
 def least_losses(
-    problem: Problem, signs: Array, loss: Loss, C: float, intercept: Intercept, tol: float, budget: Budget
-) -> Array | None:
-    """Planes (k × c, b last where there is one) near those of least loss, for every column of signs; None for losses without a
-    slope, and where rows are many. Weights of rows are not looked at."""
-    if not (loss.smooth and applies(problem, intercept)):
+    problem: Problem, signs: Array, loss: Loss, c: Array, intercept: Intercept, tol: float, budget: Budget
+) -> tuple[Array, Array] | None:
+    """Planes (k × columns, b last where there is one) near those of least loss, for every column of signs, where C_i is c for all
+    of them, and the steps that each took. None for losses without a slope, for rows on a device, and for sparse rows that are
+    many: conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
+    storage, (n, k) = problem.storage, signs.shape
+    if not loss.smooth or storage.on_device or not c.any():
         return None
-    plain = problem.storage.plain()
-    X = np.asarray(plain.toarray() if problem.storage.sparse else plain)
-    A = np.ascontiguousarray(np.column_stack((X, np.ones(len(X)))) if intercept.exists else X)
-    J, k = np.ones(A.shape[1]), signs.shape[1]
-    if intercept.grouped:
-        J[-1] = 0.0
-    planes = np.full((k, A.shape[1]), math.nan)
 
     def spent() -> bool:
         return time.perf_counter() >= budget.deadline
 
-    def stack(lo: int, hi: int) -> None:
-        blas_has_room()
-        planes[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, C, J, tol, spent)
+    found = np.full((k, intercept.columns(problem.X.d)), math.nan)
+    steps, together = np.zeros(k, np.int64), applies(problem, intercept)
+    if storage.sparse and not together:
+        return None
+    if together:
+        plain = storage.plain()
+        X = np.asarray(plain.toarray() if storage.sparse else plain)
+        A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
+        J = np.ones(A.shape[1])
+        J[-1] = not intercept.grouped
 
-    size = stack_size(*A.shape)
-    with blas_threads(problem.storage.entries):
-        in_threads(stack, [(lo, min(lo + size, k)) for lo in range(0, k, size)], budget.threads or available())
-    return planes
+        def stack(lo: int, hi: int) -> None:
+            blas_has_room()
+            found[lo:hi], steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, c, J, tol, spent)
+
+        size = stack_size(*A.shape)
+    else:
+        rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+        size = block_newton.block_size(n)
+    ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
+    with blas_threads(storage.entries):
+        if together:
+            in_threads(stack, ranges, budget.threads or available())
+            return found, steps
+        for lo, hi in ranges:
+            Y = signs[:, lo:hi].astype(np.float64)
+            W, steps[lo:hi] = block_newton.planes(rows, Y, c, loss, intercept.grouped, tol, spent)
+            found[lo:hi] = W.T
+    return found, steps
 
 
 @np.errstate(all="ignore")
-def _least(A: Array, Y: Array, loss: Loss, C: float, J: Array, tol: float, spent: Spent) -> Array:
-    """Newton's method for ½wᵀJw + C Σ ℓ(y_i A_i·w), for each row of signs Y at a time."""
-    c, columns = A.shape[1], np.ascontiguousarray(A.T)
-    w, z, used = np.zeros((len(Y), c)), np.zeros(Y.shape), Y != 0
-    todo = np.arange(len(Y))
+def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent: Spent) -> tuple[Array, Array]:
+    """Newton's method for ½wᵀJw + Σ c_i ℓ(y_i A_i·w), for all rows of signs Y at a time."""
+    d, columns = A.shape[1], np.ascontiguousarray(A.T)
+    w, z, used = np.zeros((len(Y), d)), np.zeros(Y.shape), Y != 0
+    todo, steps = np.arange(len(Y)), np.zeros(len(Y), np.int64)
 
     def value(w: Array, z: Array, own: Array) -> Array:
-        return np.asarray(0.5 * (w * w) @ J + C * np.sum(np.where(own, loss.cost(z), 0.0), axis=1))
+        return np.asarray(0.5 * (w * w) @ J + np.sum(np.where(own, c * loss.cost(z), 0.0), axis=1))
 
     for _ in range(TUNING.steps):
         if not len(todo) or spent():
             break
         y, own, at, here = Y[todo], used[todo], z[todo], w[todo]
         a = np.where(own, loss.weight(at), 0.0)
-        h = C * np.where(own, loss.curvature(at, a), 0.0)
-        gradient = J * here - C * (a * y) @ A
+        h = np.where(own, c * loss.curvature(at, a), 0.0)
+        gradient = J * here - (c * a * y) @ A
         H = (columns * h[:, None, :]) @ A
-        H[:, range(c), range(c)] += J + TUNING.ridge * np.max(H[:, range(c), range(c)], axis=1)[:, None]
+        H[:, range(d), range(d)] += J + TUNING.ridge * np.max(H[:, range(d), range(d)], axis=1)[:, None]
         step = -solved(H, gradient)
         ds, slope = y * (step @ columns), np.sum(gradient * step, axis=1)
         before, t, falls = value(here, at, own), np.ones(len(todo)), np.zeros(len(todo), dtype=bool)
@@ -320,6 +336,7 @@ def _least(A: Array, Y: Array, loss: Loss, C: float, J: Array, tol: float, spent
             t[~falls] /= 2
         w[todo] = here + t[:, None] * step
         z[todo] = y * (w[todo] @ columns)
+        steps[todo] += 1
         # what a step of Newton's method promises to gain: the gap is about that
         todo = todo[np.isfinite(w[todo]).all(axis=1) & (-slope > SHARE_OF_TOL * tol * before)]
-    return w
+    return w, steps

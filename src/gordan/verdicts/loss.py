@@ -173,7 +173,7 @@ def minimize_loss(
     class_weight: Mapping[Any, float] | str | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    start: LossResult | Array | None = None,
+    start: Any = None,
     random_state: Any = None,
     threads: int | None = None,
     device: str | None = None,
@@ -284,8 +284,8 @@ def question_of(
     )
 
 
-def result_of(question: LossQuestion, evidence: LossEvidence | None = None) -> LossResult:
-    """What is found about a question, or follows from evidence that there is."""
+def result_of(question: LossQuestion, evidence: LossEvidence | None = None, steps: int = 0) -> LossResult:
+    """What is found about a question, or follows from evidence that there is; so many steps were taken before."""
     # finders may overflow: what they then propose is not finite, and proves nothing
     with blas_threads(question.problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence = answer(question) if evidence is None else evidence
@@ -302,7 +302,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None) -> L
         loss=objective.loss.value,
         C=float(question.head.C or 0.0),
         intercept=objective.intercept.value,
-        n_iter=0 if effort.trace is None else int(effort.trace.t[-1]),
+        n_iter=steps + (0 if effort.trace is None else int(effort.trace.t[-1])),
         passes=evidence.question.rows.passes,
         seconds=time.perf_counter() - question.budget.started,
         trace=effort.trace,

@@ -175,7 +175,8 @@ class ManyMargins(Many[MarginResult]):
         for j in columns.left():
             part, rows = columns.problem(j).counted()
             weights = sample if rows is None or sample is None else sample[rows]
-            first = None if starts is None else starts[j].p if rows is None or starts[j].p is None else starts[j].p[rows]
+            first = None if starts is None else starts[j].p if isinstance(starts[j], MarginResult) else starts[j]
+            first = first if rows is None or first is None else first[rows]
             with _named(j):
                 found = margins.margin_of(part, columns.own_budget(), asked, weights, first)
             columns.keep(j, found if rows is None else _whole(found, rows, columns.problem(j)))
@@ -210,19 +211,22 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        planes = None
+        together = None
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
-            planes = batches.least_losses(problem, signs, asked.loss, asked.C, asked.kind, asked.tol, budget)
+            c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
+            together = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, budget)
         for j in columns.left():
             own = question(j)
-            evidence = LossEvidence(own)
-            if planes is not None:
-                w, b = asked.kind.plane_of(planes[j])
-                evidence.offer(Proposal(w, float(b)))
-                if not evidence.answered and np.isfinite(planes[j]).all():
-                    own = replace(own, play=replace(own.play, start=planes[j]))
-            columns.keep(j, losses.result_of(own, evidence if evidence.answered else None))
+            evidence, steps = LossEvidence(own), 0
+            if together is not None:
+                plane, steps = together[0][j], int(together[1][j])
+                w, b = asked.kind.plane_of(plane)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    evidence.offer(Proposal(w, float(b)))
+                if not evidence.answered and np.isfinite(plane).all():
+                    own = replace(own, play=replace(own.play, start=plane))
+            columns.keep(j, losses.result_of(own, evidence if evidence.answered else None, steps))
         for j in columns.left(begin=False):
             found = losses.result_of(own := question(j), LossEvidence(own))
             columns.keep(j, replace(found, status=columns.end))
@@ -379,7 +383,7 @@ def _starts(start: Any, k: int) -> Any:
     """The earlier results to start from, one for each column; None where there are none."""
     if start is None:
         return None
-    if not isinstance(start, Many) or len(start) != k:
+    if not isinstance(start, (Many, list)) or len(start) != k:
         raise InputError(f"start is {start!r:.60}; pass what an earlier call returned for {k} label vectors, or None")
     return start
 

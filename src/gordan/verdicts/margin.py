@@ -54,7 +54,7 @@ def maximize_margin(
     class_weight: Mapping[Any, float] | str | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    start: MarginResult | Array | None = None,
+    start: Any = None,
     random_state: Any = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
