@@ -435,3 +435,84 @@ def test_certificates_that_name_rows_which_are_left_out():
     assert both(gordan.Certificate("witness", "free", (-1, 1), (3, 1), rows=(0, 1), weights=(1, 1)), X, y) == (False, False)
     text = good.to_json()
     assert standalone.check(standalone.read_certificate(text), X.tolist(), y)[0]
+
+
+# ---- many rows, and classifiers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_losses_of_more_rows_share_passes(loss, intercept):
+    """Newton's method in blocks ends where that for one label vector does; columns that it leaves are finished one by one."""
+    r = np.random.default_rng(0)
+    X, Y = r.standard_normal((1500, 40)), table(1500, 5, 1, (-1, 0, 1))
+    Y[:, 4] = np.sign(X[:, 0])  # one that is separable
+    weights = r.random(1500)
+    for sample_weight in (None, weights):
+        many = gordan.minimize_loss(X, Y, loss=loss, intercept=intercept, sample_weight=sample_weight, tol=1e-7)
+        assert (many.status == "solved").all()
+        for j in range(5):
+            kept = np.flatnonzero(Y[:, j])
+            own_weights = None if sample_weight is None else sample_weight[kept]
+            alone = gordan.minimize_loss(X[kept], Y[kept, j], loss=loss, intercept=intercept, sample_weight=own_weights, tol=1e-9)
+            assert many.objective[j, 0] <= alone.objective[1]
+            assert alone.objective[0] <= many.objective[j, 1]
+            assert np.linalg.norm(many.w[:, j] - alone.w) <= many[j].radius + alone.radius
+            assert gordan.verify(many[j].certificate, X, Y[:, j], sample_weight)
+
+
+def test_blocks_of_planes_take_no_more_passes_than_one(monkeypatch):
+    """Where second derivatives are those of the start, all label vectors are solved in the passes of a few."""
+    from gordan.losses import Loss
+    from gordan.rows import Rows
+    from gordan.solve import block_newton
+
+    r = np.random.default_rng(0)
+    X, passes = r.standard_normal((2000, 300)), []
+    for k in (1, 12):
+        rows = Rows(stored(X), np.ones(2000, np.int8), constant=True)
+        W, steps = block_newton.planes(
+            rows, table(2000, k, 1).astype(float), np.full(2000, 0.01), Loss.LOGISTIC, True, 1e-4, lambda: False
+        )
+        assert np.isfinite(W).all()
+        assert steps.min() >= 1
+        passes.append(rows.passes)
+    assert passes[1] <= 2 * passes[0]
+
+
+def test_classes_against_the_rest_as_one_table():
+    """The planes of LinearClassifier are those of single calls, in the order of the classes; warm starts come along."""
+    r = np.random.default_rng(2)
+    y = r.integers(0, 4, 200)
+    X = r.standard_normal((200, 6)) + np.eye(4, 6)[y]
+    model = gordan.LinearClassifier(warm_start=True).fit(X, y)
+    for j in range(4):
+        alone = gordan.minimize_loss(X, y == j, tol=1e-10)
+        assert np.allclose(model.coef_[j], alone.w, atol=1e-4)
+        assert gordan.verify(model.certificate_[j], X, y == j)
+    before = model.coef_.copy()
+    assert np.allclose(model.fit(X, y).coef_, before, atol=1e-6)
+    with pytest.raises(gordan.InputError, match="all rows of class 2 have weight zero"):
+        gordan.LinearClassifier(class_weight={2: 0.0}).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["ovo", "ovr"])
+def test_no_binary_problem_is_begun_after_the_deadline(kind, clock, monkeypatch):
+    """Of 20 classes: one problem is in hand when the time is up, and no other asks for a pass."""
+    import warnings
+
+    from gordan.estimators import fitting
+
+    r, begun = np.random.default_rng(0), []
+    monkeypatch.setattr(
+        fitting, "maximize_margin", lambda *data, **options: begun.append(1) or gordan.maximize_margin(*data, **options)
+    )
+    y = np.arange(200) % 20
+    X = r.standard_normal((200, 3))
+    clock.tick = 0.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = gordan.MaxMarginClassifier(multi_class=kind, time_limit=1.0).fit(X, y)
+    assert len(begun) < 20
+    assert np.sum(np.isinf(model.margin_[:, 1])) > 5
+    assert model.predict(X).shape == (200,)

@@ -158,6 +158,7 @@ def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Arr
     return found
 
 
+@np.errstate(all="ignore")  # what is not finite proves nothing
 def _deviations(M: Array, signs: Array, p: Array, e: Array, slack: float) -> Array:
     """The theorem for the r × k matrices M_j whose columns are those of M times signs_j, and weights p_j ≥ 0; m of each.
 

@@ -14,11 +14,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import blas_has_room, blas_threads
+from gordan.blas import blas_has_room, blas_threads, scipy_linalg
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Budget
@@ -38,11 +39,14 @@ class Tuning:
     # Columns at most, and entries of the rows at most: beyond these each label vector is worth the finders for one.
     most_columns: int = 400
     most_entries: int = 1 << 18
+    most_entries_of_a_loss: int = 1 << 15
     # Numbers in a stack of matrices: what a thread needs of memory, some eight times over, however many label vectors there are.
     stack: int = 1 << 18
     # Steps of Newton's method at most (about eight are needed), and how often one is halved.
     steps: int = 40
     halvings: int = 12
+    # Columns from which a stack is factorized matrix by matrix, by Cholesky's method: below, elimination on the stack takes less.
+    worth_factors: int = 32
     # Added to the diagonal of its equations, as a share of it; and weights that count as 0, as a share of the largest.
     ridge: float = 1e-13
     light: float = 1e-9
@@ -138,7 +142,7 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
     """For each row of signs Y (m × n, 0 leaves out): a z with y_i B_i·z > 0, or NaN; and weights p of rows that cancel, or 0."""
     (n, c), m = B.shape, len(Y)
     z, p, s, used = np.full((m, c), math.nan), np.zeros((m, n)), np.zeros((m, n)), Y != 0
-    u, todo, columns = np.zeros((m, c)), np.arange(m), np.ascontiguousarray(B.T)
+    u, todo, columns, moments = np.zeros((m, c)), np.arange(m), np.ascontiguousarray(B.T), Moments(B, m)
     for number in range(TUNING.steps):
         if not len(todo) or spent():
             break
@@ -147,9 +151,10 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
         short = np.where(active, 1 - at, 0.0)
         down = (short * y) @ B
         alike = number == 0 and used.all()  # the first equations are those of all label vectors
-        H = (columns * active[: 1 if alike else None, None, :]) @ B
+        H = moments(active[:1] if alike else active)
         H[:, range(c), range(c)] += TUNING.ridge * np.count_nonzero(active[: len(H)], axis=1)[:, None]  # rows have length 1
-        step = solved(H, down)
+        solve = Solver(H)
+        step = solve(down)
         ds = y * (step @ columns)
         t = _lengths(at, ds, own, 1e-4 * np.sum(down * step, axis=1))
         u[todo] += t[:, None] * step
@@ -160,17 +165,18 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
         z[todo[apart]] = u[todo[apart]]
         over = finite & ~apart & (t == 1) & (((at < 1) & own) == active).all(axis=1)
         if over.any():
-            p[todo[over]] = _balanced(B, y[over], np.where(active[over], 1 - at[over], 0.0), H if alike else H[over])
+            weights, own_solve = np.where(active[over], 1 - at[over], 0.0), partial(solve, which=np.flatnonzero(over))
+            p[todo[over]] = _balanced(B, y[over], weights, own_solve)
         todo = todo[finite & ~apart & ~over]
     return z, p
 
 
-def _balanced(B: Array, y: Array, p: Array, H: Array) -> Array:
+def _balanced(B: Array, y: Array, p: Array, solve: Callable[[Array], Array]) -> Array:
     """Weights near p whose rows cancel as well as floats can tell; 0 where that leaves one negative."""
     kept = p > TUNING.light * np.max(p, axis=1)[:, None]
     p = np.where(kept, p, 0.0)
     left = (p * y) @ B
-    p = np.where(kept, p - y * (solved(H, left) @ B.T), 0.0)
+    p = np.where(kept, p - y * (solve(left) @ B.T), 0.0)
     fine = np.isfinite(p).all(axis=1) & ((p > 0) == kept).all(axis=1)
     return np.where(fine[:, None], p / np.sum(p, axis=1)[:, None], 0.0)
 
@@ -193,14 +199,52 @@ def _loss(s: Array, own: Array) -> Array:
     return np.asarray(np.einsum("mi,mi->m", short, short) / 2)
 
 
-def solved(H: Array, right: Array) -> Array:
-    """H_j⁻¹ right_j, or H⁻¹ right_j for one H; NaN for all where one of them is singular to the last bit."""
-    try:
-        if len(H) == 1:
-            return np.asarray(np.linalg.solve(H[0], right.T).T)
-        return np.asarray(np.linalg.solve(H, right[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        return np.full_like(right, math.nan)
+class Moments:
+    """Σ_i h_ji B_i B_iᵀ for each row of weights h, at most m of them, in memory that is used again: to get it anew at each step
+    takes as long as the products."""
+
+    def __init__(self, B: Array, m: int) -> None:
+        self.B, self.columns = B, np.ascontiguousarray(B.T)
+        self._weighted, self._products = np.empty((m, *self.columns.shape)), np.empty((m, B.shape[1], B.shape[1]))
+
+    def __call__(self, h: Array) -> Array:
+        weighted = np.multiply(self.columns, h[:, None, :], out=self._weighted[: len(h)])
+        return np.matmul(weighted, self.B, out=self._products[: len(h)])
+
+
+class Solver:
+    """The factors of positive definite matrices H_j, of which there may be one for all right-hand sides; H is overwritten."""
+
+    def __init__(self, H: Array) -> None:
+        self.H, self.one, self.lapack = H, len(H) == 1, scipy_linalg().lapack
+        self.factors: list[Array] | None = None
+        if self.one or H.shape[1] >= TUNING.worth_factors:
+            c = range(H.shape[1])
+            diagonal = H[:, c, c].copy()
+            found = [self.lapack.dpotrf(each.T, lower=True, clean=False, overwrite_a=True) for each in H]
+            if any(info for _, info in found):  # as far as floats go: elimination may still get somewhere
+                self.H = np.tril(H, -1) + np.tril(H, -1).transpose(0, 2, 1)  # the other triangle is overwritten
+                self.H[:, c, c] = diagonal
+            else:
+                self.factors = [factor for factor, _ in found]
+
+    def __call__(self, right: Array, which: Array | None = None) -> Array:
+        """H_j⁻¹ right_j, for all j or for these; NaN where one is singular to the last bit."""
+        if self.factors is not None:
+            if self.one:
+                return np.asarray(self.lapack.dpotrs(self.factors[0], right.T, lower=True)[0].T)
+            places = range(len(right)) if which is None else which.tolist()
+            solve, found = self.lapack.dpotrs, np.empty_like(right)
+            for k, j in enumerate(places):
+                found[k] = solve(self.factors[j], right[k], lower=True)[0]
+            return found
+        try:
+            if self.one:
+                return np.asarray(np.linalg.solve(self.H[0], right.T).T)
+            H = self.H if which is None else self.H[which]
+            return np.asarray(np.linalg.solve(H, right[:, :, None])[:, :, 0])
+        except np.linalg.LinAlgError:
+            return np.full_like(right, math.nan)
 
 
 @np.errstate(all="ignore")
@@ -217,11 +261,11 @@ def widest(rows: Coordinates, Y: Array, start: Array, enough: float, spent: Spen
     s = Y * (z @ columns) - least
     p = (z * z @ ridge / (10 * B.shape[0]))[:, None] / s
     found = z.copy(), np.where(np.isfinite(p), p, 0.0)
-    todo, before = np.arange(len(Y)), np.full(len(Y), math.inf)
+    todo, before, moments = np.arange(len(Y)), np.full(len(Y), math.inf), Moments(B, len(Y))
     for _ in range(MOST_STEPS):
         if not len(todo) or spent():
             break
-        z, p, s = _step(B, columns, ridge, Y[todo], z, p, s)
+        z, p, s = _step(B, moments, ridge, Y[todo], z, p, s)
         gap = np.sum(p * s, axis=1) / np.sum(p * least[todo], axis=1)
         fine = np.isfinite(gap) & np.isfinite(z).all(axis=1) & (gap > 0)
         found[0][todo[fine]], found[1][todo[fine]] = z[fine], p[fine]
@@ -232,20 +276,20 @@ def widest(rows: Coordinates, Y: Array, start: Array, enough: float, spent: Spen
     return z, np.where((p > LIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0) / rows.norms
 
 
-def _step(B: Array, columns: Array, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
+def _step(B: Array, moments: Moments, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
     """One step of predictor and corrector for each, as in `interior`."""
-    n, c = B.shape
+    (n, c), columns = B.shape, moments.columns
     weights = p / s
-    H = (columns * weights[:, None, :]) @ B
+    H = moments(weights)
     H[:, range(c), range(c)] += ridge
-    here = ridge * z
-    dz = solved(H, -here)
+    here, solve = ridge * z, Solver(H)
+    dz = solve(-here)
     ds = y * (dz @ columns)
     dp = -p - weights * ds
     mean = np.sum(p * s, axis=1) / n
     after = np.sum((p + _room(p, dp)[:, None] * dp) * (s + _room(s, ds)[:, None] * ds), axis=1) / n
     share = (((after / mean) ** 3 * mean)[:, None] - dp * ds) / s
-    dz = solved(H, (share * y) @ B - here)
+    dz = solve((share * y) @ B - here)
     ds = y * (dz @ columns)
     dp = share - p - weights * ds
     t = (NEARLY * np.minimum(_room(s, ds), _room(p, dp)))[:, None]
@@ -274,7 +318,8 @@ def least_losses(
         return time.perf_counter() >= budget.deadline
 
     found = np.full((k, intercept.columns(problem.X.d)), math.nan)
-    steps, together = np.zeros(k, np.int64), applies(problem, intercept)
+    steps = np.zeros(k, np.int64)
+    together = problem.X.n * found.shape[1] <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
     if storage.sparse and not together:
         return None
     if together:
@@ -307,9 +352,9 @@ def least_losses(
 @np.errstate(all="ignore")
 def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent: Spent) -> tuple[Array, Array]:
     """Newton's method for ½wᵀJw + Σ c_i ℓ(y_i A_i·w), for all rows of signs Y at a time."""
-    d, columns = A.shape[1], np.ascontiguousarray(A.T)
+    d, columns, moments = A.shape[1], np.ascontiguousarray(A.T), Moments(A, len(Y))
     w, z, used = np.zeros((len(Y), d)), np.zeros(Y.shape), Y != 0
-    todo, steps = np.arange(len(Y)), np.zeros(len(Y), np.int64)
+    todo, steps, gains = np.arange(len(Y)), np.zeros(len(Y), np.int64), np.full(len(Y), math.inf)
 
     def value(w: Array, z: Array, own: Array) -> Array:
         return np.asarray(0.5 * (w * w) @ J + np.sum(np.where(own, c * loss.cost(z), 0.0), axis=1))
@@ -321,9 +366,9 @@ def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent
         a = np.where(own, loss.weight(at), 0.0)
         h = np.where(own, c * loss.curvature(at, a), 0.0)
         gradient = J * here - (c * a * y) @ A
-        H = (columns * h[:, None, :]) @ A
+        H = moments(h)
         H[:, range(d), range(d)] += J + TUNING.ridge * np.max(H[:, range(d), range(d)], axis=1)[:, None]
-        step = -solved(H, gradient)
+        step = -Solver(H)(gradient)
         ds, slope = y * (step @ columns), np.sum(gradient * step, axis=1)
         before, t, falls = value(here, at, own), np.ones(len(todo)), np.zeros(len(todo), dtype=bool)
         for _ in range(TUNING.halvings):
@@ -337,6 +382,8 @@ def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent
         w[todo] = here + t[:, None] * step
         z[todo] = y * (w[todo] @ columns)
         steps[todo] += 1
-        # what a step of Newton's method promises to gain: the gap is about that
-        todo = todo[np.isfinite(w[todo]).all(axis=1) & (-slope > SHARE_OF_TOL * tol * before)]
+        # what a step of Newton's method promises to gain: the gap is about that, until rounding is all that is left
+        stuck = (-slope > 0.5 * gains[todo]) & (-slope < 1e-8 * before)
+        gains[todo] = -slope
+        todo = todo[np.isfinite(w[todo]).all(axis=1) & (-slope > SHARE_OF_TOL * tol * before) & ~stuck]
     return w, steps

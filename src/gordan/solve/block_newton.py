@@ -28,10 +28,12 @@ class Tuning:
 
     # Of the tolerance, what the gap in floats is brought to.
     share: float = 0.5
-    # Steps at most, and those of conjugate gradients within one.
     steps: int = 60
-    most_cg: int = 60
+    # Largest relative residual of conjugate gradients; how many of their steps cost as much as one would for a single vector; and
+    # the least number of them that is worth beginning: where a factorization costs less, each label vector is left to its own.
     forcing: float = 0.1
+    vectors_in_one: float = 6.0
+    least_cg: int = 8
     # Numbers in a block of vectors over rows: what is held of these, some ten times over, however many label vectors there are.
     block: int = 1 << 23
     # Steps of a search along one direction, and the share of the slope that it leaves.
@@ -75,12 +77,17 @@ def planes(rows: Rows, Y: Array, c: Array, loss: Loss, free: bool, tol: float, s
         todo, y, w, s, z, a, gradient = todo[going], *(part[:, going] for part in (y, w, s, z, a, gradient))
         first[todo] = np.where(np.isnan(first[todo]), size[going], np.fmax(first[todo], size[going]))
         h = np.where(y != 0, c * loss.curvature(z, a), 0.0)
+        most = TUNING.vectors_in_one * _steps_for_a_factor(rows, np.count_nonzero(h) / len(todo))
+        if steps.any() and most < TUNING.least_cg:
+            break
         enough = np.minimum(TUNING.forcing, (size[going] / first[todo]) ** 0.25)
-        step = _conjugate_gradients(rows, J, h, gradient, precondition, enough, spent)
+        step, met = _conjugate_gradients(rows, J, h, gradient, precondition, enough, int(max(most, TUNING.least_cg)))
         u = rows.scores(step)
         t = _search(y, z, y * u, c, loss, np.sum(J * w * step, axis=0), np.sum(J * step * step, axis=0))
         W[:, todo], S[:, todo] = w + t * step, s + t * u
         steps[todo] += 1
+        if spent() or not met:
+            break
     return W, steps
 
 
@@ -106,15 +113,16 @@ def _conjugate_gradients(
     gradient: Array,
     precondition: Callable[[Array], Array],
     enough: Array,
-    spent: Callable[[], bool],
-) -> Array:
-    """For each column s with (J + AᵀhA) s = -gradient, up to a share `enough` of it in the norm of the preconditioner."""
+    most: int,
+) -> tuple[Array, bool]:
+    """For each column s with (J + AᵀhA) s = -gradient, up to a share `enough` of it in the norm of the preconditioner; and
+    whether so many steps were enough for most of them."""
     step, r = np.zeros_like(gradient), -gradient
     q = precondition(r)
     p, rq = q, np.sum(r * q, axis=0)
     aim, todo = enough**2 * rq, np.arange(gradient.shape[1])
-    for _ in range(TUNING.most_cg):
-        if not len(todo) or spent():
+    for _ in range(most):
+        if not len(todo):
             break
         Hp = J * p + rows.combine(h[:, todo] * rows.scores(p))
         bend = np.sum(p * Hp, axis=0)
@@ -126,7 +134,13 @@ def _conjugate_gradients(
         p = q + (new / rq) * p
         on = (new > aim[todo]) & (bend > 0)
         todo, p, r, rq = todo[on], p[:, on], r[:, on], new[on]
-    return step
+    return step, 2 * len(todo) <= gradient.shape[1]
+
+
+def _steps_for_a_factor(rows: Rows, active: float) -> float:
+    """How many steps of conjugate gradients cost as much as a factorization with so many rows of positive h, for one vector."""
+    per_row = rows.entries / rows.n
+    return (active * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
 
 
 def _shift(y: Array, w: Array, s: Array, c: Array, loss: Loss) -> None:
