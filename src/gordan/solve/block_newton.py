@@ -19,7 +19,7 @@ from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import _cholesky
+from gordan.solve.loss_newton import factorized
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _preconditioner(rows: Rows, c: Array, loss: Loss, J: Array) -> Callable[[Arr
     if d <= NEWTON.most_factorized and fits(8 * NEWTON.copies * d * d):
         H = np.array(rows.moments(h)[0])
         H[np.diag_indices(d)] += J
-        factor, scale = _cholesky(H)
+        factor, scale = factorized(H)
         column, solve = scale[:, None], scipy_linalg().cho_solve
         return lambda r: np.asarray(column * solve((factor, True), column * r, check_finite=False))
     return np.array  # none: a copy
