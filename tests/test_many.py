@@ -134,6 +134,9 @@ def test_a_column_of_one_sign():
         for j in range(2):
             assert both(many[j].certificate, X, Y[:, j]) == (True, True)
     assert gordan.maximize_margin(X, Y)[0].gap == 0
+    for options in ({"norm": 3}, {"sample_weight": np.ones(6)}, {"method": "smooth_perceptron"}, {"callback": lambda moment: False}):
+        assert (gordan.maximize_margin(X, Y, **options).margin[:2] == math.inf).all()
+    assert (gordan.separate(X, Y, callback=lambda verdict: False).margin[:2] == math.inf).all()
     with pytest.raises(gordan.InputError, match=r"Y\[:, 1\] has labels of one sign only"):
         gordan.minimize_loss(X, Y[:, [2, 1]])
 

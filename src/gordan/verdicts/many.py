@@ -103,6 +103,7 @@ class ManyVerdicts(Many[Verdict]):
         problem, signs = _read(X, Y, device)
         problem.require_finite()
         columns = _Columns[Verdict](problem, signs, kind, budget)
+        columns.settle_one_sign()
         if callback is None:
             columns.search(ROUGH)
 
@@ -145,6 +146,8 @@ class ManyMargins(Many[MarginResult]):
             raise InputError("a checkpoint is for one label vector; leave it out, or pass the columns of Y one by one")
         columns = _Columns[MarginResult](problem, signs, asked.kind, budget)
         sample = _sample(sample_weight, problem)
+        if asked.nu is None:
+            columns.settle_one_sign()
         plain = sample is None and asked.class_weight is None and asked.nu is None and asked.norm == 2
         if plain and asked.plays_auto and asked.watch is None and starts is None:
             problem.require_finite()
@@ -197,7 +200,7 @@ class ManyLosses(Many[LossResult]):
         """The planes of least loss of all columns of Y."""
         problem, signs = _read(X, Y, device)
         starts = _starts(start, signs.shape[1])
-        one = np.flatnonzero(~((signs > 0).any(axis=0) & (signs < 0).any(axis=0)))
+        one = np.flatnonzero(_of_one_sign(signs))
         if len(one):
             raise InputError(f"Y[:, {int(one[0])}] has labels of one sign only; both are needed: leave out that column")
         sample = _sample(sample_weight, problem)
@@ -259,12 +262,15 @@ class _Columns(Generic[One]):
         self.stopped = False
         self.seconds = self.share = 0.0
 
-    def search(self, enough: float, tol: float = math.inf) -> None:
-        """Decide columns of one sign, and all others together where rows are few; what is wider than `tol` stays open."""
-        one = np.flatnonzero(~((self.signs > 0).any(axis=0) & (self.signs < 0).any(axis=0)))
+    def settle_one_sign(self) -> None:
+        """Columns of one sign are separable with a free intercept: any b of that sign, and w = 0, at any distance."""
+        one = np.flatnonzero(_of_one_sign(self.signs))
         if self.kind.grouped and len(one):
             self.w[:, one], self.b[one] = 0.0, np.where((self.signs[:, one] > 0).any(axis=0), 1.0, -1.0)
             self.margins[one], self.open[one] = math.inf, False
+
+    def search(self, enough: float, tol: float = math.inf) -> None:
+        """Decide all columns together where rows are few; what is wider than `tol` stays open."""
         if not self.open.any() or not batches.applies(self.whole, self.kind):
             return
         plain = self.whole.storage.plain()
@@ -350,6 +356,11 @@ class _Columns(Generic[One]):
         if self.evidence.separable[j]:
             return _Proved(proof, None)
         return _Proved(proof, Witness.of(proof.head, self.signs[:, j], float(self.evidence.within[j])))
+
+
+def _of_one_sign(signs: Array) -> Array:
+    """Which columns have no row of one of the signs."""
+    return np.asarray(~((signs > 0).any(axis=0) & (signs < 0).any(axis=0)))
 
 
 class _named:
