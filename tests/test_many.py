@@ -134,7 +134,12 @@ def test_a_column_of_one_sign():
         for j in range(2):
             assert both(many[j].certificate, X, Y[:, j]) == (True, True)
     assert gordan.maximize_margin(X, Y)[0].gap == 0
-    for options in ({"norm": 3}, {"sample_weight": np.ones(6)}, {"method": "smooth_perceptron"}, {"callback": lambda moment: False}):
+    for options in (
+        {"norm": 3},
+        {"sample_weight": np.ones(6)},
+        {"method": "smooth_perceptron"},
+        {"callback": lambda moment: False},
+    ):
         assert (gordan.maximize_margin(X, Y, **options).margin[:2] == math.inf).all()
     assert (gordan.separate(X, Y, callback=lambda verdict: False).margin[:2] == math.inf).all()
     with pytest.raises(gordan.InputError, match=r"Y\[:, 1\] has labels of one sign only"):
@@ -270,6 +275,36 @@ def test_a_callback_ends_the_whole_call(call):
     else:
         assert len(seen) == 1
         assert (many.status[1:] == "interrupted").all()
+
+
+@pytest.mark.parametrize("call", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])
+def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
+    """What was decided by then is kept; nothing else is begun."""
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batches, "_look", interrupted)
+    monkeypatch.setattr(batches, "_least", interrupted)
+    X, Y = np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1)
+    many = call(X, Y)
+    assert (many.status == ("undecided" if call is gordan.separate else "interrupted")).all()
+    if call is not gordan.separate:
+        assert gordan.verify(many[2].certificate, X, Y[:, 2])
+
+
+def test_quasi_separation_needs_no_single_call(monkeypatch):
+    """Rows of one level of a factor, all of one label, are not in the witness, so that its columns depend on each other."""
+    r = np.random.default_rng(3)
+    level = r.integers(0, 5, 60)
+    X = np.column_stack([r.standard_normal((60, 3)), np.eye(5)[level]])
+    Y = table(60, 30, 4)
+    Y[level == 2] = 1
+    monkeypatch.setattr("gordan.verdicts.many.verdict_of", None)
+    many = gordan.separate(X, Y)
+    assert (many.status == "not-separable").all()
+    for j in range(30):
+        assert both(many[j].certificate, X, Y[:, j]) == (True, True)
 
 
 def test_memory_does_not_grow_with_the_number_of_columns(peak_memory):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,12 +12,14 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import Certificate, verified
 from gordan.certificates.blocks import Margins
-from gordan.certificates.data import Kind, Label, Relation
+from gordan.certificates.data import Kind, Relation
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
+from gordan.certificates.verify import deviation
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
+from gordan.ledger.question import Cancelling
 
 # Room that is left for the checker, which scales each label vector's rows by its weights and not all of them alike.
 ROOM = 4 * CLAIM
@@ -28,7 +30,8 @@ class TableEvidence:
     """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
 
     Where `decided`: `planes`, with `lower` and `upper`, or rows of the `support` that cancel, with weights `within` so far.
-    `dependent` are the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them.
+    `dependent` are the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them; `own` are those
+    of label vectors whose support has others.
     """
 
     problem: Problem
@@ -44,6 +47,7 @@ class TableEvidence:
     separable: Array = field(init=False)
     decided: Array = field(init=False)
     support: list[tuple[Array, Array]] = field(init=False)
+    own: dict[int, tuple[Relation, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Nothing is known at first."""
@@ -84,6 +88,13 @@ class TableEvidence:
                 self.support[j], self.within[j], self.decided[j] = (rows, weights[rows]), off, True
                 self.upper[j] = 0.0
 
+    def offer_one(self, j: int, found: Cancelling) -> None:
+        """Have rows that may cancel checked for one label vector, as `Evidence` does."""
+        within = deviation(self._witness(found.rows, found.weights, found.dependent), self.column(j))
+        if within < math.inf:
+            self.support[j], self.within[j], self.decided[j] = (found.rows, found.weights), within, True
+            self.upper[j], self.own[j] = 0.0, found.dependent
+
     def offer_planes(self, at: Array, W: Array, b: Array, P: Array) -> None:
         """Have planes W (d × m), b of the label vectors `at` checked, and weights P (n × m) for the other end of the interval."""
         margins = Margins(self.X, self.problem.X.norms, self.signs[:, at], self.intercept)
@@ -106,23 +117,22 @@ class TableEvidence:
 
     def proof(self, j: int, kind: Kind) -> Proof:
         """What was proved of a label vector that is decided, as a separator or bracket; or as a witness."""
-        (rows, weights), X, classes = self.support[j], self.problem.X, self.problem.classes
+        (rows, weights), X = self.support[j], self.problem.X
         if not self.separable[j]:
-            return Proof(_head("verified-witness", self.intercept, classes, (X.n, X.d), rows, weights, dependent=self.dependent))
+            return Proof(self._witness(rows, weights, self.own.get(j, self.dependent)))
         p = np.zeros(X.n)
         p[rows] = weights
-        plane = {"b": float(self.b[j]), "lower": float(self.lower[j]), "upper": float(self.upper[j])}
-        none = np.empty(0)
-        return Proof(_head(kind, self.intercept, classes, (X.n, X.d), none, none, **plane), self.planes[:, j].copy(), p)
+        head = Certificate(kind, self.intercept.value, self.problem.classes, (X.n, X.d))
+        head = replace(head, b=float(self.b[j]), lower=float(self.lower[j]), upper=float(self.upper[j]))
+        return Proof(head, self.planes[:, j].copy(), p)
 
-
-def _head(
-    kind: Kind,
-    intercept: Intercept,
-    classes: tuple[Label, Label],
-    shape: tuple[int, int],
-    rows: Array,
-    weights: Array,
-    **more: object,
-) -> Certificate:
-    return Certificate(kind, intercept.value, classes, shape, rows=tuple(rows.tolist()), weights=tuple(weights.tolist()), **more)  # type: ignore[arg-type]
+    def _witness(self, rows: Array, weights: Array, dependent: tuple[Relation, ...]) -> Certificate:
+        return Certificate(
+            "verified-witness",
+            self.intercept.value,
+            self.problem.classes,
+            (self.problem.X.n, self.problem.X.d),
+            rows=tuple(rows.tolist()),
+            weights=tuple(weights.tolist()),
+            dependent=dependent,
+        )

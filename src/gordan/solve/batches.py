@@ -11,6 +11,7 @@ B_i B_iᵀ are those of all of them, and a step is a few operations on stacks of
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
 from gordan.solve import block_newton
-from gordan.solve.cancelling import dependence
+from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MOST_STEPS, NEARLY, Coordinates
 
 
@@ -89,8 +90,10 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float) ->
             columns = [j for j in evidence.independent if j < X.shape[1]]
             few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
 
+    halted = threading.Event()
+
     def spent() -> bool:
-        return time.perf_counter() >= budget.deadline
+        return halted.is_set() or time.perf_counter() >= budget.deadline
 
     def stack(lo: int, hi: int) -> None:
         blas_has_room()
@@ -99,7 +102,10 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float) ->
 
     size = stack_size(*rows.B.shape)
     ranges = [(lo, min(lo + size, len(at))) for lo in range(0, len(at), size)]
-    in_threads(stack, ranges, budget.threads or available())
+    try:
+        in_threads(stack, ranges, budget.threads or available())
+    finally:
+        halted.set()  # after Ctrl-C other threads are still at work
 
 
 @np.errstate(all="ignore")
@@ -110,7 +116,14 @@ def _look(evidence: TableEvidence, at: Array, rows: Coordinates, few: Coordinate
     over = np.flatnonzero(p.any(axis=1))
     if len(over):
         weights = p[over] / few.norms
-        evidence.offer_cancelling(at[over], weights / np.sum(weights, axis=1)[:, None])
+        weights /= np.sum(weights, axis=1)[:, None]
+        evidence.offer_cancelling(at[over], weights)
+        for j, each in zip(at[over].tolist(), weights, strict=True):
+            if not evidence.decided[j]:  # rows that do not span all others: there are further dependent columns
+                support = np.flatnonzero(each)
+                found = in_floats(evidence.column(j), support, each[support], evidence.intercept)
+                if found is not None:
+                    evidence.offer_one(j, found)
     apart = np.flatnonzero(np.isfinite(z).all(axis=1))
     if not len(apart):
         return
@@ -314,8 +327,10 @@ def least_losses(
     if not loss.smooth or storage.on_device or not c.any():
         return None
 
+    halted = threading.Event()
+
     def spent() -> bool:
-        return time.perf_counter() >= budget.deadline
+        return halted.is_set() or time.perf_counter() >= budget.deadline
 
     found = np.full((k, intercept.columns(problem.X.d)), math.nan)
     steps = np.zeros(k, np.int64)
@@ -340,7 +355,10 @@ def least_losses(
     ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
     with blas_threads(storage.entries):
         if together:
-            in_threads(stack, ranges, budget.threads or available())
+            try:
+                in_threads(stack, ranges, budget.threads or available())
+            finally:
+                halted.set()
             return found, steps
         for lo, hi in ranges:
             Y = signs[:, lo:hi].astype(np.float64)

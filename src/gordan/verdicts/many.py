@@ -218,7 +218,10 @@ class ManyLosses(Many[LossResult]):
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
             c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
-            together = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, budget)
+            try:
+                together = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, budget)
+            except KeyboardInterrupt:
+                columns.stopped = True
         for j in columns.left():
             own = question(j)
             evidence, steps = LossEvidence(own), 0
