@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import time
 from collections import Counter
 from fractions import Fraction
 
+import modes
+import mutations
 import numpy as np
 import oracle
 import pandas as pd
@@ -308,22 +312,12 @@ def test_quasi_separation_needs_no_single_call(monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_number_of_columns(peak_memory):
-    """Beside Y, its signs and the answer."""
-    X = np.random.default_rng(0).standard_normal((60, 10))
-    few, many = table(60, 500, 1), table(60, 4000, 1)
-    _, small = peak_memory(lambda: gordan.separate(X, few))
-    found, large = peak_memory(lambda: gordan.separate(X, many))
-    held = (
-        sum(
-            rows.nbytes + weights.nbytes
-            for rows, weights in (
-                (v.stated_witness and ((np.array(v.stated_witness.rows)), np.array(v.stated_witness.weights))) or (v.w, v.w)
-                for v in found[:100]
-            )
-        )
-        * 40
-    )
-    assert large <= small + 3 * (held + many.nbytes + found.w.nbytes)
+    """Beside Y, its signs and the answer: of each column w, at most 60 rows with weights, and what a few arrays take."""
+    X, peaks = np.random.default_rng(0).standard_normal((60, 10)), []
+    for k in (500, 4000):
+        Y = table(60, k, 1)
+        peaks.append(peak_memory(lambda Y=Y: gordan.separate(X, Y))[1])
+    assert peaks[1] - peaks[0] <= 3500 * (60 * (8 + 8 + 2) + 10 * 8 + 1000)
 
 
 # ---- proofs -------------------------------------------------------------------------------------------------------------
@@ -473,6 +467,49 @@ def test_certificates_that_name_rows_which_are_left_out():
     assert both(gordan.Certificate("witness", "free", (-1, 1), (3, 1), rows=(0, 1), weights=(1, 1)), X, y) == (False, False)
     text = good.to_json()
     assert standalone.check(standalone.read_certificate(text), X.tolist(), y)[0]
+
+
+def test_changed_certificates_of_columns_with_rows_left_out():
+    """Both checkers say the same of each, and what they accept is true of the rows that count."""
+    r, generator, accepted = random.Random(1), np.random.default_rng(1), Counter()
+    for number in range(24):
+        n = int(generator.integers(4, 9))
+        X = FAMILIES[number % len(FAMILIES)](generator, n, 2)
+        Y = generator.choice((-1, 0, 1), (n, 6))
+        Y[:3] = np.array([[-1], [0], [1]])
+        call = (gordan.separate, gordan.maximize_margin)[number % 2]
+        for j, own in enumerate(call(X, Y, intercept=INTERCEPTS[number % 3])):
+            y = Y[:, j].tolist()
+            truth = oracle.separable(signed(X, y, INTERCEPTS[number % 3]))
+            for _ in range(8):
+                content = json.loads(own.certificate.to_json())
+                for _ in range(r.choice((1, 1, 2))):
+                    r.choice(mutations.CHANGES)(r, content, X.tolist(), y)
+                text = json.dumps(content)
+                first, second = mutations.verdicts(text, X.tolist(), y)
+                assert mutations.CRASH not in first + second
+                assert first == second or "verified-" in text, (text, X, y)
+                if first == mutations.ACCEPT and content["intercept"] == INTERCEPTS[number % 3]:
+                    claims = content["kind"] in ("separator",) or (
+                        content["kind"] == "bracket" and content["lower"][:3] not in ("0x0", "-0x")
+                    )
+                    accepted[content["kind"]] += 1
+                    assert not (claims and content["nu"] is None and content["sample_weight"] is None) or truth, (text, X, y)
+                    assert content["kind"] not in ("witness", "verified-witness") or not truth, (text, X, y)
+    assert accepted.total() > 100
+
+
+@pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)
+@pytest.mark.parametrize("name", modes.MODES)
+def test_answers_are_proved_in_every_floating_point_mode(name):
+    X, Y = np.random.default_rng(0).standard_normal((30, 8)) * 2.0**-300, table(30, 40, 1)
+    with modes.mode(modes.MODES[name]):
+        many = gordan.separate(X, Y)
+        certificates = [many[j].certificate for j in range(40)]
+    truths = gordan.separate(X, Y)
+    assert many.status.tolist() == truths.status.tolist()
+    for j, certificate in enumerate(certificates):
+        assert standalone.check(json.loads(certificate.to_json()), X.tolist(), Y[:, j].tolist())[0]
 
 
 # ---- many rows, and classifiers -----------------------------------------------------------------------------------------
