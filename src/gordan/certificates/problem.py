@@ -54,18 +54,20 @@ class Problem:
 
     @staticmethod
     @ieee_floats()
-    def named(X: Any, y: Any, classes: tuple[Label, Label]) -> Problem:
+    def named(X: Any, y: Any, classes: tuple[Label, ...]) -> Problem:
         """The same for classes that a certificate names: y may then have one of them alone, and beside both of -1 and 1 a row
         of label 0 is left out."""
         return Problem._read(stored(X), X, y, classes)
 
     @staticmethod
-    def _read(storage: Storage, X: Any, y: Any, classes: tuple[Label, Label] | None) -> Problem:
+    def _read(storage: Storage, X: Any, y: Any, classes: tuple[Label, ...] | None) -> Problem:
         found, which = read_labels(y, storage.n)
         require_aligned(X=X, y=y)
-        if classes is not None and ({*found} <= {*classes} or found == LEFT_OUT == [classes[0], 0, classes[1]]):
-            signs = np.array([int(label == classes[1]) - int(label == classes[0]) for label in found], np.int8)[which]
-            return Problem(Matrix(storage), signs, classes)
+        if classes is not None and len(classes) == 2:
+            negative, positive = classes
+            if {*found} <= {*classes} or found == LEFT_OUT == [negative, 0, positive]:
+                signs = np.array([int(label == positive) - int(label == negative) for label in found], np.int8)[which]
+                return Problem(Matrix(storage), signs, (negative, positive))
         if len(found) != 2:
             if len(found) == 1:
                 raise InputError(f"y has one class only, {found[0]!r}; two are needed")
@@ -266,7 +268,8 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
         return (False, True), np.asfortranarray(2 * array.astype(np.int8) - 1)
     if array.dtype.kind not in "iufO":
         raise InputError(f"Y has labels of type {array.dtype}; pass True and False, or -1, 0 and 1")
-    known = np.vectorize(_is_sign, otypes=[bool])(array) if array.dtype == object else np.isin(array, LEFT_OUT)
+    plain = array.dtype != object
+    known = (array == -1) | (array == 0) | (array == 1) if plain else np.vectorize(_is_sign, otypes=[bool])(array)
     if not known.all():
         i, j = (int(at) for at in np.argwhere(~known)[0])
         raise InputError(f"Y[{i}, {j}] is {array[i, j]!r}; pass True and False, or -1, 0 and 1, where 0 leaves the row out")

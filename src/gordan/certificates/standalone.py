@@ -14,8 +14,8 @@ Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Where the classes are -1 and
 1, and the data has both, rows of label 0 are left out: they are counted in shape and row numbers, and no claim is about them.
-Every number in a file is a rational number, and all claims are decided for these. Where only the sign of a sum of products is asked for, or the least of
-many such sums, floats decide if they are further apart than twice the largest error that their rounding can have (Python's floats
+Every number in a file is a rational number, and all claims are decided for these. Where only the sign of a sum of products is
+asked for, or the least of many such sums, floats decide if they are further apart than twice the largest error that their rounding can have (Python's floats
 are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one way only, as Python's float.hex and
 hex do; everything else is bad input. Rows that the certificate has dropped by a rule are left out first: "missing" are those with
 an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
@@ -1154,8 +1154,8 @@ def _exact(value: Any) -> Fraction:
 
 
 def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic") -> list[Any]:
-    """A label for each row, all text or all numbers: two of them, two or more, or counts; or one of the `classes` alone, or 0 beside
-    the classes -1 and 1."""
+    """A label for each row, all text or all numbers: two of them, two or more, or counts; or one of the `classes` alone, or 0
+    beside the classes -1 and 1."""
     labels = list(y)
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")

@@ -319,24 +319,21 @@ def _room(x: Array, dx: Array) -> Array:
 
 def least_losses(
     problem: Problem, signs: Array, loss: Loss, c: Array, intercept: Intercept, tol: float, budget: Budget
-) -> tuple[Array, Array] | None:
+) -> tuple[Array | None, Array]:
     """Planes (k × columns, b last where there is one) near those of least loss, for every column of signs, where C_i is c for all
-    of them, and the steps that each took. None for losses without a slope, for rows on a device, and for sparse rows that are
-    many: conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
+    of them, and the steps that each took. No planes for losses without a slope, for rows on a device, and for many sparse rows:
+    conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
     storage, (n, k) = problem.storage, signs.shape
-    if not loss.smooth or storage.on_device or not c.any():
-        return None
-
+    steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
+    together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
+    if not loss.smooth or storage.on_device or not c.any() or (storage.sparse and not together):
+        return None, steps
     halted = threading.Event()
 
     def spent() -> bool:
         return halted.is_set() or time.perf_counter() >= budget.deadline
 
-    found = np.full((k, intercept.columns(problem.X.d)), math.nan)
-    steps = np.zeros(k, np.int64)
-    together = problem.X.n * found.shape[1] <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
-    if storage.sparse and not together:
-        return None
+    found = np.full((k, d), math.nan)
     if together:
         plain = storage.plain()
         X = np.asarray(plain.toarray() if storage.sparse else plain)
@@ -361,6 +358,8 @@ def least_losses(
                 halted.set()
             return found, steps
         for lo, hi in ranges:
+            if spent():
+                break
             Y = signs[:, lo:hi].astype(np.float64)
             W, steps[lo:hi] = block_newton.planes(rows, Y, c, loss, intercept.grouped, tol, spent)
             found[lo:hi] = W.T

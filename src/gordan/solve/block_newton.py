@@ -34,8 +34,10 @@ class Tuning:
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
-    # Numbers in a block of vectors over rows: what is held of these, some ten times over, however many label vectors there are.
-    block: int = 1 << 23
+    # Numbers in a block of vectors over rows: what is held of these, some ten times over, however many label vectors there are;
+    # and the fewest label vectors that share passes, where there is room.
+    block: int = 1 << 20
+    fewest: int = 4
     # Steps of a search along one direction, and the share of the slope that it leaves.
     searches: int = 12
     slope_left: float = 0.1
@@ -46,7 +48,7 @@ TUNING = Tuning()
 
 def block_size(n: int) -> int:
     """How many label vectors of n rows are looked at together."""
-    return max(1, TUNING.block // n)
+    return max(TUNING.fewest if fits(80.0 * TUNING.fewest * n) else 1, TUNING.block // n)
 
 
 @np.errstate(all="ignore")
@@ -62,6 +64,8 @@ def planes(rows: Rows, Y: Array, c: Array, loss: Loss, free: bool, tol: float, s
     precondition = _preconditioner(rows, np.mean(Y != 0, axis=1) * c[:, 0], loss, J[:, 0])
     first, steps = np.full(k, math.nan), np.zeros(k, np.int64)
     for _ in range(TUNING.steps):
+        if spent():
+            break
         y, w, s = Y[:, todo], W[:, todo], S[:, todo]
         if free:
             _shift(y, w, s, c, loss)
@@ -147,7 +151,7 @@ def _shift(y: Array, w: Array, s: Array, c: Array, loss: Loss) -> None:
     """Move b, the last entry of w, and with it all scores s, in each column to where both classes have the same mass."""
     low, high = np.full(w.shape[1], -math.inf), np.full(w.shape[1], math.inf)
     b, todo = np.zeros(w.shape[1]), np.arange(w.shape[1])
-    for _ in range(40):
+    for _ in range(TUNING.searches):
         own = y[:, todo]
         z = own * (s[:, todo] + b[todo])
         a = np.where(own != 0, loss.weight(z), 0.0)
@@ -163,7 +167,7 @@ def _shift(y: Array, w: Array, s: Array, c: Array, loss: Loss) -> None:
             np.where(np.isinf(high[todo]), low[todo] + 1.0 + np.abs(low[todo]), 0.5 * (low[todo] + high[todo])),
         )
         new = np.where(inside, new, middle)
-        on = (np.abs(slope) > 1e-14 * np.sum(mass, axis=0)) & (new != b[todo])
+        on = (np.abs(slope) > 1e-13 * np.sum(mass, axis=0)) & (new != b[todo])
         b[todo[on]] = new[on]
         todo = todo[on]
         if not len(todo):

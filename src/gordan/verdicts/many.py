@@ -191,7 +191,10 @@ class ManyMargins(Many[MarginResult]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ManyLosses(Many[LossResult]):
-    """What `minimize_loss` says of each column: `objective` (k × 2) has a certified interval for each."""
+    """What `minimize_loss` says of each column: `objective` (k × 2) has a certified interval for each.
+
+    It is (0, inf) for a column that was not begun in time; the single result then is that of w = 0.
+    """
 
     objective: Array
 
@@ -214,30 +217,42 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        together = None
+        planes, steps = None, np.zeros(signs.shape[1], np.int64)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
             c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
             try:
-                together = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, budget)
+                half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
+                planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
             except KeyboardInterrupt:
                 columns.stopped = True
+        found = {}  # planes that were found together come first: to prove them takes little
         for j in columns.left():
-            own = question(j)
-            evidence, steps = LossEvidence(own), 0
-            if together is not None:
-                plane, steps = together[0][j], int(together[1][j])
-                w, b = asked.kind.plane_of(plane)
-                with np.errstate(over="ignore", invalid="ignore"):
-                    evidence.offer(Proposal(w, float(b)))
-                if not evidence.answered and np.isfinite(plane).all():
-                    own = replace(own, play=replace(own.play, start=plane))
-            columns.keep(j, losses.result_of(own, evidence if evidence.answered else None, steps))
+            if planes is None or not np.isfinite(planes[j]).all():
+                continue
+            found[j] = evidence = LossEvidence(question(j))
+            w, b = asked.kind.plane_of(planes[j])
+            with np.errstate(over="ignore", invalid="ignore"):
+                evidence.offer(Proposal(w, float(b)))
+            if evidence.answered:
+                columns.keep(j, losses.result_of(evidence.question, evidence, int(steps[j])))
+        for j in columns.left():
+            own = found[j].question if j in found else question(j)
+            if planes is not None and np.isfinite(planes[j]).all():
+                own = replace(own, play=replace(own.play, start=planes[j]))
+            columns.keep(j, losses.result_of(own, steps=int(steps[j])))
+
+        def not_begun(j: int) -> LossResult:
+            evidence = found.get(j) or LossEvidence(question(j))
+            return replace(losses.result_of(evidence.question, evidence, int(steps[j])), status=columns.end)
+
         for j in columns.left(begin=False):
-            found = losses.result_of(own := question(j), LossEvidence(own))
-            columns.keep(j, replace(found, status=columns.end))
+            if j in found:
+                columns.keep(j, not_begun(j))
+            else:
+                columns.status[j] = columns.end.value
         words = columns.words(Status.SOLVED)
-        return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, columns.made.__getitem__, columns.margins)
+        return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, not_begun, columns.margins)
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
