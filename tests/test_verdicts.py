@@ -207,7 +207,7 @@ BAD = {
     "one class": (lambda X, y: (X, np.zeros(30)), "one class only, 0.0"),
     "three classes": (lambda X, y: (X, np.arange(30) % 3), "y has 3 classes; two are needed"),
     "lengths differ": (lambda X, y: (X, y[:-1]), "X has 30 rows but y has 29 labels"),
-    "y a matrix": (lambda X, y: (X, np.ones((30, 2))), r"shape is \(30, 2\)"),
+    "y a matrix": (lambda X, y: (X, np.ones((30, 2))), r"shape.* \(30, 2\)"),
     "labels mixed": (lambda X, y: (X, ["a", *y[1:].tolist()]), "mixes text and numbers"),
     "labels odd": (lambda X, y: (X, [(0,)] * 30), "y"),
     "X a vector": (lambda X, y: (X[:, 0], y), r"shape is \(30,\)"),

@@ -23,13 +23,15 @@ CHUNK = 4096
 HASHED = 1 << 18
 # Bytes of X up to which it is copied, so that it may be changed after a proof.
 COPIED = 1 << 20
+# Three labels of which 0 stands for rows that are left out. Without one of the others it may as well be a class.
+LEFT_OUT = [-1, 0, 1]
 # Whole numbers from here on have no float beside them.
 LARGEST_LABEL = 2**1023
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """X, y read exactly: `signs` is +1 for classes[1] and -1 for classes[0]."""
+    """X, y read exactly: `signs` is +1 for classes[1] and -1 for classes[0]; 0 for a row that is left out (`counted`)."""
 
     X: Matrix
     signs: Array
@@ -51,9 +53,24 @@ class Problem:
         There are two classes, or two or more where it is about `several`. That X is finite is left to whoever passes over it
         (`require_finite`).
         """
-        storage = stored(X, device)
+        return Problem._read(stored(X, device), X, y, None, several)
+
+    @staticmethod
+    @ieee_floats()
+    def named(X: Any, y: Any, classes: tuple[Label, ...], *, several: bool = False) -> Problem:
+        """The same for classes that a certificate names: y may then have one of them alone, and beside both of -1 and 1 a row
+        of label 0 is left out."""
+        return Problem._read(stored(X), X, y, classes, several)
+
+    @staticmethod
+    def _read(storage: Storage, X: Any, y: Any, classes: tuple[Label, ...] | None, several: bool) -> Problem:
         found, which = read_labels(y, storage.n)
         require_aligned(X=X, y=y)
+        if classes is not None and not several and len(classes) == 2:
+            negative, positive = classes
+            if {*found} <= {*classes} or found == LEFT_OUT == [negative, 0, positive]:
+                signs = np.array([int(label == positive) - int(label == negative) for label in found], np.int8)[which]
+                return Problem(Matrix(storage), signs, (negative, positive))
         if len(found) == 1:
             raise InputError(f"y has one class only, {found[0]!r}; two are needed")
         if several:
@@ -76,6 +93,13 @@ class Problem:
         """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
         storage = nearby(self.storage)
         return self if storage is self.storage else replace(self, X=Matrix(storage))
+
+    def counted(self) -> tuple[Problem, Array | None]:
+        """The problem without the rows that are left out, and the numbers of its rows; None where there are none to leave out."""
+        if self.signs.all():
+            return self, None
+        rows = np.flatnonzero(self.signs)
+        return self.part(rows), rows
 
     def part(self, rows: Array) -> Problem:
         """These rows alone."""
@@ -138,7 +162,8 @@ def require_unchanged(X: Matrix, checksum: int | None, wanted: str) -> None:
 def hash_of(X: Matrix, head: str, labels: bytes) -> str:
     """SHA-256 over the digests of the chunks of X, its shape, the head and the labels."""
     whole = hashlib.sha256()
-    whole.update(b"".join(_digests(X.storage)))
+    # the same for all labels of one X
+    whole.update(X.remembered("digests", np.empty(0), lambda: b"".join(_digests(X.storage))))
     whole.update(f"{X.n},{X.d};{head}".encode())
     whole.update(labels)
     return whole.hexdigest()
@@ -231,6 +256,52 @@ def _of_one_kind(labels: list[Label]) -> list[Label]:
         if number != label:
             raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
     return numbers
+
+
+def is_table(X: Any, y: Any) -> bool:
+    """Whether y has several columns of labels. One column, or one row where X has more, is one label vector."""
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
+        shape = (len(y), len(y[0]))
+    if shape is None or len(shape) != 2 or shape[1] == 1:
+        return False
+    return shape[0] != 1 or getattr(X, "shape", (len(X) if hasattr(X, "__len__") else 0,))[0] == 1
+
+
+def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
+    """The classes, (False, True) or (-1, 1), and the signs of each column in an array of int8 of which columns are contiguous; 0
+    for a row that is left out."""
+    if np.ma.is_masked(Y):
+        i, j = (int(at) for at in np.argwhere(np.ma.getmaskarray(Y))[0])
+        raise InputError(f"Y[{i}, {j}] is masked; 0 beside -1 and 1 leaves a row out")
+    try:
+        array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else host(Y))
+    except ValueError as error:
+        raise InputError(f"Y is no table of labels: {error}") from None
+    if array.ndim != 2 or len(array) != n:
+        raise InputError(f"Y must have {n} rows as X does and a column for each label vector, but its shape is {array.shape}")
+    if array.dtype == object and all(isinstance(value, (bool, np.bool_)) for value in array.flat):
+        array = array.astype(bool)
+    if array.dtype == bool:
+        return (False, True), np.asfortranarray(2 * array.astype(np.int8) - 1)
+    if array.dtype.kind not in "iufO":
+        raise InputError(f"Y has labels of type {array.dtype}; pass True and False, or -1, 0 and 1")
+    plain = array.dtype != object
+    known = (array == -1) | (array == 0) | (array == 1) if plain else np.vectorize(_is_sign, otypes=[bool])(array)
+    if not known.all():
+        i, j = (int(at) for at in np.argwhere(~known)[0])
+        raise InputError(f"Y[{i}, {j}] is {array[i, j]!r}; pass True and False, or -1, 0 and 1, where 0 leaves the row out")
+    signs = np.asfortranarray(array.astype(np.int8))
+    if array.size and not (signs < 0).any():
+        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1")
+    empty = np.flatnonzero(~signs.any(axis=0))
+    if len(empty):
+        raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")
+    return (-1, 1), signs
+
+
+def _is_sign(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and value in LEFT_OUT
 
 
 def require_labels(labels: Array) -> None:

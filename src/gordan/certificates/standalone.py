@@ -12,24 +12,13 @@ first column of a table that counts the rows. A certificate that names its colum
 beside them. It is also told whether this is the data that the certificate was made for: no check depends on that.
 Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
 
-Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Every number in a file is a
-rational number, and all claims are decided for these. Where only the sign of a sum of products is asked for, or the least of
-many such sums, floats decide if they are further apart than twice the largest error that their rounding can have (Python's floats
-are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one way only, as Python's float.hex and
-hex do; everything else is bad input. Rows that the certificate has dropped by a rule are left out first: "missing" are those with
-an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
-
-A certificate with another `model` than logistic is about other rows a_i, which are made from the data: nothing is multiplied by
-a label then, and there is no intercept beside the one that they have. With z_i = (1, x_i), or x_i without intercept, each
-observation gives, in this order:
-
-    multinomial   for its class c and every other class j, in the order of `classes`: z_i in the block of c, -z_i in that of j;
-                  the first class, the reference, has no block
-    ordinal       (-1 in the place of the threshold below its class, x_i) unless it is the first class, and (1 in that of the
-                  threshold above, -x_i) unless it is the last; thresholds come before the columns
-    poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0
-
-The log-likelihood of the model increases for ever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
+Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Where the classes are -1 and
+1, and the data has both, rows of label 0 are left out: they are counted in shape and row numbers, and no claim is about them.
+Every number in a file is a rational number, and all claims are decided for these. Where only the sign of a sum of products is
+asked for, or the least of many such sums, floats decide if they are further apart than twice the largest error that their
+rounding can have (Python's floats are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one
+way only, as Python's float.hex and hex do; everything else is bad input. Rows that the certificate has dropped by a rule are
+left out first: "missing" are those with an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
 
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
@@ -272,7 +261,7 @@ class Claim:
         if self.dropped:
             X, y = _kept(X if isinstance(X, Matrix) else list(X), list(y), self.dropped, weights)
         rows, width = _rows(X, self.shape[1])
-        return rows, width, _labels(y, len(rows), self.model, self.several)
+        return rows, width, _labels(y, len(rows), self.classes, self.model, self.several)
 
     def decided(self, X: Rows, width: int, y: Sequence[Any]) -> tuple[bool, str]:
         """Whether the claim holds for this data, and if not, why."""
@@ -288,8 +277,10 @@ class Claim:
         n = self.shape[0]
         _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}{self._hint(len(X) - n)}")
         if self.model == "logistic":
-            _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
-            return self._proved(X, y if self.several else [1 if label == self.classes[1] else -1 for label in y])
+            leaves_out = _leaves_out(y, self.classes)
+            _demand(leaves_out or set(y) <= set(self.classes), f"its classes {self.classes} are not those of the data")
+            claim, X, y = self._without(X, y) if leaves_out else (self, X, y)
+            return claim._proved(X, y if self.several else [1 if label == self.classes[1] else -1 for label in y])
         poisson = self.model == "poisson"
         _demand(poisson or set(y) == set(self.classes), f"its classes {self.classes[:10]} are not those of the data")
         place = {label: k for k, label in enumerate(self.classes)}
@@ -320,19 +311,35 @@ class Claim:
                 self.progress(f"comparing the data: row {i:,} of {len(X):,}")
             chunk.update(X.packed(i))
         whole.update(chunk.digest())
-        classes = sorted(set(y)) if self.model == "logistic" else self.classes
+        leaves_out = _leaves_out(y, self.classes)
+        known = self.classes if leaves_out or set(y) <= set(self.classes) else set(y)
+        classes = sorted(known) if self.model == "logistic" else self.classes
         model = "" if self.model == "logistic" else f"{self.model};"
         head = f"{len(X)},{self.shape[1]};{','.join(map(_class_text, classes))};{self.intercept};{model}"
         whole.update(head.encode())
         place = {label: k for k, label in enumerate(classes)}
-        codes = [int(v > 0) if self.model == "poisson" else place[v] for v in y]
         if self.model == "logistic" and len(classes) > 2:
-            whole.update(struct.pack(f"<{len(codes)}q", *codes))
+            whole.update(struct.pack(f"<{len(y)}q", *(place[v] for v in y)))
         elif self.model == "logistic":
-            whole.update(struct.pack(f"<{len(codes)}b", *(2 * code - 1 for code in codes)))
+            signs = (0 if leaves_out and v == 0 else 2 * place[v] - 1 for v in y)
+            whole.update(struct.pack(f"<{len(y)}b", *signs))
         else:
-            whole.update(struct.pack(f"<{len(codes)}i", *codes))
+            codes = (int(v > 0) if self.model == "poisson" else place[v] for v in y)
+            whole.update(struct.pack(f"<{len(y)}i", *codes))
         return whole.hexdigest()
+
+    def _without(self, X: Sequence[Row], y: Sequence[Any]) -> tuple[Claim, Sequence[Row], list[Any]]:
+        """The claim and the data without the rows of label 0."""
+        kept = [i for i, label in enumerate(y) if label != 0]
+        place = {i: k for k, i in enumerate(kept)}
+        _demand(all(row in place for row in self.rows), "it names rows that are left out")
+        inner = copy.copy(self)
+        inner.shape, inner.rows = (len(kept), self.shape[1]), [place[row] for row in self.rows]
+        inner.c = None if self.c is None else [self.c[i] for i in kept]
+        if isinstance(X, Rows):
+            known = {place[i]: X.exact[i] for i in X.other if i in place}
+            return inner, Rows([X.given[i] for i in kept], known, X.width), [y[i] for i in kept]
+        return inner, [X[i] for i in kept], [y[i] for i in kept]
 
     def _separator(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.w is not None, "it has no w")
@@ -1235,6 +1242,11 @@ def _is_finite(row: Sequence[Any]) -> bool:
         return False
 
 
+def _leaves_out(y: Sequence[Any], classes: list[Any]) -> bool:
+    """Whether label 0 beside the classes -1 and 1, both of which there are, stands for rows that are left out."""
+    return classes == [-1, 1] and set(y) == {-1, 0, 1}
+
+
 def _exact(value: Any) -> Fraction:
     """A whole number, a fraction or a float as it is; text as the float that Python makes of it."""
     if isinstance(value, Fraction):
@@ -1245,8 +1257,9 @@ def _exact(value: Any) -> Fraction:
         return Fraction(float(value))
 
 
-def _labels(y: Iterable[Any], n: int, model: str = "logistic", several: bool = False) -> list[Any]:
-    """A label for each row, all text or all numbers: two of them, two or more, or counts."""
+def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic", several: bool = False) -> list[Any]:
+    """A label for each row, all text or all numbers: two of them, two or more, or counts; or one of the `classes` alone, or 0
+    beside the classes -1 and 1."""
     labels = list(y)
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")
@@ -1260,7 +1273,8 @@ def _labels(y: Iterable[Any], n: int, model: str = "logistic", several: bool = F
     if len({isinstance(label, str) for label in labels}) > 1:
         raise BadInput("the labels mix text and numbers")
     found = len(set(labels))
-    if found < 2 or (found > 2 and not several and model not in SEVERAL_CLASSES):
+    logistic = model == "logistic" and not several and (set(labels) <= set(classes) or _leaves_out(labels, classes))
+    if (found < 2 or (found > 2 and not several and model not in SEVERAL_CLASSES)) and not logistic:
         raise BadInput(f"the data has {found} classes; the certificate is about two")
     return labels
 

@@ -101,6 +101,12 @@ def _independent(dependent: Sequence[Relation], columns: int) -> list[int] | Non
     return [j for j in range(columns) if j not in out] if len(out) == len(dependent) else None
 
 
+def relations_hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept) -> bool:
+    """Whether the relations are as they should be, and hold exactly on all rows, whatever the labels are."""
+    independent = _independent(dependent, intercept.columns(problem.X.d)) is not None
+    return independent and _hold(problem, dependent, intercept, None)
+
+
 def _hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept, among: Array | None) -> bool:
     """Whether the relations hold exactly on these rows, or on all."""
     for relation in dependent:
@@ -108,7 +114,7 @@ def _hold(problem: Problem, dependent: Sequence[Relation], intercept: Intercept,
         for column, factor in relation:
             v[column] = factor
         w, b = intercept.plane_of(v)
-        found = exact.score_signs(problem.X, w, b, problem.signs, among)
+        found = exact.score_signs(problem.X, w, b, np.ones(problem.X.n, np.int8), among)  # labels have no part in it
         if (found if among is None else found[among]).any():
             return False
     return True
@@ -119,7 +125,7 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
 
     It is the theorem for the rows S_i·2^-e_i and weights p_i·2^e_i, of which each combination is one of the S_i.
     """
-    k, r = S.shape
+    r = S.shape[1]
     if not (np.isfinite(p).all() and (p > 0).all()):
         return math.inf
     if not r:
@@ -128,51 +134,88 @@ def cancelling(S: Array, p: Array, slack: float = 1.0) -> float:
     if scaled is None:
         return math.inf
     M, p, e = scaled
-    found = _right_inverse(M, p)
-    if found is None:
-        return math.inf
-    q, delta = found
-    size, g = np.abs(M), 2 * V * (k + 4)
-    rho = float(np.max(np.abs(M @ p) + g * _above(size @ p, k))) * (1 + 8 * V)
-    if not slack * delta < 0.5:
-        return math.inf
-    radius = q * (rho / (1 - delta)) * (1 + 16 * V)  # four roundings; what underflows here is below 2⁻⁴⁰⁰ ≤ p_i in any case
-    if not (slack * radius < p).all():
-        return math.inf
+    return float(_deviations(M, np.ones((1, len(p))), p[None], e, slack)[0])
+
+
+def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Array:
+    """The same for many signs of the same rows: how far from p_j ≥ 0 weights x_j ≥ 0 are with Σ_i x_ji signs_ji S_i = 0.
+
+    S is n × r; signs and p are m × n, and x_ji > 0 just where p_ji > 0. Infinite where that is not proved. Rows and columns are
+    scaled as for p = 1, so that signs are all in which the M differ.
+    """
+    found = np.full(len(p), math.inf)
+    scaled = _scaled(S, np.ones(len(S)))
+    if scaled is None or not 0 < S.shape[1] < len(S):
+        return found
+    M, _, e = scaled
+    with np.errstate(all="ignore"):  # what is not finite proves nothing
+        weights = np.ldexp(p, e)
+        weights = np.ldexp(weights, -np.frexp(np.max(weights, axis=1))[1][:, None])
+        used = p > 0
+        fine = (weights >= LEAST) & (weights < math.inf) & (np.abs(signs) == 1)
+        able = np.flatnonzero((fine | (p == 0)).all(axis=1) & used.any(axis=1))
+        found[able] = _deviations(M, signs[able], np.where(used[able], weights[able], 0.0), e, slack)
+    return found
+
+
+@np.errstate(all="ignore")  # what is not finite proves nothing
+def _deviations(M: Array, signs: Array, p: Array, e: Array, slack: float) -> Array:
+    """The theorem for the r × k matrices M_j whose columns are those of M times signs_j, and weights p_j ≥ 0; m of each.
+
+    A row with p_ji = 0 has no part in it: neither Q nor p has anything but 0 there.
+    """
+    k, size = p.shape[1], np.abs(M)
+    q, delta = _right_inverses(M, signs, p)
+    g = 2 * V * (k + 4)
+    rho = np.max(np.abs((signs * p) @ M.T) + g * _above(p @ size.T, k), axis=1) * (1 + 8 * V)
+    # four roundings; what underflows here is below 2⁻⁴⁰⁰ ≤ p_i in any case
+    radius = q * (rho / (1 - delta))[:, None] * (1 + 16 * V)
+    able = (slack * delta < 0.5) & ((slack * radius < p) | (p == 0)).all(axis=1)
     # back in the units of the rows as they are: for people, and rounded up generously
     back = np.min(e) - e
-    return float(np.max(np.ldexp(radius, back)) / np.sum(np.ldexp(p, back))) * (1 + 2.0**-20)
+    within = np.max(np.ldexp(radius, back), axis=1) / np.sum(np.ldexp(p, back), axis=1) * (1 + 2.0**-20)
+    return np.where(able, within, math.inf)
 
 
-def _right_inverse(M: Array, p: Array) -> tuple[Array, float] | None:
-    """Bounds on Σ_j|Q_ij| and on ‖I - MQ‖_∞ for a Q that is 0 but for the columns of M that are heaviest with these weights."""
-    r, k = M.shape
-    try:
-        basis = heaviest_basis(M * p)
-        Q = np.linalg.inv(M[:, basis])
-    except np.linalg.LinAlgError:
-        return None
+def _right_inverses(M: Array, signs: Array, p: Array) -> tuple[Array, Array]:
+    """Bounds on Σ_j|Q_ij|, m × k, and on ‖I - MQ‖_∞, infinite where there is none, for a Q for each of these matrices that is 0
+    but for the columns that are heaviest with its weights."""
+    (m, k), r = p.shape, len(M)
+    q, delta, open_, bases, inverses = np.zeros(p.shape), np.full(m, math.inf), list[int](), list[Array](), list[Array]()
+    N = np.empty_like(M)
+    for j in range(m if r <= k else 0):
+        try:
+            chosen, inverse = _factorized(np.multiply(M, signs[j] * p[j], out=N), invert=True)
+        except np.linalg.LinAlgError:
+            continue
+        open_.append(j)
+        bases.append(chosen)
+        inverses.append(inverse * p[j][chosen, None])
+    if not open_:
+        return q, delta
+    basis, Q = np.array(bases), np.array(inverses)
     # the rows of Q for the other columns of M are 0; nobody believes what is in it, and any Q will do
     Q[np.abs(Q) < LEAST] = 0.0
-    if not np.max(np.abs(Q), initial=0.0) <= MOST:
-        return None
-    q = np.zeros(k)
-    q[basis] = _above(np.abs(Q).sum(axis=1), r)
-    left = M[:, basis] @ Q
-    left.flat[:: r + 1] -= 1.0
+    able = np.max(np.abs(Q), axis=(1, 2)) <= MOST
+    Q[~able] = 0.0
+    sums = np.zeros((len(open_), k))
+    np.put_along_axis(sums, basis, _above(np.abs(Q).sum(axis=2), r), axis=1)
+    left = np.array([M[:, chosen] for chosen in bases])
+    left *= np.take_along_axis(signs[open_], basis, axis=1)[:, None, :]  # exact
+    left = left @ Q
+    left[:, range(r), range(r)] -= 1.0
     # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
     g = 2 * V * (k + 4)
-    delta = float(np.max(_above(np.abs(left).sum(axis=1), r) + g * _above(np.abs(M) @ q, k))) * (1 + 8 * V)
-    return (q, delta) if delta < math.inf else None
+    most = np.max(_above(np.abs(left).sum(axis=2), r) + g * _above(sums @ np.abs(M).T, k), axis=1) * (1 + 8 * V)
+    q[open_], delta[open_] = sums, np.where(able & (most < math.inf), most, math.inf)
+    return q, delta
 
 
 def independent(S: Array) -> bool:
     """Whether the columns of S are proved to be linearly independent: ‖I - MQ‖_∞ < 1 for M = Sᵀ, scaled, and some Q."""
-    ones = np.ones(len(S))
     with np.errstate(all="ignore"):
-        scaled = _scaled(S, ones) if len(S) >= S.shape[1] > 0 else None
-        found = None if scaled is None else _right_inverse(*scaled[:2])
-    return found is not None and found[1] < 0.5
+        scaled = _scaled(S, np.ones(len(S))) if len(S) >= S.shape[1] > 0 else None
+        return scaled is not None and bool(_right_inverses(scaled[0], np.ones((1, len(S))), scaled[1][None])[1][0] < 0.5)
 
 
 def strictly_positive(S: Any, W: Array) -> Array:
@@ -237,10 +280,21 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
 
 def heaviest_basis(N: Array) -> Array:
     """As many columns of N as it has rows, independent and the largest ones possible: the pivots of Gaussian elimination."""
-    _, swaps, info = scipy_linalg().lapack.dgetrf(N.T)
+    return _factorized(N)[0]
+
+
+def _factorized(N: Array, *, invert: bool = False) -> tuple[Array, Array]:
+    """The same columns; and, if asked for, what may be the inverse of N without the others, in place of what is in N."""
+    lapack, r = scipy_linalg().lapack, len(N)
+    triangles, swaps, info = lapack.dgetrf(N.T, overwrite_a=invert)
     if info:
         raise np.linalg.LinAlgError("the rows of N depend on each other")
     order = np.arange(N.shape[1])
-    for i, j in enumerate(swaps[: len(N)].tolist()):
+    for i, j in enumerate(swaps[:r].tolist()):
         order[i], order[j] = order[j], order[i]
-    return order[: len(N)]
+    inverse = N[:, :0]
+    if invert:  # the rows have changed places already
+        inverse, info = lapack.dgetri(triangles[:r], np.arange(r))
+        if info:
+            raise np.linalg.LinAlgError("the rows of N depend on each other")
+    return order[:r], inverse.T

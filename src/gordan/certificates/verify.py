@@ -51,7 +51,7 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     certificate
         what a result has as `certificate`, or `Certificate.from_json` of a file.
     X, y
-        the data that it is about, in any storage.
+        the data that it is about, in any storage. Beside the labels -1 and 1, 0 stands for a row that is left out.
     sample_weight
         weights of the rows, which are needed where a certificate of very many rows names them by their hash alone, or leaves out
         rows of weight zero.
@@ -74,7 +74,7 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     if certificate.model != "logistic":
         return _about_a_model(certificate, X, y)
     try:
-        problem = Problem.of(X, y, several=certificate.several)
+        problem = Problem.named(X, y, certificate.classes, several=certificate.several)
         require_aligned(X=X, y=y, sample_weight=sample_weight)
         if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
             weights = vector(sample_weight, "sample_weight", problem.X.n)
@@ -82,6 +82,12 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
                 return Check(False, _claim(certificate), "it is about other sample weights")
             if certificate.weights_hash is not None:
                 certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
+        if certificate.shape == (problem.X.n, problem.X.d):
+            problem, rows = problem.counted()
+            part = certificate if rows is None else _about(certificate, rows)
+            if part is None:
+                return Check(False, _claim(certificate), "it names rows that are left out")
+            certificate = part
         if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
             w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
             Products.of(problem.X, w)  # in one pass with the norms
@@ -105,9 +111,18 @@ def hash_for(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None
     """The hash that a certificate for this data would have, if it were of the same model, intercept and rules."""
     X, y, _ = _kept(certificate, X, y, sample_weight)
     if certificate.model == "logistic":
-        return Problem.of(X, y, several=certificate.several).hash(certificate.intercept)
+        return Problem.named(X, y, certificate.classes, several=certificate.several).hash(certificate.intercept)
     given = Observations.of(certificate.model, X, y, Intercept(certificate.intercept))
     return (given.ordered(certificate.classes) if {*given.classes} == {*certificate.classes} else given).hash()
+
+
+def _about(c: Certificate, rows: Array) -> Certificate | None:
+    """The certificate as one about these rows alone; None where it names others."""
+    place = {row: k for k, row in enumerate(rows.tolist())}
+    if not {*c.rows} <= {*place}:
+        return None
+    weights = c.sample_weight if c.sample_weight is None else tuple(c.sample_weight[row] for row in place)
+    return replace(c, shape=(len(rows), c.shape[1]), rows=tuple(place[row] for row in c.rows), sample_weight=weights)
 
 
 def _same_weights(certificate: Certificate, weights: Array) -> bool:

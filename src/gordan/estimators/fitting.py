@@ -237,6 +237,8 @@ class Fitting:
 
     def outcome(self, k: int, binary: Binary, start: Array | None = None) -> Outcome:
         """The plane of problem k: hard, or soft where that cannot be. `start` are weights over all rows of X."""
+        if time.perf_counter() >= self.deadline:
+            return self._not_begun(binary)
         if start is not None and binary.rows is not None:
             start = start[binary.rows]
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
@@ -284,6 +286,17 @@ class Fitting:
             stopped=self._stopped(result),
         )
 
+    def _not_begun(self, binary: Binary) -> Outcome:
+        """What is known of a problem that the time was up for: nothing. The heavier class is predicted."""
+        more, less = binary.totals
+        about = tuple(np.unique(binary.labels).tolist()), (len(binary.labels), self.X.d)
+        claim = Certificate(
+            "bracket", self.intercept.value, *about, lower=0.0, upper=math.inf, norm=float(self.options.norm), nu=self.options.nu
+        )
+        plane = Plane(np.zeros(self.X.d), (more - less) / (more + less), (0.0, math.inf), self.options.nu, None, claim)
+        told, none = "stopped (time-limit): it was not begun", np.empty(0)
+        return Outcome(binary, plane, Status.TIME_LIMIT, told, None, none.astype(np.int64), none, None, 0, 0.0, 0.0, stopped=True)
+
     def _plane(self, binary: Binary, d: int, hard: MarginResult, result: MarginResult) -> Plane:
         """The plane of a result; w = 0 and the heavier class where there is none. `hard` is the result for the nu asked for."""
         w, b = result.w, result.b
@@ -308,7 +321,7 @@ class Fitting:
         printer = _printer(binary.name) if options.verbose > 1 else None
 
         def run(method: Any, tol: float, start: Any, checkpoint: Path | None = None) -> MarginResult:
-            return maximize_margin(
+            found: MarginResult = maximize_margin(
                 X,
                 binary.labels,
                 norm=exponent(options.norm),
@@ -325,6 +338,7 @@ class Fitting:
                 checkpoint=checkpoint,
                 callback=self.watch or printer,
             )
+            return found
 
         try:
             if isinstance(options.method, str) and options.method in ("auto", "double_oracle"):

@@ -89,7 +89,7 @@ class LossFitting:
         """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
         options = self.options
         try:
-            result = minimize_loss(
+            result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
                 loss=options.loss,
@@ -108,9 +108,37 @@ class LossFitting:
             if binary.is_whole:
                 raise
             raise InputError(f"{binary.name}: {error}") from None
-        if result.gap <= options.tol:  # small problems go on until rounding stops them
+        return self._told(binary, result)
+
+    def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
+        """The planes of several problems: classes against the rest share the passes over X, and those that the time is up for
+        are not begun."""
+        options = self.options
+        if self.kind != "one-vs-rest" or self.watch is not None:
+            return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
+        try:
+            many = minimize_loss(
+                self.X,
+                np.column_stack([binary.positive for binary in problems]),
+                loss=options.loss,
+                C=options.C,
+                intercept=options.intercept,
+                tol=min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
+                sample_weight=self.weights,
+                max_iter=options.max_iter,
+                time_limit=None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
+                start=None if any(start is None for start in starts) else [*starts],
+                random_state=self.seed,
+                threads=self.threads,
+            )
+        except InputError:  # one by one, by the name of the class
+            return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
+        return [self._told(binary, result) for binary, result in zip(problems, many, strict=True)]
+
+    def _told(self, binary: Binary, result: LossResult) -> LossResult:
+        if result.gap <= self.options.tol:  # small problems go on until rounding stops them
             result = replace(result, status=Status.SOLVED)
-        if options.verbose:
+        if self.options.verbose:
             print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
         return result
 

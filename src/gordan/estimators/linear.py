@@ -118,12 +118,13 @@ class LinearClassifier(Planes, LossParameters):
         weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
         fitting = LossFitting(self, storage, y, classes, weights, deadline, self._seed(), threads=1 if busy else None)
         problems = list(fitting.problems())
-        asked = zip(problems, self._starts(fitting.kind, classes, storage.d) or [None] * len(problems), strict=True)
+        starts = self._starts(fitting.kind, classes, storage.d) or [None] * len(problems)
+        asked = zip(problems, starts, strict=True)
         if busy:
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
                 results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.result)(*each) for each in asked)
         else:
-            results = [fitting.result(*each) for each in asked]
+            results = fitting.results(problems, starts)
         one = fitting.kind != "one-vs-rest"
         self._keep(fitting.kind, classes, [LeastPlane(r.w, r.b, r.objective, r.bare_certificate) for r in results])
         self.n_iter_ = max(result.n_iter for result in results)

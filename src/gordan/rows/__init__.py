@@ -28,6 +28,7 @@ from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.rows.threads import available
+from gordan.rows.threads import run as in_threads
 from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "complete_rows",
     "computed",
     "host",
+    "in_threads",
     "is_lazy",
     "is_missing",
     "is_on_device",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -43,37 +44,70 @@ class Answer(NamedTuple):
     p: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Rows (x_i, constant) in coordinates in which they have length 1: B, what they were divided by, what each entry of z costs
+    in ‖w‖², and the way back. Labels are signs of the rows of B."""
+
+    B: Array
+    norms: Array
+    ridge: Array
+    column_scale: Array
+    constant: float
+    centre: Array
+    turn: Array | None
+
+    @staticmethod
+    def of(X: Array, constant: float, free: bool) -> Coordinates:
+        """For rows of length about 1 at most. The constant is 0 for no intercept, and costs nothing in ‖w‖ if it is `free`."""
+        centre = X.mean(axis=0) if free else np.zeros(X.shape[1])
+        A, turn = X - centre, None
+        if A.shape[0] < A.shape[1]:  # as many columns as rows are enough: x = Qt, and so w = Qu
+            turn, T = np.linalg.qr(A.T)
+            A = T.T
+        if constant:
+            A = np.column_stack((A, np.full(len(A), constant)))
+        # coordinates of a turned space are not to be scaled: some may be rounding
+        sizes = np.maximum(_or_one(np.max(np.abs(A), axis=0)), SMALLEST)
+        column_scale = 1 / sizes if turn is None else np.ones(A.shape[1])
+        A = A * column_scale
+        norms = _or_one(np.sqrt(np.sum(A * A, axis=1)))
+        ridge = np.square(column_scale)
+        ridge[-1] *= not free
+        return Coordinates(A / norms[:, None], norms, ridge, column_scale, constant, centre, turn)
+
+    def plane(self, z: Array) -> tuple[Array, Array]:
+        """w and b, in the units of X and of x·w, for one z or one in each row."""
+        w = z * self.column_scale
+        b = self.constant * w[..., -1] if self.constant else np.zeros(z.shape[:-1])
+        w = w[..., :-1] if self.constant else w
+        w = w if self.turn is None else w @ self.turn.T
+        return w, b - w @ self.centre
+
+    def point(self, w: Array, b: Array) -> Array:
+        """The z of planes, one in each row of w: what `plane` undoes."""
+        z = w if self.turn is None else w @ self.turn
+        if self.constant:
+            z = np.column_stack((z, (b + w @ self.centre) / self.constant))
+        return np.asarray(z / self.column_scale)
+
+
 @np.errstate(all="ignore")
 def answers(X: Array, signs: Array, constant: float, free: bool) -> list[Answer]:
     """For rows y_i(x_i, constant) of length about 1 at most, the best first; none where floats do not get there.
 
     The constant is 0 for no intercept, and costs nothing in ‖w‖ if it is `free`. b has the units of x·w.
     """
-    centre = X.mean(axis=0) if free else np.zeros(X.shape[1])
-    A, turn = X - centre, None
-    if A.shape[0] < A.shape[1]:  # as many columns as rows are enough: x = Qt, and so w = Qu
-        turn, T = np.linalg.qr(A.T)
-        A = T.T
-    if constant:
-        A = np.column_stack((A, np.full(len(A), constant)))
-    # coordinates of a turned space are not to be scaled: some may be rounding
-    sizes = np.maximum(_or_one(np.max(np.abs(A), axis=0)), SMALLEST)
-    column_scale = 1 / sizes if turn is None else np.ones(A.shape[1])
-    A = A * column_scale * signs[:, None]
-    norms = _or_one(np.sqrt(np.sum(A * A, axis=1)))
-    B, ridge = A / norms[:, None], np.square(column_scale)
-    ridge[-1] *= not free
+    rows = Coordinates.of(X, constant, free)
+    B, norms = rows.B * signs[:, None], rows.norms
 
     def answer(z: Array, p: Array) -> Answer:
-        w, b = z * column_scale, 0.0
-        if constant:
-            w, b = w[:-1], constant * float(w[-1])
-        w = w if turn is None else turn @ w
-        return Answer(w, b - float(centre @ w), p / norms)
+        w, b = rows.plane(z)
+        return Answer(w, float(b), p / norms)
 
     z, p = _alternative(B)
     if z is not None:
-        return [answer(*_widest(B, 1 / norms, ridge, z)), answer(z, np.zeros(len(A)))]
+        return [answer(*_widest(B, 1 / norms, rows.ridge, z)), answer(z, np.zeros(len(B)))]
     return [] if p is None else [Answer(None, 0.0, p / norms)]
 
 

@@ -2,6 +2,7 @@
 
 from gordan.verdicts.diagnose import Diagnosis, diagnose
 from gordan.verdicts.loss import LossResult, minimize_loss
+from gordan.verdicts.many import ManyLosses, ManyMargins, ManyVerdicts
 from gordan.verdicts.margin import maximize_margin
 from gordan.verdicts.result import MarginResult
 from gordan.verdicts.separate import Verdict, separate
@@ -10,6 +11,9 @@ from gordan.verdicts.telling import Witness, outward
 __all__ = [
     "Diagnosis",
     "LossResult",
+    "ManyLosses",
+    "ManyMargins",
+    "ManyVerdicts",
     "MarginResult",
     "Verdict",
     "Witness",

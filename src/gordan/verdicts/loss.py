@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum, hash_of, row_constants
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.multinomial import Multinomial
-from gordan.certificates.problem import Problem
+from gordan.certificates.problem import Problem, is_table
 from gordan.certificates.regions import ClassRegion, Region, certain_label, region_of
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
@@ -176,18 +176,21 @@ def minimize_loss(
     class_weight: Mapping[Any, float] | str | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    start: LossResult | Array | None = None,
+    start: Any = None,
     random_state: Any = None,
     threads: int | None = None,
     device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
-) -> LossResult:
+) -> Any:
     """The w, b of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), and a proof of how small that can be.
+
+    Returns a `LossResult`, or a `ManyLosses` for a table of labels.
 
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind, or more of them for the multinomial loss.
+        data; X dense or sparse with exact values, y two labels of any kind, or more of them for the multinomial loss. y may have
+        several columns: True and False, or -1, 0 and 1, where 0 leaves the row out. Each is solved, small ones together.
     loss
         "hinge" (1 - z)₊, "squared_hinge" (1 - z)₊² or "logistic" log(1 + e⁻ᶻ), z = y(x·w + b); or "multinomial" log Σ_c e^{s_c} -
         s_y, s = Wᵀx + b, for all classes at once: w is then (d, k), and b (k,).
@@ -200,10 +203,11 @@ def minimize_loss(
     sample_weight, class_weight
         weights of the rows, and of classes by label, or "balanced" (by sums of sample weights).
     max_iter, time_limit
-        rounds (steps of Newton's method, epochs of coordinate ascent) at most, and seconds; what is proved by then is returned.
+        rounds (steps of Newton's method, epochs of coordinate ascent) at most for each column of y, and seconds for all of
+        them; what is proved by then is returned.
     start
         an earlier result for data of as many columns (any C, any rows), or a finite w (with b as a last entry, of several classes
-        a last row, or without) to start from.
+        a last row, or without) to start from; for several columns of y the results for as many.
     random_state
         seed of the order in which rows are visited, and of those that a first plane is found for where there are many.
     threads
@@ -228,47 +232,88 @@ def minimize_loss(
         raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
     check_callback(callback, "moment")
     started = time.perf_counter()
+    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
+    asked = Asked(chosen, float(C), kind, tol, class_weight, callback)
+    if not chosen.several and is_table(X, y):
+        from gordan.verdicts.many import ManyLosses
+
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
+        return ManyLosses.of(X, y, device, budget, asked, sample_weight, start)
     problem = Problem.of(X, y, device, several=chosen.several).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    which = (problem.signs > 0).astype(np.intp) if problem.which is None else problem.which
-    sample, factors = weight_factors(sample_weight, class_weight, problem.classes, which)
+    return result_of(question_of(problem, budget, asked, sample_weight, start))
+
+
+class Asked(NamedTuple):
+    """Which loss is asked for, and how narrow the interval for its least value is to be; `class_weight` as it was passed."""
+
+    loss: Loss
+    C: float
+    kind: Intercept
+    tol: float
+    class_weight: Any
+    watch: Callable[[Moment], object] | None
+
+
+def question_of(
+    problem: Problem, budget: Budget, asked: Asked, sample_weight: Any = None, start: LossResult | Array | None = None
+) -> LossQuestion:
+    """The question about one problem; rows of sign 0 have no weight in it."""
+    kept = np.flatnonzero(problem.signs)
+    which = (problem.signs[kept] > 0).astype(np.intp) if problem.which is None else problem.which
+    given = sample_weight
+    if sample_weight is not None and len(kept) < problem.X.n:
+        given, _ = weight_factors(sample_weight, None, problem.classes, np.zeros(problem.X.n, np.intp))
+        sample_weight = None if given is None else given[kept]
+    sample, factors = weight_factors(sample_weight, asked.class_weight, problem.classes, which)
     weights = combined_weights(sample, factors, problem.classes, which)  # refuses what leaves a class without weight
-    c = row_constants(C, sample, factors, which)
+    c = row_constants(asked.C, sample, factors, which)
     if not np.isfinite(c).all():
-        raise InputError(f"the weight of row {int(np.argmin(np.isfinite(c)))} overflows: C × its weight; divide one of them")
+        row = int(kept[np.argmin(np.isfinite(c))])
+        raise InputError(f"the weight of row {row} overflows: C × its weight; divide one of them")
     if weights is not None and ((c == 0) & (weights > 0)).any():
-        row = int(np.argmax((c == 0) & (weights > 0)))
+        row = int(kept[np.argmax((c == 0) & (weights > 0))])
         raise InputError(f"the weight of row {row} underflows: C × its weight; multiply one of them, or make the weight 0")
-    several = len(problem.classes) if chosen.several else None
-    question = LossQuestion(
+    if len(kept) < problem.X.n:
+        whole = np.zeros(problem.X.n)
+        whole[kept] = c
+        c, sample = whole, given
+    several = len(problem.classes) if asked.loss.several else None
+    return LossQuestion(
         problem,
-        Objective(problem.X, problem.signs, chosen, c, kind)
+        Objective(problem.X, problem.signs, asked.loss, c, asked.kind)
         if several is None
-        else Multinomial(problem.X, which, several, c, kind),
-        Budget(started, started + limit, max_iter, threads, seed(random_state)),
-        tol,
-        Play(start=_start(start, kind, problem.X.d, several), watch=callback),
-        _head(problem, chosen, float(C), kind, sample, factors),
+        else Multinomial(problem.X, which, several, c, asked.kind),
+        budget,
+        asked.tol,
+        Play(start=_start(start, asked.kind, problem.X.d, several), watch=asked.watch),
+        _head(problem, asked.loss, asked.C, asked.kind, sample, factors),
     )
+
+
+def result_of(question: LossQuestion, evidence: LossEvidence | None = None, steps: int = 0) -> LossResult:
+    """What is found about a question, or follows from evidence that there is; so many steps were taken before."""
     # finders may overflow: what they then propose is not finite, and proves nothing
-    with blas_threads(problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
-        evidence: LossEvidence = answer(question)
-        found = evidence.optimum
-        useless = found is None or not found.upper <= NO_BETTER * math.fsum(c) * chosen.at_zero(len(problem.classes))
+    with blas_threads(question.problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
+        evidence = answer(question) if evidence is None else evidence
+        assert evidence is not None
+        found, asked = evidence.optimum, question.objective
+        at_zero = math.fsum(asked.c) * asked.loss.at_zero(len(question.problem.classes))
+        useless = found is None or not found.upper <= NO_BETTER * at_zero
         optimum = without_plane(evidence) if found is None or useless else found
     assert evidence.w is not None
-    effort = evidence.effort
+    effort, objective = evidence.effort, question.objective
     return LossResult(
         status=_status(evidence),
         w=evidence.w.copy(),  # so that whoever changes it does not change what is proved
         b=evidence.b,
         objective=(optimum.lower, optimum.upper),
-        loss=chosen.value,
-        C=float(C),
-        intercept=kind.value,
-        n_iter=0 if effort.trace is None else int(effort.trace.t[-1]),
+        loss=objective.loss.value,
+        C=float(question.head.C or 0.0),
+        intercept=objective.intercept.value,
+        n_iter=steps + (0 if effort.trace is None else int(effort.trace.t[-1])),
         passes=evidence.question.rows.passes,
-        seconds=time.perf_counter() - started,
+        seconds=time.perf_counter() - question.budget.started,
         trace=effort.trace,
         _optimum=optimum,
         _evidence=evidence,

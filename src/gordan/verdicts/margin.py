@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from gordan.arrays import (
 )
 from gordan.blas import blas_threads
 from gordan.certificates.margins import LEAST_NOISE, Margin
-from gordan.certificates.problem import Problem
+from gordan.certificates.problem import Problem, is_table
 from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -59,14 +59,16 @@ def maximize_margin(
     class_weight: Mapping[Any, float] | str | None = None,
     max_iter: int | None = None,
     time_limit: float | None = None,
-    start: MarginResult | Array | None = None,
+    start: Any = None,
     random_state: Any = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
-) -> MarginResult:
+) -> Any:
     """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
+
+    Returns a `MarginResult`, or a `ManyMargins` for a table of labels.
 
     The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance, in the norm p, of the nearest point to the plane
     (1/p + 1/q = 1). With `nu` the nearest points may be on the wrong side: their share of the weight is averaged over.
@@ -74,7 +76,8 @@ def maximize_margin(
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
+        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are. y may have
+        several columns: True and False, or -1, 0 and 1, where 0 leaves the row out. Each is solved, small ones together.
     norm
         the norm p of feature space, 1 ≤ p ≤ ∞ (∞: w is measured in the 1-norm, and is sparse; 1: in the largest entry). Below 2
         brackets close slowly, except for p = 1 without nu, which is a linear program.
@@ -96,9 +99,10 @@ def maximize_margin(
         weights c_i = sample weight × class weight ("balanced": the same total for each class). Without nu positive ones change
         nothing; a zero weight removes the row.
     max_iter, time_limit
-        rounds and seconds at most. Nothing is begun that would not end in time, unless there is a checkpoint.
+        rounds (for each column of y) and seconds (for all of them) at most. Nothing is begun that would not end in time,
+        unless there is a checkpoint.
     start
-        an earlier result to start from, or its p.
+        an earlier result to start from, or its p; for several columns of y the results for as many.
     random_state
         seed of the order in which rows are visited (an integer, or None).
     threads
@@ -121,33 +125,72 @@ def maximize_margin(
     """
     kind, norm, tol, limit = Intercept.of(intercept), exponent(norm, 1), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
-        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     check_callback(callback, "moment")
     started = time.perf_counter()
+    budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
+    asked = Asked(kind, norm, nu, method, tol, class_weight, callback, _noise(robust, robust_norm))
+    if is_table(X, y):
+        from gordan.verdicts.many import ManyMargins
+
+        require_aligned(X=X, y=y, sample_weight=sample_weight)
+        return ManyMargins.of(X, y, device, budget, asked, sample_weight, start, checkpoint)
+    if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
+        raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    which = (problem.signs > 0).astype(np.intp)
-    weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
-    nu = allowed_nu(nu, problem, weights, kind)
-    order = seed(random_state)
-    chosen, noise = choose_method(method, norm, problem.X.d, order), _noise(robust, robust_norm)
-    if noise[0] > 0:
-        if norm != 2 or nu is not None or kind.in_norm or not (isinstance(method, str) and method == "auto"):
+    return margin_of(problem, budget, asked, sample_weight, start, keeper)
+
+
+class Asked(NamedTuple):
+    """Which margin is asked for, how it is looked for and how narrow its interval is to be; `class_weight` as it was passed."""
+
+    kind: Intercept
+    norm: float
+    nu: float | None
+    method: Any
+    tol: float
+    class_weight: Any
+    watch: Callable[[Moment], object] | None
+    noise: tuple[float, float] = (0.0, 2.0)
+
+    def chosen(self, d: int, order: Any) -> Any:
+        """The method that is played, for data of d columns."""
+        if self.noise[0] == 0:
+            return choose_method(self.method, self.norm, d, order)
+        if self.norm != 2 or self.nu is not None or self.kind.in_norm or not self.plays_auto:
             raise InputError("robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'")
-        chosen = methods.robust_perceptron(noise=noise[0], noise_norm=noise[1])
+        return methods.robust_perceptron(noise=self.noise[0], noise_norm=self.noise[1])
+
+    @property
+    def plays_auto(self) -> bool:
+        """Whether no method was asked for by name."""
+        return isinstance(self.method, str) and self.method == "auto"
+
+
+def margin_of(
+    problem: Problem,
+    budget: Budget,
+    asked: Asked,
+    sample_weight: Any = None,
+    start: MarginResult | Array | None = None,
+    keeper: Checkpoint | None = None,
+) -> MarginResult:
+    """The largest margin of one problem."""
+    which = (problem.signs > 0).astype(np.intp)
+    weights = that_matter(row_weights(sample_weight, asked.class_weight, problem.classes, which), caps=asked.nu is not None)
+    nu = allowed_nu(asked.nu, problem, weights, asked.kind)
     question = Question(
         problem,
-        Margin(problem.X, problem.signs, kind, norm, nu, weights, *noise),
+        Margin(problem.X, problem.signs, asked.kind, asked.norm, nu, weights, *asked.noise),
         Asks.WIDTH,
-        Budget(started, started + limit, max_iter, threads, order),
-        tol=tol,
+        budget,
+        tol=asked.tol,
         play=Play(
-            chosen,
-            auto=isinstance(method, str) and method == "auto" and noise[0] == 0 and norm >= 2,
+            asked.chosen(problem.X.d, budget.seed),
+            auto=asked.plays_auto and asked.noise[0] == 0 and asked.norm >= 2,
             start=_start(start, weights, problem.X.n),
-            watch=callback,
+            watch=asked.watch,
             checkpoint=keeper,
         ),
     )

@@ -53,9 +53,9 @@ class MarginResult(Inseparable):
 
     @property
     def gap(self) -> float:
-        """(upper - lower)/upper; 0 if upper is 0."""
+        """(upper - lower)/upper; 0 if they are equal."""
         lower, upper = self.margin
-        if upper == 0:
+        if upper == lower:
             return 0.0
         return 1.0 if math.isinf(upper) else (upper - lower) / upper
 

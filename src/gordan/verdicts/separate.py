@@ -16,7 +16,7 @@ from gordan.arrays import Array, check_callback, positive, seconds_at_most, seed
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.margins import Margin
-from gordan.certificates.problem import Problem
+from gordan.certificates.problem import Problem, is_table
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence, Proof
@@ -87,13 +87,14 @@ def separate(
     random_state: Any = None,
     device: str | None = None,
     callback: Callable[[Verdict], object] | None = None,
-) -> Verdict:
-    """Decide whether a plane separates the two classes of y, with proof.
+) -> Any:
+    """Decide whether a plane separates the two classes of y, with proof: a `Verdict`, or a `ManyVerdicts` for a table of labels.
 
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are.
+        data; X dense or sparse with exact values, y two labels of any kind; torch tensors and CuPy arrays as they are. y may have
+        several columns: True and False, or -1, 0 and 1, where 0 leaves the row out. Each is decided, small ones together.
     intercept
         "free" (x·w + b), "penalized" (separability is the same; the margin is that of (x, 1)) or "none".
     tol
@@ -102,7 +103,8 @@ def separate(
     max_iter
         rounds of the working set at most: each solves a game on few rows exactly and looks at all rows once.
     time_limit
-        seconds after which to stop looking; what was proved by then is returned. Nothing is begun that would not end in time.
+        seconds after which to stop looking, for all columns of y; what was proved by then is returned. Nothing is begun that
+        would not end in time.
     random_state
         seed of the order in which rows are visited (an integer, or None).
     device
@@ -123,8 +125,19 @@ def separate(
     tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, seed=seed(random_state))
+    if is_table(X, y):
+        from gordan.verdicts.many import ManyVerdicts
+
+        return ManyVerdicts.of(X, y, device, budget, kind, tol, callback)
     problem = Problem.of(X, y, device).nearby().watched(X)
     problem.require_finite()
+    return verdict_of(problem, kind, tol, budget, callback)
+
+
+def verdict_of(
+    problem: Problem, kind: Intercept, tol: float, budget: Budget, callback: Callable[[Verdict], object] | None
+) -> Verdict:
+    """The verdict on one problem, whose X is finite."""
     question = Question(problem, Margin(problem.X, problem.signs, kind), Asks.SIGN, budget)
     with blas_threads(problem.storage.entries):
         evidence = answer(question, None if callback is None else lambda found: callback(_verdict(found, 0.0)))

@@ -1,0 +1,138 @@
+"""`TableEvidence`: what is proved about the sign and width of the margins of many label vectors for one X, in arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.certificates import Certificate, verified
+from gordan.certificates.blocks import Margins
+from gordan.certificates.data import Kind, Relation
+from gordan.certificates.matrix import CLAIM
+from gordan.certificates.problem import Problem
+from gordan.certificates.verify import deviation
+from gordan.floats import NotIEEE, ieee_floats
+from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Proof
+from gordan.ledger.question import Cancelling
+
+# Room that is left for the checker, which scales each label vector's rows by its weights and not all of them alike.
+ROOM = 4 * CLAIM
+
+
+@dataclass(eq=False)
+class TableEvidence:
+    """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
+
+    Where `decided`: `planes`, with `lower` and `upper`, or rows of the `support` that cancel, with weights `within` so far.
+    `dependent` are the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them; `own` are those
+    of label vectors whose support has others.
+    """
+
+    problem: Problem
+    signs: Array
+    intercept: Intercept
+    X: Array
+    dependent: tuple[Relation, ...] = ()
+    planes: Array = field(init=False)
+    b: Array = field(init=False)
+    lower: Array = field(init=False)
+    upper: Array = field(init=False)
+    within: Array = field(init=False)
+    separable: Array = field(init=False)
+    decided: Array = field(init=False)
+    support: list[tuple[Array, Array]] = field(init=False)
+    own: dict[int, tuple[Relation, ...]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is known at first."""
+        d, k = self.X.shape[1], self.signs.shape[1]
+        self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
+        self.lower, self.upper, self.within = np.zeros(k), np.full(k, math.inf), np.zeros(k)
+        self.separable, self.decided = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
+        self.support = [(np.empty(0, np.int64), np.empty(0))] * k
+
+    @cached_property
+    def rows(self) -> Array:
+        """The rows (x, 1), or x, without the columns that depend on others."""
+        A = np.column_stack((self.X, np.ones(len(self.X)))) if self.intercept.exists else self.X
+        return np.ascontiguousarray(A[:, self.independent])
+
+    @cached_property
+    def independent(self) -> list[int]:
+        """The columns of (x, 1) that no relation is about."""
+        out = {relation[0][0] for relation in self.dependent}
+        return [j for j in range(self.intercept.columns(self.X.shape[1])) if j not in out]
+
+    def offer_relations(self, dependent: Sequence[Relation]) -> None:
+        """Keep what is said of dependent columns, if it holds exactly."""
+        with ieee_floats():
+            if verified.relations_hold(self.problem, dependent, self.intercept):
+                self.dependent = tuple(dependent)
+
+    def offer_cancelling(self, at: Array, p: Array) -> None:
+        """Have weights p (m × n, of total 1) of the label vectors `at` checked: do their rows cancel?"""
+        try:
+            with ieee_floats():
+                within = verified.each_cancelling(self.rows, self.signs.T[at], p, ROOM)
+        except NotIEEE:
+            return
+        for j, weights, off in zip(at.tolist(), p, within.tolist(), strict=True):
+            if off < math.inf:
+                rows = np.flatnonzero(weights)
+                self.support[j], self.within[j], self.decided[j] = (rows, weights[rows]), off, True
+                self.upper[j] = 0.0
+
+    def offer_one(self, j: int, found: Cancelling) -> None:
+        """Have rows that may cancel checked for one label vector, as `Evidence` does."""
+        within = deviation(self._witness(found.rows, found.weights, found.dependent), self.column(j))
+        if within < math.inf:
+            self.support[j], self.within[j], self.decided[j] = (found.rows, found.weights), within, True
+            self.upper[j], self.own[j] = 0.0, found.dependent
+
+    def offer_planes(self, at: Array, W: Array, b: Array, P: Array) -> None:
+        """Have planes W (d × m), b of the label vectors `at` checked, and weights P (n × m) for the other end of the interval."""
+        margins = Margins(self.X, self.problem.X.norms, self.signs[:, at], self.intercept)
+        try:
+            strict, lower = margins.lower(W, b, CLAIM)
+            upper = margins.upper(P, CLAIM)
+        except NotIEEE:
+            return
+        for place, j in enumerate(at.tolist()):
+            if strict[place] and lower[place] > 0:
+                p = P[:, place]
+                rows = np.flatnonzero(p) if upper[place] < math.inf else np.empty(0, np.int64)
+                self.planes[:, j], self.b[j], self.support[j] = W[:, place], b[place], (rows, p[rows])
+                self.lower[j], self.upper[j] = lower[place], upper[place]
+                self.separable[j] = self.decided[j] = True
+
+    def column(self, j: int) -> Problem:
+        """The problem of one label vector."""
+        return Problem(self.problem.X, np.ascontiguousarray(self.signs[:, j]), self.problem.classes, self.problem.checksum)
+
+    def proof(self, j: int, kind: Kind) -> Proof:
+        """What was proved of a label vector that is decided, as a separator or bracket; or as a witness."""
+        (rows, weights), X = self.support[j], self.problem.X
+        if not self.separable[j]:
+            return Proof(self._witness(rows, weights, self.own.get(j, self.dependent)))
+        p = np.zeros(X.n)
+        p[rows] = weights
+        head = Certificate(kind, self.intercept.value, self.problem.classes, (X.n, X.d))
+        head = replace(head, b=float(self.b[j]), lower=float(self.lower[j]), upper=float(self.upper[j]))
+        return Proof(head, self.planes[:, j].copy(), p)
+
+    def _witness(self, rows: Array, weights: Array, dependent: tuple[Relation, ...]) -> Certificate:
+        return Certificate(
+            "verified-witness",
+            self.intercept.value,
+            self.problem.classes,
+            (self.problem.X.n, self.problem.X.d),
+            rows=tuple(rows.tolist()),
+            weights=tuple(weights.tolist()),
+            dependent=dependent,
+        )

@@ -1,0 +1,594 @@
+"""Tables of labels: each column as a call of its own has it, proved for both checkers; and held against exact arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections import Counter
+from fractions import Fraction
+
+import modes
+import mutations
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from checkers import both
+from test_verified import FAMILIES, INTERCEPTS
+
+import gordan
+from gordan.certificates import standalone, verified
+from gordan.certificates.blocks import Margins
+from gordan.certificates.margins import Margin
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
+from gordan.rows import stored
+from gordan.solve import batches
+
+
+def table(n, k, seed=0, labels=(-1, 1)):
+    return np.random.default_rng(seed).choice(labels, (n, k))
+
+
+def signed(X, y, intercept):
+    A = X if intercept == "none" else np.column_stack([X, np.ones(len(X))])
+    return [[int(s) * Fraction(float(x)) for x in row] for s, row in zip(y, A, strict=True) if s]
+
+
+# ---- the contract -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [(-1, 1), (-1, 0, 1), (False, True)], ids=str)
+def test_verdicts_are_those_of_single_calls(labels):
+    X, Y = np.random.default_rng(0).standard_normal((14, 5)), table(14, 40, 1, labels)
+    many = gordan.separate(X, Y)
+    assert isinstance(many, gordan.ManyVerdicts)
+    assert (len(many), many.margin.shape, many.w.shape, many.b.shape) == (40, (40, 2), (5, 40), (40,))
+    for j, own in enumerate(many):
+        y = Y[:, j]
+        kept = y != 0 if Y.dtype != bool else np.ones(14, dtype=bool)
+        if len({*y[kept].tolist()}) < 2:
+            continue
+        alone = gordan.separate(X[kept], y[kept])
+        assert own.status == alone.status == many.status[j]
+        assert both(own.certificate, X, y) == (True, True)
+        assert own.margin == tuple(many.margin[j])
+        if own.separable:
+            assert own.margin[0] <= alone.margin[1]
+            assert alone.margin[0] <= own.margin[1]
+            assert np.array_equal(own.w, many.w[:, j])
+            assert own.b == many.b[j]
+            scores = (X @ own.w + own.b) * np.where(y > 0, 1, -1)
+            assert scores[kept].min() > 0
+        else:
+            assert np.isnan(many.w[:, j]).all()
+            assert np.isnan(many.b[j])
+            assert own.w is None
+            assert kept[[*own.stated_witness.rows]].all()
+            exact = own.witness
+            total = sum(
+                int(w) * np.append(X[i], 1.0) * (1 if y[i] > 0 else -1) for i, w in zip(exact.rows, exact.weights, strict=True)
+            )
+            assert np.abs(total).max() <= 1e-6 * max(exact.weights) * np.abs(X).max()
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_margins_are_those_of_single_calls(intercept):
+    X, Y = np.random.default_rng(2).standard_normal((16, 7)), table(16, 30, 3, (-1, 0, 1, 1))
+    many = gordan.maximize_margin(X, Y, intercept=intercept, tol=1e-6)
+    assert isinstance(many, gordan.ManyMargins)
+    for j, own in enumerate(many):
+        kept = np.flatnonzero(Y[:, j])
+        alone = gordan.maximize_margin(X[kept], Y[kept, j], intercept=intercept, tol=1e-6)
+        assert own.status == alone.status == many.status[j]
+        assert both(own.certificate, X, Y[:, j]) == (True, True)
+        assert own.margin[0] <= alone.margin[1]
+        assert alone.margin[0] <= own.margin[1]
+        assert own.gap <= 1e-6
+        if own.p is not None:
+            assert own.p.shape == (16,)
+            assert not own.p[Y[:, j] == 0].any()
+            assert own.p.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_losses_are_those_of_single_calls(loss):
+    X, Y = np.random.default_rng(4).standard_normal((30, 4)), table(30, 12, 5, (-1, 0, 1))
+    weights = np.random.default_rng(6).random(30) + 0.5
+    for sample_weight in (None, weights):
+        many = gordan.minimize_loss(X, Y, loss=loss, C=0.5, sample_weight=sample_weight, tol=1e-6)
+        assert isinstance(many, gordan.ManyLosses)
+        assert (many.status == "solved").all()
+        for j, own in enumerate(many):
+            kept = np.flatnonzero(Y[:, j])
+            own_weights = None if sample_weight is None else sample_weight[kept]
+            alone = gordan.minimize_loss(X[kept], Y[kept, j], loss=loss, C=0.5, sample_weight=own_weights, tol=1e-6)
+            assert own.objective[0] <= alone.objective[1]
+            assert alone.objective[0] <= own.objective[1]
+            assert tuple(many.objective[j]) == own.objective
+            assert np.allclose(many.w[:, j], alone.w, atol=1e-2)
+            assert own.gap <= 1e-6
+            assert both(own.certificate, X, Y[:, j]) == (True, True)
+            assert not {*own.support.tolist()} & {*np.flatnonzero(Y[:, j] == 0).tolist()}
+
+
+def test_classes_have_weights_of_their_own_columns():
+    X, Y = np.random.default_rng(4).standard_normal((30, 4)), table(30, 5, 5, (-1, 0, 1, 1))
+    many = gordan.minimize_loss(X, Y, class_weight="balanced", tol=1e-8)
+    for j, own in enumerate(many):
+        kept = np.flatnonzero(Y[:, j])
+        alone = gordan.minimize_loss(X[kept], Y[kept, j], class_weight="balanced", tol=1e-8)
+        assert own.objective == pytest.approx(alone.objective, rel=1e-7)
+        assert both(own.certificate, X, Y[:, j]) == (True, True)
+
+
+def test_a_column_of_one_sign():
+    X = np.random.default_rng(7).standard_normal((6, 3))
+    Y = np.column_stack([np.ones(6), -np.ones(6), [1, -1] * 3]).astype(int)
+    for many in (gordan.separate(X, Y), gordan.maximize_margin(X, Y)):
+        assert many.status[:2].tolist() == [many[0].status] * 2
+        assert many[0].status.separable
+        assert (many.margin[:2] == math.inf).all()
+        assert many[1].margin == (math.inf, math.inf)
+        assert many[1].b < 0
+        for j in range(2):
+            assert both(many[j].certificate, X, Y[:, j]) == (True, True)
+    assert gordan.maximize_margin(X, Y)[0].gap == 0
+    for options in (
+        {"norm": 3},
+        {"sample_weight": np.ones(6)},
+        {"method": "smooth_perceptron"},
+        {"callback": lambda moment: False},
+    ):
+        assert (gordan.maximize_margin(X, Y, **options).margin[:2] == math.inf).all()
+    assert (gordan.separate(X, Y, callback=lambda verdict: False).margin[:2] == math.inf).all()
+    with pytest.raises(gordan.InputError, match=r"Y\[:, 1\] has labels of one sign only"):
+        gordan.minimize_loss(X, Y[:, [2, 1]])
+
+
+@pytest.mark.parametrize("intercept", ["none", "penalized"])
+def test_a_column_of_one_sign_where_that_decides_nothing(intercept):
+    """Without an intercept it may be inseparable; with a penalized one its margin is that of the rows (x, 1)."""
+    X = np.array([[1.0, 2.0], [-1.0, -2.0], [3.0, 1.0]])
+    Y = np.array([[1, 1], [1, -1], [1, -1]])
+    many = gordan.separate(X, Y, intercept=intercept)
+    rows = signed(X, Y[:, 0], intercept)
+    assert many[0].separable == oracle.separable(rows) == (intercept == "penalized")
+    if intercept == "penalized":
+        squared = oracle.squared_margin(rows)
+        assert Fraction(many[0].margin[0]) ** 2 <= squared <= Fraction(many[0].margin[1]) ** 2
+    assert both(many[0].certificate, X, Y[:, 0]) == (True, True)
+
+
+def test_what_holds_x_does_not_matter():
+    X, Y = np.random.default_rng(8).integers(-3, 4, (12, 4)).astype(float), table(12, 9, 9)
+    frame = pd.DataFrame(X, index=np.arange(12) + 5)
+    plain = gordan.separate(X, Y)
+    for given, labels in (
+        (sp.csr_array(X), Y),
+        (frame, pd.DataFrame(Y, index=frame.index)),
+        (X.astype(np.float32), Y.astype(float)),
+        (X, [*map(list, Y)]),
+        (X, Y == 1),
+    ):
+        found = gordan.separate(given, labels)
+        assert found.status.tolist() == plain.status.tolist()
+        y = labels.iloc[:, 2] if isinstance(labels, pd.DataFrame) else np.asarray(labels)[:, 2]
+        assert gordan.verify(found[2].certificate, given, y)
+    with pytest.raises(gordan.InputError, match="index"):
+        gordan.separate(frame, pd.DataFrame(Y))
+
+
+def test_sequences():
+    X, Y = np.random.default_rng(8).standard_normal((12, 4)), table(12, 9, 9)
+    many = gordan.separate(X, Y)
+    assert many[-1] is many[8]
+    assert [*many][3] is many[3]
+    assert len(many[2:5]) == 3
+    with pytest.raises(IndexError):
+        many[9]
+    assert "9 label vectors" in repr(many)
+    assert many.seconds > 0
+    none = gordan.separate(X, Y[:, :0])
+    assert len(none) == 0
+    assert none.margin.shape == (0, 2)
+    assert none.w.shape == (4, 0)
+    one = gordan.separate(X, Y[:, :1])
+    assert isinstance(one, gordan.Verdict)  # as ever: a column is a label vector
+
+
+BAD = {
+    "0 and 1": (lambda Y: (Y > 0).astype(int), "pass Y == 1, or -1/\\+1"),
+    "0 and 1 as floats": (lambda Y: (Y > 0).astype(float), "pass Y == 1, or -1/\\+1"),
+    "other numbers": (lambda Y: np.where(np.arange(20).reshape(5, 4) == 6, 2, Y), r"Y\[1, 2\] is .*2"),
+    "nan": (lambda Y: np.where(np.arange(20).reshape(5, 4) == 6, np.nan, Y), r"Y\[1, 2\] is .*nan"),
+    "text": (lambda Y: Y.astype(str), "labels of type"),
+    "no rows": (lambda Y: Y * np.array([1, 1, 0, 1]), r"Y\[:, 2\] leaves out every row"),
+    "rows": (lambda Y: Y[:-1], "5 rows"),
+    "ragged": (lambda Y: [[1, -1], [1, -1], [1], [1, 1], [1, 1]], "no table"),
+    "missing": (
+        lambda Y: pd.DataFrame(Y).astype("Int64").mask(pd.DataFrame(Y) > 5, 1).replace(-1, pd.NA),
+        r"Y\[\d, \d\] is <NA>",
+    ),
+    "masked": (lambda Y: np.ma.masked_equal(Y, -1), "masked"),
+}
+
+
+@pytest.mark.parametrize("call", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_are_refused(name, call):
+    make, reason = BAD[name]
+    with pytest.raises(gordan.InputError, match=reason):
+        call(np.arange(15.0).reshape(5, 3), make(table(5, 4, 1)))
+
+
+def test_what_cannot_be_shared_is_refused():
+    X, Y = np.random.default_rng(0).standard_normal((8, 3)), table(8, 3, 1)
+    with pytest.raises(gordan.InputError, match="checkpoint is for one label vector"):
+        gordan.maximize_margin(X, Y, checkpoint="run")
+    for call in (gordan.maximize_margin, gordan.minimize_loss):
+        with pytest.raises(gordan.InputError, match="for 3 label vectors"):
+            call(X, Y, start=call(X, Y[:, :2]))
+        again = call(X, Y, start=call(X, Y))
+        assert {*again.status} <= {"solved", "not-separable"}
+    with pytest.raises(gordan.InputError, match=r"X\[2, 1\] is nan"):
+        gordan.separate(np.where(np.arange(24).reshape(8, 3) == 7, np.nan, X), Y)
+    with pytest.raises(gordan.InputError, match=r"Y\[:, 0\]: .*nu is 0.99"):
+        gordan.maximize_margin(X, np.sign(np.arange(8)[:, None] - [[0.5, 1.5]]).astype(int), nu=0.99)
+
+
+# ---- limits -------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_not_begun_in_time_is_open(clock):
+    X, Y = np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1)
+    clock.tick = 1.0
+    verdicts = gordan.separate(X, Y, time_limit=0.5)
+    assert (verdicts.status == "undecided").all()
+    assert (verdicts.margin == [0, math.inf]).all()
+    assert verdicts[0].certificate is None
+    assert verdicts[0].separable is None
+    margins = gordan.maximize_margin(X, Y, time_limit=0.5)
+    assert (margins.status == "time-limit").all()
+    assert np.isnan(margins.w).all()
+    assert gordan.verify(margins[1].certificate, X, Y[:, 1])
+    found = gordan.minimize_loss(X, Y, time_limit=0.5)
+    assert (found.status == "time-limit").all()
+    assert (found.objective == [0, math.inf]).all()
+    for j in range(6):
+        assert found[j].objective[1] == pytest.approx(12.0)
+        assert found[j].status == "time-limit"
+        assert both(found[j].certificate, X, Y[:, j]) == (True, True)
+
+
+@pytest.mark.parametrize("call", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])
+def test_a_callback_ends_the_whole_call(call):
+    X, Y = np.random.default_rng(0).standard_normal((400, 30)), table(400, 4, 1)
+    seen = []
+
+    def stop(moment):
+        seen.append(moment)
+        return True
+
+    many = call(X, Y, callback=stop, **({"tol": 1e-12} if call is gordan.minimize_loss else {}))
+    if call is gordan.separate:  # whose callback hears of proposals that were not accepted: there may be none
+        assert len(seen) <= 1
+    else:
+        assert len(seen) == 1
+        assert (many.status[1:] == "interrupted").all()
+
+
+@pytest.mark.parametrize("call", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])
+def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
+    """What was decided by then is kept; nothing else is begun."""
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batches, "_look", interrupted)
+    monkeypatch.setattr(batches, "_least", interrupted)
+    X, Y = np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1)
+    many = call(X, Y)
+    assert (many.status == ("undecided" if call is gordan.separate else "interrupted")).all()
+    if call is not gordan.separate:
+        assert gordan.verify(many[2].certificate, X, Y[:, 2])
+
+
+def test_quasi_separation_needs_no_single_call(monkeypatch):
+    """Rows of one level of a factor, all of one label, are not in the witness, so that its columns depend on each other."""
+    r = np.random.default_rng(3)
+    level = r.integers(0, 5, 60)
+    X = np.column_stack([r.standard_normal((60, 3)), np.eye(5)[level]])
+    Y = table(60, 30, 4)
+    Y[level == 2] = 1
+    monkeypatch.setattr("gordan.verdicts.many.verdict_of", None)
+    many = gordan.separate(X, Y)
+    assert (many.status == "not-separable").all()
+    for j in range(30):
+        assert both(many[j].certificate, X, Y[:, j]) == (True, True)
+
+
+def test_memory_does_not_grow_with_the_number_of_columns(peak_memory):
+    """Beside Y, its signs and the answer: of each column w, at most 60 rows with weights, and what a few arrays take."""
+    X, peaks = np.random.default_rng(0).standard_normal((60, 10)), []
+    for k in (500, 4000):
+        Y = table(60, k, 1)
+        peaks.append(peak_memory(lambda Y=Y: gordan.separate(X, Y))[1])
+    assert peaks[1] - peaks[0] <= 3500 * (60 * (8 + 8 + 4) + 10 * 8 + 1600)
+
+
+# ---- proofs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_bounds_of_blocks_beside_those_of_one(intercept):
+    """The same theorem with sums in another order: within rounding of each other, and neither beyond the truth."""
+    r, kind = np.random.default_rng(1), Intercept(intercept)
+    X = np.ldexp(r.standard_normal((9, 4)), r.integers(-3, 4, (9, 1)))
+    signs = r.choice((-1, 1, 0), (9, 50), p=(0.45, 0.45, 0.1)).astype(np.int8)
+    matrix = Matrix(stored(X))
+    margins = Margins(X, matrix.norms, signs, kind)
+    W, b, P = r.standard_normal((4, 50)), r.standard_normal(50), r.random((9, 50)) * (signs != 0)
+    planes = [gordan.maximize_margin(X[s != 0], s[s != 0], intercept=intercept).w if {*s} >= {-1, 1} else None for s in signs.T]
+    for j, w in enumerate(planes):
+        if w is not None:
+            W[:, j] = w
+    strict, lower = margins.lower(W, b, 4.0)
+    upper = margins.upper(P, 4.0)
+    for j in range(50):
+        kept = np.flatnonzero(signs[:, j])
+        one = Margin(Matrix(stored(X[kept])), signs[kept, j], kind)
+        if {*signs[:, j]} >= {-1, 1}:
+            low, high = one.lower(W[:, j], b[j], slack=4.0), one.upper(P[kept, j], slack=4.0)
+            assert lower[j] == pytest.approx(low, rel=1e-11, abs=1e-12)
+            assert upper[j] == pytest.approx(high, rel=1e-11)
+            assert lower[j] <= one.exact_lower(W[:, j], b[j])
+            assert upper[j] >= one.exact_upper(P[kept, j])
+        else:
+            assert not kind.grouped or (lower[j] == 0 and upper[j] == math.inf)
+        scores = [
+            sum(Fraction(float(x)) * Fraction(float(v)) for x, v in zip(X[i], W[:, j], strict=True)) + Fraction(b[j])
+            for i in kept
+        ]
+        assert not strict[j] or all(s * int(signs[i, j]) > 0 for s, i in zip(scores, kept, strict=True))
+
+
+def test_blocks_of_wild_numbers_prove_nothing():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    signs = np.array([[1], [1], [-1]], np.int8)
+    margins = Margins(X, Matrix(stored(X)).norms, signs, Intercept.FREE)
+    for w in ([math.nan, 1], [math.inf, 1], [1e200, 1e200], [1e-200, 1e-200], [0.0, 0.0]):
+        strict, lower = margins.lower(np.array(w)[:, None].astype(float), np.zeros(1), 1.0)
+        assert not strict[0]
+        assert lower[0] == 0
+    for p in ([math.nan, 1, 1], [math.inf, 1, 1], [-1, 1, 1], [0, 0, 1], [1e-300, 1, 1], [1e300, 1, 1]):
+        assert margins.upper(np.array(p, dtype=float)[:, None], 1.0)[0] == math.inf
+    left_out = Margins(X, Matrix(stored(X)).norms, np.array([[1], [0], [-1]], np.int8), Intercept.FREE)
+    assert left_out.upper(np.array([[1.0], [1.0], [1.0]]), 1.0)[0] == math.inf
+
+
+def test_stacks_of_witnesses_beside_single_ones():
+    """`each_cancelling` accepts what `cancelling` does for the rows of weight, and nothing that exact arithmetic refutes."""
+    r, counts = np.random.default_rng(3), Counter()
+    for _ in range(300):
+        n, c = int(r.integers(3, 9)), int(r.integers(1, 4))
+        S = FAMILIES[int(r.integers(0, len(FAMILIES)))](r, n, c)
+        signs = r.choice((-1.0, 1.0), (6, n))
+        p = r.random((6, n)) * (r.random((6, n)) < 0.8)
+        for j in range(0, 6, 2):  # half of them nearly cancel
+            A = S * signs[j][:, None]
+            null = np.linalg.svd(A.T)[2][-1]
+            p[j] = null if (null > 1e-9).all() or (null < -1e-9).all() else p[j]
+            p[j] = np.abs(p[j])
+        found = verified.each_cancelling(S, signs, p)
+        for j in range(6):
+            used = p[j] > 0
+            alone = verified.cancelling((S * signs[j][:, None])[used], p[j][used]) if used.any() else math.inf
+            counts[found[j] < math.inf, alone < math.inf] += 1
+            if found[j] < math.inf:
+                assert not oracle.separable(signed(S[used], signs[j][used], "none"))
+    assert counts[True, True] > 100
+    assert counts[False, True] + counts[True, False] <= 0.02 * counts.total()
+    bad = np.array([[math.nan, 1, 1], [-1, 1, 1], [math.inf, 1, 1], [0, 0, 0], [1e-200, 1, 1]])
+    assert (verified.each_cancelling(np.array([[1.0], [-1.0], [0.5]]), np.ones((5, 3)), bad)[:4] == math.inf).all()
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_no_wrong_verdict_on_degenerate_columns(intercept):
+    """Duplicates, dummies, constants, sums, powers of two, last bits: every verdict against exact arithmetic, both checkers."""
+    r, counts = np.random.default_rng(INTERCEPTS.index(intercept)), Counter()
+    for number in range(64):
+        n, d = int(r.integers(2, 10)), int(r.integers(1, 5))
+        X = FAMILIES[number % len(FAMILIES)](r, n, d)
+        Y = r.choice((-1, 1, 0), (n, 16), p=(0.45, 0.45, 0.1))
+        Y[0][~Y.any(axis=0)] = 1
+        if not (Y < 0).any():
+            Y[0, 0] = -1
+        many = gordan.separate(X, Y, intercept=intercept)
+        for j, own in enumerate(many):
+            truth = oracle.separable(signed(X, Y[:, j], intercept))
+            assert own.separable in (truth, None), (X, Y[:, j])
+            counts[own.separable] += 1
+            if {*Y[:, j]} >= {-1, 1} or Y[:, j].all():  # labels 0 and 1 alone are two classes to a checker
+                assert both(own.certificate, X, Y[:, j]) == (True, True)
+    # open are some planes whose margin is a last bit, as in single calls: "margin-below-tol"
+    assert min(counts[True], counts[False]) > 100
+    assert counts[None] <= 0.02 * counts.total()
+
+
+def test_few_rows_and_columns_are_decided_together():
+    """Random labels leave nothing open, so that no single call is needed; also where columns depend on each other."""
+    r = np.random.default_rng(5)
+    X = np.column_stack([r.standard_normal((40, 6)), np.eye(4)[r.integers(0, 4, 40)]])  # dummies add up to the constant
+    for rows in (X, X[:, :6], X[:8]):
+        signs = np.asfortranarray(table(len(rows), 60, 6).astype(np.int8))
+        problem = Problem(Matrix(stored(rows)), signs[:, 0], (-1, 1))
+        evidence = batches.TableEvidence(problem, signs, Intercept.FREE, rows)
+        batches.search(evidence, np.arange(60), batches.Budget(time.perf_counter()), 1e-3)
+        both_signs = (signs > 0).any(axis=0) & (signs < 0).any(axis=0)
+        assert np.mean(evidence.decided[both_signs]) > 0.9
+
+
+@pytest.mark.parametrize(("P", "N"), [(8, 3), (9, 4), (7, 2)])
+def test_covers_theorem(P, N):
+    """Of the 2^P labellings of P points in general position 2 Σ_{k<N} C(P-1, k) are separable through the origin."""
+    X = np.random.default_rng(P).standard_normal((P, N))
+    Y = 1 - 2 * ((np.arange(2**P) >> np.arange(P)[:, None]) & 1)
+    for intercept, columns in (("none", N), ("free", N + 1), ("penalized", N + 1)):
+        status = gordan.separate(X, Y, intercept=intercept).status
+        expected = 2 * sum(math.comb(P - 1, k) for k in range(columns))
+        assert Counter(status.tolist()) == {"separable": expected, "not-separable": 2**P - expected}
+
+
+# ---- checkers -----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_label_0_are_left_out_only_beside_both_signs():
+    """Else a certificate that names the classes -1 and 1 would be one about the labels 0 and 1."""
+    X, y = np.array([[1.0], [2.0], [1.5], [0.0]]), np.array([1, 1, 0, -1])
+    found = gordan.separate(X, np.column_stack([y, -y]))[0]
+    assert both(found.certificate, X, y) == (True, True)
+    for labels in ([1, 1, 0, 0], [0, 0, 0, -1], [1, 1, 2, -1], ["1", "1", "0", "-1"]):
+        assert both(found.certificate, X, labels) == (False, False)
+    everything = gordan.Certificate("separator", "free", (-1, 1), (4, 1), w=(0.0,), b=1.0)
+    assert both(everything, X, [1, 1, 0, 0]) == (False, False)
+    assert both(everything, X, [1, 1, 1, 1]) == (True, True)
+    assert both(everything, X, [-1, -1, -1, -1]) == (False, False)
+
+
+def test_certificates_that_name_rows_which_are_left_out():
+    X, y = np.array([[0.0], [0.0], [1.0], [2.0]]), [-1, 1, 0, 1]
+    good = gordan.Certificate("witness", "free", (-1, 1), (4, 1), rows=(0, 1), weights=(1, 1))
+    assert both(good, X, y) == (True, True)
+    assert both(gordan.Certificate("witness", "free", (-1, 1), (4, 1), rows=(0, 2), weights=(1, 1)), X, y) == (False, False)
+    assert both(gordan.Certificate("witness", "free", (-1, 1), (3, 1), rows=(0, 1), weights=(1, 1)), X, y) == (False, False)
+    text = good.to_json()
+    assert standalone.check(standalone.read_certificate(text), X.tolist(), y)[0]
+
+
+def test_changed_certificates_of_columns_with_rows_left_out():
+    """Both checkers say the same of each, and what they accept is true of the rows that count."""
+    r, generator, accepted = random.Random(1), np.random.default_rng(1), Counter()
+    for number in range(24):
+        n = int(generator.integers(4, 9))
+        X = FAMILIES[number % len(FAMILIES)](generator, n, 2)
+        Y = generator.choice((-1, 0, 1), (n, 6))
+        Y[:3] = np.array([[-1], [0], [1]])
+        call = (gordan.separate, gordan.maximize_margin)[number % 2]
+        for j, own in enumerate(call(X, Y, intercept=INTERCEPTS[number % 3])):
+            y = Y[:, j].tolist()
+            truth = oracle.separable(signed(X, y, INTERCEPTS[number % 3]))
+            for _ in range(8):
+                content = json.loads(own.certificate.to_json())
+                for _ in range(r.choice((1, 1, 2))):
+                    r.choice(mutations.CHANGES)(r, content, X.tolist(), y)
+                text = json.dumps(content)
+                first, second = mutations.verdicts(text, X.tolist(), y)
+                assert mutations.CRASH not in first + second
+                assert first == second or "verified-" in text, (text, X, y)
+                if first == mutations.ACCEPT and content["intercept"] == INTERCEPTS[number % 3]:
+                    claims = content["kind"] in ("separator",) or (
+                        content["kind"] == "bracket" and content["lower"][:3] not in ("0x0", "-0x")
+                    )
+                    accepted[content["kind"]] += 1
+                    assert not (claims and content["nu"] is None and content["sample_weight"] is None) or truth, (text, X, y)
+                    assert content["kind"] not in ("witness", "verified-witness") or not truth, (text, X, y)
+    assert accepted.total() > 100
+
+
+@pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)
+@pytest.mark.parametrize("name", modes.MODES)
+def test_answers_are_proved_in_every_floating_point_mode(name):
+    X, Y = np.random.default_rng(0).standard_normal((30, 8)) * 2.0**-300, table(30, 40, 1)
+    with modes.mode(modes.MODES[name]):
+        many = gordan.separate(X, Y)
+        certificates = [many[j].certificate for j in range(40)]
+    truths = gordan.separate(X, Y)
+    assert many.status.tolist() == truths.status.tolist()
+    for j, certificate in enumerate(certificates):
+        assert standalone.check(json.loads(certificate.to_json()), X.tolist(), Y[:, j].tolist())[0]
+
+
+# ---- many rows, and classifiers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_losses_of_more_rows_share_passes(loss, intercept):
+    """Newton's method in blocks ends where that for one label vector does; columns that it leaves are finished one by one."""
+    r = np.random.default_rng(0)
+    X, Y = r.standard_normal((1500, 40)), table(1500, 5, 1, (-1, 0, 1))
+    Y[:, 4] = np.sign(X[:, 0])  # one that is separable
+    weights = r.random(1500)
+    for sample_weight in (None, weights):
+        many = gordan.minimize_loss(X, Y, loss=loss, intercept=intercept, sample_weight=sample_weight, tol=1e-7)
+        assert (many.status == "solved").all()
+        for j in range(5):
+            kept = np.flatnonzero(Y[:, j])
+            own_weights = None if sample_weight is None else sample_weight[kept]
+            alone = gordan.minimize_loss(X[kept], Y[kept, j], loss=loss, intercept=intercept, sample_weight=own_weights, tol=1e-9)
+            assert many.objective[j, 0] <= alone.objective[1]
+            assert alone.objective[0] <= many.objective[j, 1]
+            assert np.linalg.norm(many.w[:, j] - alone.w) <= many[j].radius + alone.radius
+            assert gordan.verify(many[j].certificate, X, Y[:, j], sample_weight)
+
+
+def test_blocks_of_planes_take_no_more_passes_than_one(monkeypatch):
+    """Where second derivatives are those of the start, all label vectors are solved in the passes of a few."""
+    from gordan.losses import Loss
+    from gordan.rows import Rows
+    from gordan.solve import block_newton
+
+    r = np.random.default_rng(0)
+    X, passes = r.standard_normal((2000, 300)), []
+    for k in (1, 12):
+        rows = Rows(stored(X), np.ones(2000, np.int8), constant=True)
+        W, steps = block_newton.planes(
+            rows, table(2000, k, 1).astype(float), np.full(2000, 0.01), Loss.LOGISTIC, True, 1e-4, lambda: False
+        )
+        assert np.isfinite(W).all()
+        assert steps.min() >= 1
+        passes.append(rows.passes)
+    assert passes[1] <= 2 * passes[0]
+
+
+def test_classes_against_the_rest_as_one_table():
+    """The planes of LinearClassifier are those of single calls, in the order of the classes; warm starts come along."""
+    r = np.random.default_rng(2)
+    y = r.integers(0, 4, 200)
+    X = r.standard_normal((200, 6)) + np.eye(4, 6)[y]
+    model = gordan.LinearClassifier(warm_start=True).fit(X, y)
+    for j in range(4):
+        alone = gordan.minimize_loss(X, y == j, tol=1e-10)
+        assert np.allclose(model.coef_[j], alone.w, atol=1e-4)
+        assert gordan.verify(model.certificate_[j], X, y == j)
+    before = model.coef_.copy()
+    assert np.allclose(model.fit(X, y).coef_, before, atol=1e-6)
+    with pytest.raises(gordan.InputError, match="all rows of class 2 have weight zero"):
+        gordan.LinearClassifier(class_weight={2: 0.0}).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["ovo", "ovr"])
+def test_no_binary_problem_is_begun_after_the_deadline(kind, clock, monkeypatch):
+    """Of 20 classes: one problem is in hand when the time is up, and no other asks for a pass."""
+    import warnings
+
+    from gordan.estimators import fitting
+
+    r, begun = np.random.default_rng(0), []
+    monkeypatch.setattr(
+        fitting, "maximize_margin", lambda *data, **options: begun.append(1) or gordan.maximize_margin(*data, **options)
+    )
+    y = np.arange(200) % 20
+    X = r.standard_normal((200, 3))
+    clock.tick = 0.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = gordan.MaxMarginClassifier(multi_class=kind, time_limit=1.0).fit(X, y)
+    assert len(begun) < 20
+    assert np.sum(np.isinf(model.margin_[:, 1])) > 5
+    assert model.predict(X).shape == (200,)
