@@ -21,7 +21,7 @@ import gordan
 from gordan.certificates import standalone
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Matrix, Products
-from gordan.certificates.regions import Region
+from gordan.certificates.regions import region_of
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import stored
@@ -303,7 +303,7 @@ def region_faults(
             off = distance(centre)
             if off > (exact(radius) ** 2 if isinstance(off, fmpq) else arb(exact(radius) ** 2)):
                 faults.append(f"w* is outside of the {name} {radius}")
-    region = Region.of(objective, optimum, b)
+    region = region_of(objective, optimum, b)
     coef = region.coef.tolist()
     faults += [f"w*[{j}] = {least.v[j]} is not in {coef[j]}" for j in range(d) if violates(least.v[j], *coef[j])]
     ends = (least.low, least.high) if kind == "free" else (least.v[-1],) * 2 if kind == "penalized" else (fmpq(0),) * 2

@@ -19,7 +19,7 @@ from gordan.certificates import elementary
 from gordan.certificates.bounds import TINY, U
 from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import CLAIM
-from gordan.certificates.regions import Region
+from gordan.certificates.regions import Region, region_of
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 
@@ -179,7 +179,7 @@ def test_every_intercept_that_is_the_best_is_in_the_interval(loss, c, b):
     faults, optimum, least = faults_of(problem, data, [0.0], b, np.arange(6), np.full(6, c), [[0.0], [1.0]])
     assert not faults
     assert (least.low, least.high) == (-1, 1)
-    low, high = Region.of(problem, optimum, b).intercept
+    low, high = region_of(problem, optimum, b).intercept
     assert -1.01 < low <= -1
     assert 1 <= high < 1.01
 
@@ -191,7 +191,7 @@ def test_intercepts_that_are_free_to_move_leave_labels_open():
     faults, optimum, least = faults_of(problem, data, [0.4], 0.0, [0, 1], [0.2, 0.2], points)
     assert not faults
     assert (to_float(least.low), to_float(least.high)) == pytest.approx((-0.6, 0.6))
-    low, high = Region.of(problem, optimum, 0.0).scores(matrix(points))
+    low, high = region_of(problem, optimum, 0.0).scores(matrix(points))
     assert ((low > 0) | (high < 0)).tolist() == [False, False, False, False, True, True]
 
 
@@ -209,7 +209,7 @@ def test_rows_of_weight_zero_do_not_count():
     faults, optimum, _ = faults_of(problem, data, [1.0], 0.0, [2], [1e300], [[1.0]])
     assert not faults
     assert optimum.upper < 2
-    assert 2 in Region.of(problem, optimum, 0.0).weights[1]
+    assert 2 in region_of(problem, optimum, 0.0).weights[1]
 
 
 def test_rows_of_weight_zero_may_be_too_long_for_floats():
@@ -217,7 +217,7 @@ def test_rows_of_weight_zero_may_be_too_long_for_floats():
     assert problem.X.norms[2] == math.inf
     optimum = problem.enclose(np.array([0.8, 0.0]), 0.0, *NONE)
     assert 0.4 - 1e-9 < optimum.lower <= 0.4 <= optimum.upper < 0.4 + 1e-9
-    assert Region.of(problem, optimum, 0.0).intercept == pytest.approx((0.0, 0.0), abs=1e-4)
+    assert region_of(problem, optimum, 0.0).intercept == pytest.approx((0.0, 0.0), abs=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -252,7 +252,7 @@ def test_sums_beyond_the_floats_prove_nothing():
     problem, _ = objective(np.zeros((70, 1)), [1, -1] * 35, "hinge", "none", 1.7e308)
     optimum = problem.enclose(np.zeros(1), 0.0, *NONE)
     assert (optimum.lower, optimum.upper) == (0, math.inf)
-    assert Region.of(problem, optimum, 0.0).coef.tolist() == [[-math.inf, math.inf]]
+    assert region_of(problem, optimum, 0.0).coef.tolist() == [[-math.inf, math.inf]]
     # terms of one scalar product that overflow when they are added up
     far = Region(objective(np.full((2, 2), 1e154), [1, -1], "hinge", "free")[0], np.full(2, 1.7e154), 1.0, 0.0)
     assert far.intercept[0] == -math.inf

@@ -2,7 +2,9 @@
 
 With z = y(x·w + b) a loss is ℓ(z) = max_a g(a) - a z: a is the weight of the row, between 0 and `most_weight`, and g what the
 p-player pays for it. Hinge: a box. Squared hinge: ¼a². Logistic: the entropy of (a, 1 - a). A new loss is a new member here,
-and its bounds in `certificates.losses`.
+and its bounds in `certificates.losses`. The multinomial loss is about several classes at once, log Σ_c e^{s_c} - s_y for scores
+s and the label y: a row has a weight for each class, a point q of a simplex, and the p-player pays its entropy
+(`certificates.multinomial`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ class Loss(StrEnum):
     HINGE = "hinge"
     SQUARED_HINGE = "squared_hinge"
     LOGISTIC = "logistic"
+    MULTINOMIAL = "multinomial"
 
     @staticmethod
     def of(name: Any) -> Loss:
@@ -35,6 +38,16 @@ class Loss(StrEnum):
     def smooth(self) -> bool:
         """Whether it has a slope everywhere: the weights of the rows then follow from w alone."""
         return self is not Loss.HINGE
+
+    @property
+    def several(self) -> bool:
+        """Whether it is about several classes at once; what follows here is then not about it."""
+        return self is Loss.MULTINOMIAL
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether scores stand for probabilities of the classes."""
+        return self in (Loss.LOGISTIC, Loss.MULTINOMIAL)
 
     @property
     def most_weight(self) -> float:
@@ -72,3 +85,46 @@ class Loss(StrEnum):
         q = np.minimum(a, 1.0 - a)
         s = np.where(q > 0, q, 0.5)
         return np.where(q > 0, -s * np.log(s) - (1.0 - s) * np.log1p(-s), 0.0)
+
+
+# ---- several classes ------------------------------------------------------------------------------------------------
+
+
+def softmax(S: Array) -> Array:
+    """e^{s_c}/Σ e^s for each row."""
+    Q = S - S.max(axis=1, keepdims=True)
+    np.exp(Q, out=Q)
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
+
+
+def balancing(S: Array, which: Array, c: Array) -> Array:
+    """b with Σ c softmax(s + b) = Σ c e_y, nearly, and a sum of 0: by Newton's method, as far as rounding lets it.
+
+    A step changes no entry by more than 1, so that it cannot go far astray.
+    """
+    b, mass = np.zeros(S.shape[1]), np.bincount(which, weights=c, minlength=S.shape[1])
+    best, least = b, math.inf
+    for _ in range(30):
+        Q = softmax(S + b)
+        weighted = c[:, None] * Q
+        own = weighted[np.arange(len(S)), which]
+        # as C less its own weight, which does not lose the digits of a small difference
+        weighted[np.arange(len(S)), which] = 0.0
+        others = weighted.sum(axis=1)
+        weighted[np.arange(len(S)), which] = -others
+        g = weighted.sum(axis=0)
+        size = float(np.max(np.abs(g)))
+        if not size < least:
+            break
+        best, least = b, size
+        full = weighted
+        full[np.arange(len(S)), which] = own
+        H = np.diag(full.sum(axis=0)) - full.T @ Q
+        try:
+            s = -np.linalg.solve(H + np.max(np.diagonal(H)) / len(H), g)
+        except np.linalg.LinAlgError:
+            break
+        if size <= 1e-16 * float(np.min(mass)) or not np.isfinite(s).all():
+            break
+        b = b + s * min(1.0, 1.0 / max(float(np.max(np.abs(s))), 1e-300))
+    return np.asarray(best - np.mean(best))

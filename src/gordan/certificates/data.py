@@ -175,7 +175,8 @@ FIRST_KINDS = tuple(kind for kind in KINDS if kind not in (*VERIFIED, "optimum")
 
 class Part(NamedTuple):
     """What is declared of a field: its form (None: the numbers of the kind), how many values it has (None: one, "" any number,
-    else a number or the name of one: n, d, rows), which kinds have it, words that are allowed, and the first format with it."""
+    else a number or the name of one: n, plane, classes, rows), which kinds have it, words that are allowed, and the first
+    format with it."""
 
     form: Form | None
     many: str | int | None
@@ -206,20 +207,22 @@ def _is(
 class Certificate:
     """A claim about data X, y and what is needed to check it.
 
-    `classes` is (negative, positive): y_i = +1 for the second. `shape` is that of X. `sample_weight` holds c_i where they
-    matter (with nu), else None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for
-    `witness`, `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see
-    `Problem.hash`. `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the
-    pairs (column, factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight),
-    rounded in that order; where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`).
-    `model` is the model whose estimates are asked about, `about` where the data came from.
+    `classes` is (negative, positive): y_i = +1 for the second; of a multinomial loss, which is about `several`, all of them.
+    `w` has then the plane of each of them, one after the other, with b as its last entry where there is an intercept. `shape`
+    is that of X. `sample_weight` holds c_i where they matter (with nu), else None. `w` has float64 entries (integers for
+    `quasi-separation`), `weights` float64 (integers for `witness`, `quasi-separation`, `overlap`). `data_hash` names the data
+    the certificate was made for, or is None; see `Problem.hash`. `dependent` has for each column of [X, 1] that is a
+    combination of others on the rows in question the pairs (column, factor), that column first, whose sum is 0. Of an optimum,
+    C_i = C · (sample weight · class weight), rounded in that order; where sample weights are too many to be stored,
+    `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates are asked about, `about` where the data
+    came from.
     """
 
     kind: Kind = field(metadata=_is(TEXT, words=KINDS))
     intercept: Literal["free", "penalized", "none"] = field(metadata=_is(TEXT, words=(*Intercept,)))
-    classes: tuple[Label, Label] = field(metadata=_is(LABEL, 2))
+    classes: tuple[Label, ...] = field(metadata=_is(LABEL, ""))
     shape: tuple[int, int] = field(metadata=_is(COUNT, 2))
-    w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="d", kinds=PLANES))
+    w: tuple[float, ...] | tuple[int, ...] | None = field(default=None, metadata=_is(many="plane", kinds=PLANES))
     b: float | int | None = field(default=None, metadata=_is(kinds=PLANES))
     rows: tuple[int, ...] = field(default=(), metadata=_is(COUNT, ""))
     weights: tuple[float, ...] | tuple[int, ...] = field(default=(), metadata=_is(many="rows"))
@@ -234,7 +237,7 @@ class Certificate:
     about: About | None = field(default=None, metadata=_is(ABOUT, since=2))
     loss: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), words=(*Loss,), since=2))
     C: float | None = field(default=None, metadata=_is(REAL, kinds=("optimum",), since=2))
-    class_weight: tuple[float, float] | None = field(default=None, metadata=_is(REAL, 2, kinds=("optimum",), since=2))
+    class_weight: tuple[float, ...] | None = field(default=None, metadata=_is(REAL, "classes", kinds=("optimum",), since=2))
     weights_hash: str | None = field(default=None, metadata=_is(TEXT, kinds=("optimum",), since=2))
 
     def __post_init__(self) -> None:
@@ -243,6 +246,15 @@ class Certificate:
             _require(part, getattr(self, part.name), self.kind)
         if len({*map(type, self.classes)}) != 1:
             raise InputError("classes of a certificate are of one type")
+        if len(self.classes) < 2 or (len(self.classes) > 2 and not self.several):
+            raise InputError(f"classes of a certificate are two{' or more' * self.several}, not {len(self.classes)}")
+        if self.class_weight is not None and len(self.class_weight) != len(self.classes):
+            raise InputError("class_weight of a certificate has one number for each class")
+
+    @property
+    def several(self) -> bool:
+        """Whether it is about all classes at once, and not about one of two."""
+        return self.loss == Loss.MULTINOMIAL
 
     @property
     def exact(self) -> bool:
@@ -323,7 +335,9 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     if set(content) != {part.name for part in known} | {"class_type"} or (first and kind not in FIRST_KINDS):
         raise ValueError(f"its fields are {sorted(content)}")
     n, d = (_count(size) for size in _list(content["shape"], 2))
-    sizes = {"n": n, "d": d, "rows": len(_list(content["rows"]))}
+    sizes = {"n": n, "plane": d, "rows": len(_list(content["rows"])), "classes": len(_list(content["classes"]))}
+    if content.get("loss") == Loss.MULTINOMIAL:
+        sizes["plane"] = sizes["classes"] * (d + (content["intercept"] != Intercept.NONE))
     found: dict[str, Any] = {}
     for part in known:
         declared, value = part.metadata["part"], content[part.name]
@@ -338,8 +352,8 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     return Certificate(**found)
 
 
-def _labels(values: Any, kind: Any) -> tuple[Label, Label]:
-    pair: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values, 2)]
-    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in pair) or pair[0] == pair[1]:
+def _labels(values: Any, kind: Any) -> tuple[Label, ...]:
+    found: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values)]
+    if kind not in LABELS or any(type(label) is not LABELS[kind] for label in found) or len({*found}) < len(found):
         raise ValueError(f"classes {values!r} of type {kind!r}")
-    return pair[0], pair[1]
+    return tuple(found)

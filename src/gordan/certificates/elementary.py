@@ -62,6 +62,23 @@ def neg_log(q: Array) -> Array:
     return np.asarray(-e * 0.6931471805599453 - log1p(m - 1.0))
 
 
+def log1p_above(x: Array) -> Array:
+    """What log(1 + x) is at most, for x ≥ 0: by -log(1/(1 + x)) above 1, where an error of 2u in 1/(1 + x) matters little."""
+    log = np.where(x <= 1, log1p(np.minimum(x, 1.0)), neg_log(np.minimum(1.0 / (1.0 + x), 0.5)))
+    return np.asarray(log * (1 + REL_TWO) + 4 * TINY)
+
+
+def neg_log_above(x: Array) -> Array:
+    """What -log(1 - x) is at most, for 0 ≤ x ≤ ½."""
+    return np.asarray(-log1p(-x) * (1 + REL_TWO) + 4 * TINY)
+
+
+def complement_below(x: Array) -> Array:
+    """What -(1-x) ln(1-x) is at least, for 0 ≤ x < 1; 1 - x is exact from ½ on."""
+    log = np.where(x <= 0.5, -log1p(-np.minimum(x, 0.5)), neg_log(np.minimum(1.0 - x, 0.5)))
+    return np.where(x > LEAST_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
+
+
 def softplus_above(z: Array) -> Array:
     """What log(1 + e⁻ᶻ) is at most. max(-z, 0) + log1p(e^-|z|): an error of e^-|z| is at most the same share of its log1p."""
     small = log1p(exp(-np.abs(z)))

@@ -44,6 +44,7 @@ class Optimum:
     w: Array
     v: Array
     error: float
+    """w and v have a column for each class where there are several, and the norm is then Frobenius's."""
 
     @property
     def gap(self) -> float:
@@ -55,7 +56,7 @@ class Optimum:
     def distance(self) -> tuple[float, float]:
         """‖w - v‖ for the v of the exact weights, at least and at most."""
         with np.errstate(over="ignore"):
-            most = bounds.norm_bound(np.abs(self.w - self.v) * (1 + 2 * U), 2.0, dual=False)
+            most = bounds.norm_bound(np.abs(self.w - self.v).ravel() * (1 + 2 * U), 2.0, dual=False)
         return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
 
     @cached_property
@@ -84,7 +85,7 @@ class Optimum:
             return np.zeros_like(self.v), math.inf
         m = 0.5 * self.w + 0.5 * self.v
         s, _ = self.distance
-        rounded = 2 * U * bounds.norm_bound(np.abs(m), 2.0, dual=False) + len(m) * TINY
+        rounded = 2 * U * bounds.norm_bound(np.abs(m).ravel(), 2.0, dual=False) + m.size * TINY
         r = math.sqrt(max(0.0, up(self.gap - down(s * s / 4 * (1 - 4 * U)))))
         return m, up(up(r * (1 + 4 * U)) + up(self.error / 2 + rounded))
 
@@ -120,6 +121,11 @@ class Objective:
         weights = row_constants(c.C, sample, factors, (signs > 0).astype(np.intp))
         return Objective(problem.X, signs, Loss(c.loss), weights, Intercept(c.intercept))
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of w."""
+        return (self.X.d,)
+
     def trouble(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
@@ -147,7 +153,7 @@ class Objective:
 
     def _value_above(self, products: Products, b: float, slack: float) -> float:
         """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
-        lo, _ = products.scores(b, self.signs, self._slacks(products, slack))
+        lo, _ = products.scores(b, self.signs, slack if slack == 1 else dense_slack(self.X, products.terms, slack))
         size, sums = np.abs(self.intercept.joined(products.w, b)), 2 * bounds.GO * U
         length = bounds.norm_bound(size, 2.0, dual=False)
         total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))
@@ -160,14 +166,6 @@ class Objective:
             whole = up(bounds.near_sum(terms) * (1 + slack * sums))
         value = up(total + whole)
         return value if value < math.inf else math.inf  # NaN is no bound
-
-    def _slacks(self, products: Products, slack: float) -> Any:
-        """`slack` for each row. A checker may hold X as a dense array, where a row counts as a sum of more terms."""
-        if slack == 1:
-            return slack
-        d = self.X.d
-        dense = d if d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-d // LONGEST_SUM)
-        return np.maximum(slack, 2.5 + 1.01 * (dense + 5.0) / (products.terms + 5.0))
 
     # ---- from the weights -------------------------------------------------------------------------------------------
 
@@ -265,6 +263,12 @@ def row_constants(C: float, sample_weight: Array | None, class_weight: Array | N
         if class_weight is not None:
             c *= class_weight[which]
         return np.asarray(float(C) * c)
+
+
+def dense_slack(X: Matrix, terms: Array, slack: float) -> Any:
+    """`slack` for rows of so many terms. A checker may hold X as a dense array, where a row counts as a sum of more."""
+    dense = X.d if X.d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-X.d // LONGEST_SUM)
+    return np.maximum(slack, 2.5 + 1.01 * (dense + 5.0) / (terms + 5.0))
 
 
 def hash_of(sample_weight: Array) -> str:

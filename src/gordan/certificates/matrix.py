@@ -66,12 +66,13 @@ class Matrix:
         return np.concatenate(list(self.storage.each_block(_norms)))
 
     def products(self, w: Array) -> tuple[Array, Array]:
-        """X w in float64, and the additions that a term goes through at most: for each row, or one number for all.
+        """X w in float64, and the additions that a term goes through at most: for each row, or one number for all. A block w
+        (d, k) gives a block.
 
         The norms come with them if nobody has asked for them yet: one pass for both.
         """
         fresh = "norms" not in self.__dict__
-        sums, terms, norms = zip(*self.storage.each_block(_products, (), (w, fresh)), strict=True)
+        sums, terms, norms = zip(*self.storage.each_block(_products, (), (np.ascontiguousarray(w.T), fresh)), strict=True)
         if fresh:
             self.__dict__["norms"] = np.concatenate(norms)  # where `cached_property` keeps it
         return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
@@ -81,10 +82,11 @@ class Matrix:
         return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
 
     def combination(self, q: Array) -> Array:
-        """Xᵀq in float64, from the rows where q is not 0."""
-        total = np.zeros(self.d)
+        """Xᵀq in float64, from the rows where q is not 0; for a vector q or a block (n, k)."""
+        total = np.zeros((self.d, *q.shape[1:]))
+        used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1))
         with ieee_floats():
-            for part in self.storage.each_block(_combination, (q,), (), np.flatnonzero(q), added=True):
+            for part in self.storage.each_block(_combination, (q,), (), used, added=True):
                 total += part
         return total
 
@@ -124,7 +126,11 @@ def _norms(block: Block) -> Array:
 
 
 def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, Array | None]:
-    return *block.dot(w), _norms(block) if with_norms else None  # while the block is in the cache
+    norms = _norms(block) if with_norms else None  # while the block is in the cache
+    if w.ndim == 1:
+        return *block.dot(w), norms
+    sums, terms = zip(*map(block.dot, w), strict=True)
+    return np.stack(sums, axis=1), terms[0], norms
 
 
 def _absolute(block: Block, size: Array) -> Array:
@@ -132,7 +138,9 @@ def _absolute(block: Block, size: Array) -> Array:
 
 
 def _combination(block: Block, q: Array) -> Array:
-    return block.weighted(q)
+    if q.ndim == 1:
+        return block.weighted(q)
+    return np.stack([*map(block.weighted, np.ascontiguousarray(q.T))], axis=1)
 
 
 def _checksum(block: Block, at_length: bool) -> list[int]:

@@ -33,8 +33,10 @@ class Problem:
 
     X: Matrix
     signs: Array
-    classes: tuple[Label, Label]
+    classes: tuple[Label, ...]
     checksum: int | None = None
+    which: Array | None = None
+    """The class of each row, by number, of a problem that is about `several` of them; `signs` are 1 then."""
 
     @property
     def storage(self) -> Storage:
@@ -43,24 +45,32 @@ class Problem:
 
     @staticmethod
     @ieee_floats()
-    def of(X: Any, y: Any, device: str | None = None) -> Problem:
+    def of(X: Any, y: Any, device: str | None = None, *, several: bool = False) -> Problem:
         """Read X and y, or refuse them with an InputError that says where and why; X goes to `device`, if one is named.
 
-        That X is finite is left to whoever passes over it (`require_finite`).
+        There are two classes, or two or more where it is about `several`. That X is finite is left to whoever passes over it
+        (`require_finite`).
         """
         storage = stored(X, device)
         found, which = read_labels(y, storage.n)
         require_aligned(X=X, y=y)
+        if len(found) == 1:
+            raise InputError(f"y has one class only, {found[0]!r}; two are needed")
+        if several:
+            return Problem(Matrix(storage), np.ones(storage.n, np.int8), tuple(found), which=which)
         if len(found) != 2:
-            if len(found) == 1:
-                raise InputError(f"y has one class only, {found[0]!r}; two are needed")
             raise InputError(f"y has {len(found)} classes; two are needed: pass y == one of them for that class against the rest")
         signs = (2 * which - 1).astype(np.int8)
         return Problem(Matrix(storage), signs, (found[0], found[1]))
 
-    def signs_for(self, classes: tuple[Label, Label]) -> Array:
+    def signs_for(self, classes: tuple[Label, ...]) -> Array:
         """The signs where the classes are named in this order."""
         return self.signs if classes == self.classes else -self.signs
+
+    def which_for(self, classes: tuple[Label, ...]) -> Array:
+        """The class of each row by its number in this order."""
+        assert self.which is not None
+        return np.array([classes.index(label) for label in self.classes])[self.which]
 
     def nearby(self) -> Problem:
         """The same, in memory where few rows lie on a device: whoever looks for something looks there sooner."""
@@ -69,7 +79,8 @@ class Problem:
 
     def part(self, rows: Array) -> Problem:
         """These rows alone."""
-        return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], checksum=None)
+        which = None if self.which is None else self.which[rows]
+        return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], checksum=None, which=which)
 
     def watched(self, given: Any) -> Problem:
         """The same, so that `hash` is that of the values as they are now: X is copied where it is small, else its checksum taken.
@@ -99,14 +110,21 @@ class Problem:
 
         A row is its nonzeros in column order, each as int64 column and float64 value, little-endian, -0 taken as 0; so neither
         storage nor dtype matters. A class is text as JSON writes it, or a number: the digits of a whole one (also for True, 1.0
-        and -0.0), else `float.hex`. Refused if X is not what it was when it was `watched`.
+        and -0.0), else `float.hex`. Labels are -1 and 1; of three or more classes, their numbers as int64. Refused if X is not
+        what it was when it was `watched`.
         """
         self.require_unchanged("certificate")
         whole = hashlib.sha256()
         whole.update(b"".join(_digests(self.storage)))
         whole.update(f"{self.X.n},{self.X.d};{','.join(map(_class_text, self.classes))};{intercept};".encode())
-        whole.update(self.signs.astype("<i1").tobytes())
+        whole.update(self._labels.tobytes())
         return whole.hexdigest()
+
+    @property
+    def _labels(self) -> Array:
+        if self.which is None:
+            return self.signs.astype("<i1")
+        return (2 * self.which - 1).astype("<i1") if len(self.classes) == 2 else self.which.astype("<i8")
 
 
 def _class_text(label: Label) -> str:

@@ -1,4 +1,4 @@
-"""Where the exact minimizer of a loss is, proved: a ball for w*, an interval for b*, and what both mean for scores of points.
+"""Where the exact minimizer of a loss is, proved: a ball for w*, an interval for b*, and what both mean for labels of points.
 
 ½‖w - w*‖² + ½‖v - w*‖² ≤ G puts w* into a ball (`Optimum.ball`). A penalized intercept is one more entry of w. A free one has
 no strong convexity to bound it, but the slope of P in b grows with b and with every x_i·w: so b* is at least every b at which
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
 from gordan.floats import ieee_floats
-from gordan.losses import Loss
+from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 10
@@ -36,11 +38,6 @@ class Region:
     r: float
     near: float
     """A b that is near b*, to look for the interval from."""
-
-    @staticmethod
-    def of(objective: Objective, optimum: Optimum, b: float) -> Region:
-        """The one that an interval for the least value proves."""
-        return Region(objective, *optimum.ball, b)
 
     @property
     def coef(self) -> Array:
@@ -66,6 +63,11 @@ class Region:
         shift, away = self._shift, up(self.r * length) if length > 0 else 0.0
         low, high = self._moved_intercept
         return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
+
+    def label(self, X: Matrix) -> Array:
+        """The number of the class that the minimizer is proved to predict for each row of X, 0 or 1; -1 where that is open."""
+        low, high = self.scores(X)
+        return np.where(low > 0, 1, np.where(high < 0, 0, -1))
 
     @ieee_floats()
     def scores(self, X: Matrix) -> tuple[Array, Array]:
@@ -101,36 +103,19 @@ class Region:
     # ---- a free intercept -------------------------------------------------------------------------------------------
 
     @cached_property
-    @ieee_floats()
     def _origin(self) -> Array:
-        """The mean of the rows that count, as computed: any point will do."""
-        X, counted = self.objective.X, self.objective.c > 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
-        return mean if np.isfinite(mean).all() else np.zeros(X.d)
+        return _origin(self.objective)
 
     @cached_property
     def _shift(self) -> tuple[float, float]:
         """origin·m, enclosed."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = self._origin * self.m
-            error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
-            # sums of terms below this do not overflow on the way
-            total = math.fsum(terms.tolist()) if float(np.max(np.abs(terms))) * len(terms) < math.inf else math.nan
-        return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
+        return _product(self._origin, self.m)
 
     def _moved(self, X: Matrix) -> tuple[Array, Array]:
         """(x - origin)·w* for the rows of X, at least and at most."""
-        ones, origin = np.ones(X.n), self._origin
-        towards, _ = Products.of(X, origin).scores(0.0, ones)
-        length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
-        lo, hi = Products.of(X, self.m).scores(0.0, ones)
+        sizes = _distances(X, self._origin)
+        lo, hi = Products.of(X, self.m).scores(0.0, np.ones(X.n))
         with np.errstate(over="ignore", invalid="ignore"):
-            # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What
-            # underflows is less than the TINY that `towards` is too low by.
-            whole = X.norms + length
-            squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
-            sizes = np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U)
             reach = self._reach(sizes)
             return _down(_down(lo - self._shift[1]) - reach), _up(_up(hi - self._shift[0]) + reach)
 
@@ -156,6 +141,151 @@ class Region:
         step = max(abs(near), 1.0) * 2.0**-40 + min(float(np.max(hi - lo)) / 64, 1e150)
         least = _end(near, -step, lambda b: slope_has_sign(b, hi, signs > 0))
         return least, _end(near, step, lambda b: slope_has_sign(b, lo, signs < 0))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRegion:
+    """‖W* - m‖ ≤ r in the Frobenius norm for the exact minimizer of a multinomial loss, (W*, b*) together where the intercept is
+    penalized. A free b* is unique up to a constant, and 0 is its sum here.
+
+    Two columns of W* - m differ by √2 r at most. For a free intercept the origin is moved to a centre o, and β stands for b +
+    Wᵀo. Take any b, weights q of the rows at (m, b), ε = ½‖Σ C(q - e_y)‖₁, μ at most Σ C q_T(1 - q_T) for every set T of
+    classes, τ = -ln(1 - ε/μ) and κ = √2 r max‖x_i - o‖. Then differences of β* are within (k-1)(κ + τ) of those of β = b + mᵀo.
+    For sort β* - β; were there a gap of more than κ + τ between some classes T at the top and the others, then the odds of T
+    would grow by more than e^τ for every row, and its mass, over all rows, by more than ε, which is as much as it can.
+    """
+
+    objective: Multinomial
+    m: Array
+    r: float
+    near: Array
+
+    @property
+    @ieee_floats()
+    def coef(self) -> Array:
+        """(d, k, 2): every entry of W* lies in it."""
+        m = self.m[: self.objective.X.d]
+        return np.stack((_down(m - self.r), _up(m + self.r)), axis=-1)
+
+    @cached_property
+    @ieee_floats()
+    def intercept(self) -> Array:
+        """(k, 2): every entry of b* lies in it."""
+        kind, k = self.objective.intercept, self.objective.k
+        if kind.in_norm:
+            return np.stack((_down(self.m[-1] - self.r), _up(self.m[-1] + self.r)), axis=-1)
+        if not kind.exists:
+            return np.zeros((k, 2))
+        length, b = bounds.norm_bound(np.abs(self._origin), 2.0, dual=False), self._offset
+        with np.errstate(over="ignore", invalid="ignore"):
+            # b*_j is the mean of b*_j - b*_l over all l, of which one is 0; the mean of b is off by u of the sum of |b|
+            reach = up(up(ROOT2 * self.r) * length) if length > 0 else 0.0
+            wide = up((self._spread + reach) * (1 - 1 / k) * (1 + 8 * U) + 4 * U * float(np.sum(np.abs(b))) + TINY)
+            centre = b - np.mean(b)
+            found = np.stack((_down(centre - wide), _up(centre + wide)), axis=-1)
+        return np.where(np.isnan(found), [-np.inf, np.inf], found)
+
+    @property
+    def weights(self) -> tuple[Array, Array]:
+        """The rows that are proved to have a positive weight at the optimum, and those that are proved to have none."""
+        counted = self.objective.c > 0
+        return np.flatnonzero(counted), np.flatnonzero(~counted)
+
+    @ieee_floats()
+    def label(self, X: Matrix) -> Array:
+        """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
+        kind = self.objective.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            if kind.grouped:
+                sizes = _up(_distances(X, self._origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self._spread)
+                return certain_label(X, self.m, self._offset, sizes)
+            norms = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
+            m, b = (self.m[:-1], self.m[-1]) if kind.in_norm else (self.m, np.zeros(self.objective.k))
+            apart = np.where(norms > 0, norms * (up(ROOT2 * self.r) * (1 + 4 * U)), 0.0) + TINY
+        return certain_label(X, m, b, apart)
+
+    # ---- a free intercept -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _origin(self) -> Array:
+        return _origin(self.objective)
+
+    @cached_property
+    def _offset(self) -> Array:
+        """A b that is about the best one for m: any will do."""
+        objective, kept = self.objective, np.flatnonzero(self.objective.c)
+        with ieee_floats(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            S = Scores.of(objective.X, self.m).sums[kept] + self.near
+            b = self.near + balancing(S, objective.which[kept], objective.c[kept])
+        return b if np.isfinite(b).all() else np.zeros(objective.k)
+
+    @cached_property
+    @ieee_floats()
+    def _spread(self) -> float:
+        """(k - 1)(κ + τ); infinite where nothing is known."""
+        objective = self.objective
+        kept = np.flatnonzero(objective.c)
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess, least = objective.balance(self.m, self._offset)
+            reach = float(np.max(_distances(objective.X, self._origin)[kept], initial=0.0))
+            kappa = up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U)) if reach > 0 else 0.0
+            share = up(excess / least) if least > 0 else 1.0
+            if not (share < 0.5 and kappa < math.inf):
+                return math.inf
+            tau = float(elementary.neg_log_above(np.array([share]))[0])
+            return up(up((objective.k - 1) * up(kappa + tau)) * (1 + 4 * U))
+
+
+def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
+    """What an interval for the least value proves about the minimizer; b is one that is near b*."""
+    m, r = optimum.ball
+    return ClassRegion(objective, m, r, b) if isinstance(objective, Multinomial) else Region(objective, m, r, b)
+
+
+@ieee_floats()
+def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Array:
+    """The number of the class that the planes w, b predict for each row of X: that of the score that is more than `apart` above
+    all others; -1 where that is open. One plane predicts 1 on its positive side, else 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if w.ndim == 1:
+            lo, hi = Products.of(X, w).scores(b, np.ones(X.n))
+            return np.where(lo > apart, 1, np.where(hi < -apart, 0, -1))
+        s, radius = Scores.of(X, w).enclosed(X, b, slice(None))
+        lo, hi, line = _down(s - radius), _up(s + radius), np.arange(X.n)
+        best = lo.argmax(axis=1)
+        first = lo[line, best]
+        hi[line, best] = -np.inf
+        return np.where(_down(first - hi.max(axis=1)) > apart, best, -1)
+
+
+def _origin(objective: Objective | Multinomial) -> Array:
+    """The mean of the rows that count, as computed: any point will do."""
+    X, counted = objective.X, objective.c > 0
+    with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
+        mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
+    return mean if np.isfinite(mean).all() else np.zeros(X.d)
+
+
+def _product(x: Array, m: Array) -> tuple[float, float]:
+    """x·m, enclosed."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = x * m
+        error = 4 * U * float(np.sum(np.abs(terms))) * (1 + 2 * len(terms) * U) + len(terms) * TINY
+        # sums of terms below this do not overflow on the way
+        total = math.fsum(terms.tolist()) if float(np.max(np.abs(terms))) * len(terms) < math.inf else math.nan
+    return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
+
+
+def _distances(X: Matrix, origin: Array) -> Array:
+    """What ‖x - o‖ is at most for the rows of X."""
+    towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
+    length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What
+        # underflows is less than the TINY that `towards` is too low by.
+        whole = X.norms + length
+        squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
+        return np.asarray(np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U))
 
 
 def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:

@@ -47,6 +47,16 @@ bracket     lower <= g <= upper for the largest margin g (a separator may state 
             its rows and p = t / sum t, within each class if the intercept is free. With nu, t_i <= c_i and sum t >= nu sum c
             (half of it in each class): then p is under its caps.
 
+optimum     lower <= the least value <= upper of a regularized loss, with weights C_i = C (sample weight x class weight):
+            1/2|w|^2 + sum_i C_i l(z_i), z_i = y_i (x_i.w + b), where a penalized b counts in the norm.  Every w, b gives an
+            upper bound.  l(z) = max over a of g(a) - a z, so that weights t_i = C_i a_i give the lower bound sum C_i g(a_i) -
+            1/2|sum t_i a_i|^2; with a free intercept the t of both classes must add up to the same, and those of the heavier
+            class are scaled.  The weights follow from w, b, but for the rows that the certificate has.
+    multinomial           1/2|W|^2 + sum_i C_i (log sum_c exp(s_ic) - s_iy), s_i = x_i W + b, for all `classes`; `w` has the
+            column of W of each class, with its b at the end.  Every q_i >= 0 of sum 1 gives the lower bound sum C_i H(q_i) -
+            1/2|V|^2, V = sum_i C_i x_i (e_y - q_i)^T, H the entropy; with a free intercept sum C_i q_i = N, where N_c adds up the
+            C_i of class c.  q_i is about softmax(s_i), mixed with one q for all rows where b is free.
+
 Square roots are not taken: L |w|_2 <= N is L^2 w.w <= N^2 for L, N >= 0. For another norm |x|_s <= B is: the sum of the powers
 (|x_j|/B)^s is at most 1. If all terms are rational, it is computed. Else it is enclosed with 60 decimal digits, with up to 480
 where these do not decide; what is nearer to 1 than that is rejected, but no sum is unless it was made for it. It cannot be 1: an
@@ -95,7 +105,7 @@ def check(certificate: dict[str, Any], X: Iterable[Any], y: Iterable[Any], progr
     claim.progress = progress or claim.progress
     d = claim.shape[1]
     rows, width = _rows(X, d)
-    labels = _labels(y, len(rows))
+    labels = _labels(y, len(rows), claim.several)
     try:
         _demand(width == d, f"it is about {d} columns; the data has {width}")
         claim.holds_for(rows, labels)
@@ -151,7 +161,12 @@ class Claim:
         if set(content) != {"format", "class_type"} | (FIRST_FIELDS if first else known):
             raise ValueError(f"its fields are {sorted(content)}")
         n, d = (_count(size) for size in _list(content["shape"], 2))
-        sizes = {"n": n, "d": d, "rows": len(_list(content["rows"])), "2": 2, "any": None}
+        k = len(_list(content["classes"]))
+        several = content.get("loss") == "multinomial"
+        if k < 2 or (k > 2 and not several):
+            raise ValueError(f"it has {k} classes")
+        plane = k * (d + (self.intercept != "none")) if several else d
+        sizes = {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "2": 2, "classes": k, "any": None}
         number = KINDS[self.kind][0]
         given: dict[str, Any] = dict.fromkeys(FIELDS)
         for name in FIELDS.keys() & content.keys():
@@ -169,6 +184,7 @@ class Claim:
             given["rows"],
             given["weights"],
         )
+        self.several, self.has_b = several, given["b"] is not None
         self.dependent = given["dependent"]
         self.lower, self.upper, self.nu, self.c = (given[name] for name in ("lower", "upper", "nu", "sample_weight"))
         self.loss, self.C, self.class_weight, self.weights_hash = (
@@ -179,17 +195,18 @@ class Claim:
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
         self.class_type: str = content["class_type"]
         kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
-        pair = [_hex(v) if kind is float else v for v in given["classes"]]
-        if any(type(label) is not kind for label in pair) or pair[0] == pair[1]:
-            raise ValueError(f"classes {pair}")
-        self.classes = pair
+        classes = [_hex(v) if kind is float else v for v in given["classes"]]
+        if any(type(label) is not kind for label in classes) or len(set(classes)) < k:
+            raise ValueError(f"classes {classes}")
+        self.classes = classes
 
     def holds_for(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """Return if the claim is proved; else raise Rejected."""
         n = self.shape[0]
         _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}")
         _demand(set(y) == set(self.classes), f"its classes {self.classes} are not those of the data")
-        y = [1 if label == self.classes[1] else -1 for label in y]
+        if not self.several:
+            y = [1 if label == self.classes[1] else -1 for label in y]
         distinct = len(set(self.rows)) == len(self.rows)
         _demand(distinct and all(row < n for row in self.rows), "its rows are not distinct rows of X")
         least = min(self.t, default=1)
@@ -321,7 +338,10 @@ class Claim:
             raise Rejected("it has no w, no loss or no C")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         _demand(self.weights_hash is None or self.c is not None, "it is about sample weights that it does not hold")
-        c = self._constants(y)
+        if self.several:
+            self._multinomial(X, [self.classes.index(label) for label in y])
+            return
+        c = self._constants([int(sign > 0) for sign in y])
         _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
         for sign in (1, -1) if self.intercept == "free" else ():
             _demand(any(C > 0 for C, own in zip(c, y, strict=True) if own == sign), "all rows of a class have weight zero")
@@ -334,11 +354,45 @@ class Claim:
             found = self._dual(X, y, c, z)
             _demand(found >= self.lower, f"w and the weights do not prove its lower bound {float(self.lower)!r}")
 
+    def _multinomial(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        """The same for several classes; y has the number of each row's class."""
+        _demand(not self.has_b and not self.rows, "it has b beside w, or weights of rows")
+        c, k, d = self._constants(y), len(self.classes), self.shape[1]
+        _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
+        N = [sum((C for C, own in zip(c, y, strict=True) if own == j), Fraction(0)) for j in range(k)]
+        _demand(self.intercept != "free" or min(N) > 0, "all rows of a class have weight zero")
+        each = d + (self.intercept != "none")
+        planes = [self.w[each * j : each * (j + 1)] for j in range(k)]
+        rows = [row if self.intercept == "none" else {**row, d: Fraction(1)} for row in X]
+        kept = [i for i, C in enumerate(c) if C]
+        s = {i: [sum((value * plane[j] for j, value in rows[i].items()), Fraction(0)) for plane in planes] for i in kept}
+        if self.upper is not None:
+            size = sum((v * v for plane in planes for v in (plane[:d] if self.intercept == "free" else plane)), Fraction(0)) / 2
+            value = size + sum((c[i] * _log_sum_above(s[i], y[i]) for i in kept), Fraction(0))
+            _demand(value <= self.upper, f"w does not prove its upper bound {float(self.upper)!r}")
+        if self.lower is not None and self.lower > 0:
+            q = {i: _softmax(s[i]) for i in kept}
+            share, mix = Fraction(0), [Fraction(0)] * k  # of one q for all rows, so that sum C q is N; and that q times its share
+            if self.intercept == "free":
+                M = [sum((c[i] * q[i][j] for i in kept), Fraction(0)) for j in range(k)]
+                share = max(Fraction(0), *(1 - own / mass for own, mass in zip(N, M, strict=True)))
+                mix = [(own - (1 - share) * mass) / sum(N) for own, mass in zip(N, M, strict=True)]
+            paid = (1 - share) * sum((c[i] * _entropy_below(q[i]) for i in kept), Fraction(0))
+            every, size = _combination(rows, dict(enumerate(c))), Fraction(0)
+            for j in range(k):
+                own, by_q = (
+                    _combination(rows, t) for t in ({i: c[i] for i in kept if y[i] == j}, {i: c[i] * q[i][j] for i in kept})
+                )
+                for column, total in every.items():
+                    v = own.get(column, 0) - (1 - share) * by_q.get(column, 0) - mix[j] * total
+                    size += v * v if column < d or self.intercept != "free" else 0
+            _demand(paid - size / 2 >= self.lower, f"w does not prove its lower bound {float(self.lower)!r}")
+
     def _constants(self, y: Sequence[int]) -> list[Fraction]:
-        """C_i = C (s_i f), products rounded to floats in that order, f the weight of the row's class."""
-        factors = [1.0, 1.0] if self.class_weight is None else [float(factor) for factor in self.class_weight]
+        """C_i = C (s_i f), products rounded to floats in that order, f the weight of the row's class, whose number is in y."""
+        factors = [1.0] * len(self.classes) if self.class_weight is None else [float(factor) for factor in self.class_weight]
         sample = [1.0] * len(y) if self.c is None else [float(weight) for weight in self.c]
-        c = [float(self.C) * (weight * factors[sign > 0]) for weight, sign in zip(sample, y, strict=True)]
+        c = [float(self.C) * (weight * factors[own]) for weight, own in zip(sample, y, strict=True)]
         _demand(all(math.isfinite(value) for value in c), "C times a weight is not finite")
         return [Fraction(value) for value in c]
 
@@ -418,6 +472,38 @@ def _paid_below(loss: str, weight: Fraction, C: Fraction) -> Fraction:
         return Fraction(0)
     other = q if q < SMALL else -_log(1 - q)
     return C * (-q * _log(q) + (1 - q) * other) * (1 - SLACK)
+
+
+def _log_sum_above(s: Sequence[Fraction], own: int) -> Fraction:
+    """What log sum_c e^(s_c - s_own) is at most: the largest of these numbers, and the log of 1 and the others beside it."""
+    top = max(s)
+    rest = sum((_exp(value - top) for value in s), Fraction(0)) - 1
+    return (top - s[own] + (rest if rest < SMALL else _log(1 + rest))) * (1 + SLACK)
+
+
+def _softmax(s: Sequence[Fraction]) -> list[Fraction]:
+    """About e^(s_c) / sum e^s, with a sum of exactly 1: any such numbers will do."""
+    top = s.index(max(s))
+    e = [_exp(value - s[top]) for value in s]
+    total = sum(e, Fraction(0))
+    q = [_short(value / total) for value in e]
+    q[top] = 1 - sum(q[:top] + q[top + 1 :], Fraction(0))
+    return q
+
+
+def _short(value: Fraction) -> Fraction:
+    """A binary fraction of DIGITS digits, just below."""
+    digits = 4 * DIGITS + value.denominator.bit_length() - value.numerator.bit_length()
+    return Fraction((value.numerator << digits) // value.denominator, 1 << digits)
+
+
+def _entropy_below(q: Sequence[Fraction]) -> Fraction:
+    """What -sum q ln q is at least; -ln(1 - x) is at least x, which stands for it where x is small."""
+    total = Fraction(0)
+    for value in q:
+        if value > 0:
+            total += value * (1 - value if 1 - value < SMALL else -_log(value))
+    return total * (1 - SLACK)
 
 
 def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fraction]:
@@ -707,7 +793,7 @@ def _model(value: Any) -> str:
 
 
 def _loss(value: Any) -> str:
-    if value not in ("hinge", "squared_hinge", "logistic"):
+    if value not in ("hinge", "squared_hinge", "logistic", "multinomial"):
         raise ValueError(f"loss {value!r}")
     return str(value)
 
@@ -740,9 +826,9 @@ _PLANES = _INTERVALS | {"quasi-separation", "verified-quasi-separation"}
 FIELDS: dict[str, tuple[Any, str, Any]] = {
     "kind": (_text, "one", KINDS),
     "intercept": (_text, "one", KINDS),
-    "classes": (_as_it_is, "2", KINDS),
+    "classes": (_as_it_is, "classes", KINDS),
     "shape": (_count, "2", KINDS),
-    "w": (_number, "d", _PLANES),
+    "w": (_number, "plane", _PLANES),
     "b": (_number, "one", _PLANES),
     "rows": (_count, "any", KINDS),
     "weights": (_number, "rows", KINDS),
@@ -757,7 +843,7 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
     "about": (_about, "one", KINDS),
     "loss": (_loss, "one", {"optimum"}),
     "C": (_float, "one", {"optimum"}),
-    "class_weight": (_float, "2", {"optimum"}),
+    "class_weight": (_float, "classes", {"optimum"}),
     "weights_hash": (_text, "one", {"optimum"}),
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
@@ -800,8 +886,8 @@ def _exact(value: Any) -> Fraction:
         return Fraction(float(value))
 
 
-def _labels(y: Iterable[Any], n: int) -> list[Any]:
-    """One of two labels for each row, all text or all numbers."""
+def _labels(y: Iterable[Any], n: int, several: bool) -> list[Any]:
+    """One of two labels for each row, or of more where these may be `several`, all text or all numbers."""
     labels = list(y)
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")
@@ -810,8 +896,8 @@ def _labels(y: Iterable[Any], n: int) -> list[Any]:
             raise BadInput(f"the label of row {i} is {label!r}; every row needs a label, text or a number")
     if len({isinstance(label, str) for label in labels}) > 1:
         raise BadInput("the labels mix text and numbers")
-    if len(set(labels)) != 2:
-        raise BadInput(f"the data has {len(set(labels))} classes; a certificate is about two")
+    if len(set(labels)) != 2 and not (several and len(set(labels)) > 2):
+        raise BadInput(f"the data has {len(set(labels))} classes; the certificate is about {'several' if several else 'two'}")
     return labels
 
 

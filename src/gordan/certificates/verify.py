@@ -19,6 +19,7 @@ from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.losses import Objective, hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
@@ -64,7 +65,7 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
     try:
-        problem = Problem.of(X, y)
+        problem = Problem.of(X, y, several=certificate.several)
         require_aligned(X=X, y=y, sample_weight=sample_weight)
         if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
             weights = vector(sample_weight, "sample_weight", problem.X.n)
@@ -72,7 +73,7 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
                 return Check(False, _claim(certificate), "it is about other sample weights")
             if certificate.weights_hash is not None:
                 certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
-        if certificate.w is not None and not certificate.exact and len(certificate.w) == problem.X.d:
+        if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
             w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
             Products.of(problem.X, w)  # in one pass with the norms
         if not np.isfinite(problem.X.norms).all():
@@ -155,7 +156,7 @@ def _other_data(c: Certificate, problem: Problem) -> str:
     """Why nothing can be said of this data."""
     if c.shape != (problem.X.n, problem.X.d):
         return f"it is about data of shape {c.shape}, not {(problem.X.n, problem.X.d)}"
-    if {*c.classes} != {*problem.classes}:
+    if {*c.classes} != {*problem.classes} or len(c.classes) != len(problem.classes):
         return f"its classes are {c.classes}, those of y are {problem.classes}"
     if not problem.storage.ieee():
         return "the device of X flushes subnormal numbers to zero or does not round to nearest; nothing can be proved on it"
@@ -165,7 +166,8 @@ def _other_data(c: Certificate, problem: Problem) -> str:
 def _out_of_range(c: Certificate, w: Array | None) -> str:
     """What no file can hold."""
     n, d = c.shape
-    if any(given is not None and len(given) != d for given in (c.w, w)) or (
+    size = len(c.classes) * (d + Intercept(c.intercept).exists) if c.several else d
+    if any(given is not None and len(given) != size for given in (c.w, w)) or (
         c.sample_weight is not None and len(c.sample_weight) != n
     ):
         return "its w or its sample weights are of the wrong length"
@@ -328,13 +330,16 @@ def _optimum(c: Certificate, problem: Problem) -> str:
         return "it has no w, no loss or no C"
     if c.weights_hash is not None and c.sample_weight is None:
         return "it is about sample weights that it does not hold: pass them as sample_weight"
-    w, b = np.fromiter(c.w, np.float64, len(c.w)), float(c.b or 0.0)
-    if b != 0 and not Intercept(c.intercept).exists:
+    w = np.fromiter(c.w, np.float64, len(c.w))
+    if c.several and (c.b is not None or c.rows):
+        return "the planes of a multinomial loss have b in w, and its rows have no weights of their own"
+    if c.b and not Intercept(c.intercept).exists:
         return "it has b although there is no intercept"
     reason = _out_of_range(c, w)
     if reason:
         return reason
-    objective = Objective.of(problem, c)
+    objective: Objective | Multinomial = Multinomial.of(problem, c) if c.several else Objective.of(problem, c)
+    w, b = Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T) if c.several else (w, float(c.b or 0.0))
     reason = objective.trouble()
     if reason:
         return reason

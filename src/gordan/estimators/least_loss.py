@@ -31,7 +31,7 @@ FINISH = 1e-12
 class LossParameters:
     """The parameters of `LinearClassifier`, which describes them. They are listed here and nowhere else."""
 
-    loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge"
+    loss: Literal["squared_hinge", "hinge", "logistic", "multinomial"] = "squared_hinge"
     C: float = 1.0
     _: KW_ONLY
     intercept: Literal["free", "penalized", "none"] = "free"

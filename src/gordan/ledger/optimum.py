@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
 from gordan.ledger.question import Asks, Budget, Play, Proposal
@@ -27,7 +29,7 @@ class LossQuestion:
     """
 
     problem: Problem
-    objective: Objective
+    objective: Objective | Multinomial
     budget: Budget
     tol: float
     play: Play
@@ -54,6 +56,11 @@ class LossQuestion:
         """C_i of the rows that count."""
         return self.objective.c[self.kept]
 
+    @property
+    def which(self) -> Array | None:
+        """The classes of the rows that count, where the loss is about several."""
+        return self.objective.which[self.kept] if isinstance(self.objective, Multinomial) else None
+
 
 @dataclass(eq=False)
 class LossEvidence:
@@ -62,7 +69,7 @@ class LossEvidence:
 
     question: LossQuestion
     w: Array | None = None
-    b: float = 0.0
+    b: Any = 0.0
     rows: Array = field(default_factory=lambda: np.empty(0, np.int64))
     alpha: Array = field(default_factory=lambda: np.empty(0))
     optimum: Optimum | None = None
@@ -82,10 +89,10 @@ class LossEvidence:
         """Have the plane and the weights checked, and keep them if the interval is narrower; nothing here decides a sign."""
         self.effort.add(proposal)
         objective = self.question.objective
-        if proposal.w is None or not np.isfinite(proposal.w).all() or not math.isfinite(proposal.b or 0.0):
+        if proposal.w is None or not np.isfinite(proposal.w).all() or not np.isfinite(proposal.b).all():
             return False
-        w, b = proposal.w, float(proposal.b or 0.0)
-        rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, b, proposal.p)
+        w, b = proposal.w, proposal.b
+        rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, float(b), proposal.p)
         found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
@@ -94,7 +101,7 @@ class LossEvidence:
     def _exceptions(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
         """The rows whose weight is not what the side of z_i = 1 says that they are on, or that may be on either."""
         objective, question = self.question.objective, self.question
-        if p is None:
+        if p is None or isinstance(objective, Multinomial):
             return self.rows[:0], self.alpha[:0]
         alpha = np.zeros(len(objective.c))
         alpha[question.kept] = np.clip(p, 0.0, question.c)
@@ -102,6 +109,11 @@ class LossEvidence:
         expected = np.where(hi < 1, objective.c, np.where(lo > 1, 0.0, math.nan))  # NaN: either
         rows = np.flatnonzero((alpha != expected) & (objective.c > 0))
         return rows, alpha[rows]
+
+
+def _no_offset(shape: tuple[int, ...]) -> Any:
+    """b = 0, for each plane of this shape."""
+    return np.zeros(shape[1:]) if len(shape) > 1 else 0.0
 
 
 def relative_width(optimum: Optimum | None) -> float:
@@ -114,6 +126,6 @@ def relative_width(optimum: Optimum | None) -> float:
 def without_plane(evidence: LossEvidence) -> Optimum:
     """What w = 0, b = 0 proves: the interval that needs no search."""
     objective = evidence.question.objective
-    evidence.offer(Proposal(w=np.zeros(objective.X.d), b=0.0))
+    evidence.offer(Proposal(w=np.zeros(objective.shape), b=_no_offset(objective.shape)))
     assert evidence.optimum is not None
     return evidence.optimum

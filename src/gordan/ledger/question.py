@@ -255,7 +255,7 @@ class Proposal:
     """
 
     w: Array | None = None
-    b: float | None = None
+    b: Any = None
     p: Array | None = None
     witness: dict[int, int] | None = None
     cancelling: Cancelling | None = None

@@ -130,7 +130,11 @@ def _outgrown(question: Question, evidence: Evidence) -> bool:
 
 
 def _smooth(question: Any, evidence: Any) -> bool:
-    return bool(question.objective.loss.smooth)
+    return question.objective.loss.smooth and not _several(question, evidence)
+
+
+def _several(question: Any, evidence: Any) -> bool:
+    return bool(question.objective.loss.several)
 
 
 def _not_smooth(question: Any, evidence: Any) -> bool:
@@ -163,6 +167,7 @@ FINDERS = (
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
     Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
+    Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
     Finder("method of multipliers", minimizing.by_multiplier_newton, loss=_not_smooth),
 )

@@ -131,9 +131,9 @@ class Newton:
     def _factorize(self, h: Array, active: Array) -> None:
         changed = None if self.held is None else np.flatnonzero(h != self.held)
         if self.moment is None or changed is None or 2 * len(changed) > len(active):
-            self.moment = _second_moment(self.rows, active, h[active])
+            self.moment = second_moment(self.rows, active, h[active])
         elif len(changed):
-            self.moment += _second_moment(self.rows, changed, (h - self.held)[changed])
+            self.moment += second_moment(self.rows, changed, (h - self.held)[changed])
         self.held = h
         H = self.moment.copy()
         H[np.diag_indices(len(H))] += self.J
@@ -212,8 +212,8 @@ def factorized(H: Array) -> tuple[Array, Array]:
 
 
 def solved(factor: tuple[Array, Array], r: Array) -> Array:
-    """H⁻¹r, by what `factorized` gives for H."""
-    lower, scale = factor
+    """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
+    lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
     return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
 
 
@@ -249,7 +249,7 @@ def line_search(
     return t
 
 
-def _second_moment(rows: Rows, i: Array, h: Array) -> Array:
+def second_moment(rows: Rows, i: Array, h: Array) -> Array:
     """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs."""
     total = np.zeros((rows.d, rows.d))
     for sign in (1.0, -1.0):

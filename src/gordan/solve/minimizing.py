@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
+from gordan.solve.softmax_newton import TUNING as SOFTMAX
+from gordan.solve.softmax_newton import SoftmaxNewton
 from gordan.trace import Moment, Trace
 
 
@@ -66,15 +69,24 @@ class Task:
     tol: float
     deadline: float = math.inf
     seed: int = 1
+    which: Array | None = None
+    """The class of each row, where the loss is about several."""
+    time: Deadline = UNLIMITED
 
     def spent(self) -> bool:
         """Whether the time is up."""
         return time.perf_counter() >= self.deadline
 
+    @property
+    def classes(self) -> set[int]:
+        """Those that there are rows of."""
+        return {*np.unique(self.rows.signs if self.which is None else self.which).tolist()}
+
     def part(self, i: Array) -> Task:
         """The same for these rows alone, which stand for all of them."""
-        rows = self.rows.take(i)
-        return replace(self, rows=rows, c=self.c[i] * (self.rows.n / len(i)), tol=max(TUNING.part_tol, self.tol))
+        rows, which = self.rows.take(i), None if self.which is None else self.which[i]
+        c, tol = self.c[i] * (self.rows.n / len(i)), max(TUNING.part_tol, self.tol)
+        return replace(self, rows=rows, c=c, tol=tol, which=which)
 
     def value(self, w: Array, z: Array) -> float:
         """P."""
@@ -120,6 +132,11 @@ def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, doubt: 
     yield from _proposals(question, evidence, by_ascent)
 
 
+def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+    """Newton's method for all classes at once, for the multinomial loss."""
+    yield from _proposals(question, evidence, by_all_classes)
+
+
 def _proposals(
     question: LossQuestion, evidence: LossEvidence, find: Callable[[Task, Array | None], Iterator[Found]]
 ) -> Iterator[Proposal]:
@@ -133,6 +150,8 @@ def _proposals(
         question.tol,
         budget.deadline,
         budget.seed,
+        question.which,
+        budget.time,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
     found = None
@@ -175,7 +194,8 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         w_best=found.w,
         p_best=None if loss.smooth else found.alpha,
     )
-    return Proposal(w, float(b), None if loss.smooth else found.alpha, trace=trace)
+    offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
+    return Proposal(w, offset, None if loss.smooth else found.alpha, trace=trace)
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
@@ -224,6 +244,32 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             return
         if not newton.step(gradient, weights, curvature, alpha):
             return
+
+
+def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
+    """Newton's method for the multinomial loss, as `by_newton`; w has a column for each class."""
+    assert task.which is not None
+    classes = len(task.classes)
+    w = _first(task, by_all_classes) if w is None else w
+    newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
+    waited, best = 0, math.inf
+    for _ in range(TUNING.most_steps):
+        gradient, upper = newton.gradient(), newton.value
+        gap = _half_square(gradient, task.free)
+        if task.free and gap <= task.tol * upper and newton.shift():
+            gradient, upper = newton.gradient(), newton.value
+            gap = _half_square(gradient, task.free)
+        yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
+        waited, best = (0, gap) if gap < best else (waited + 1, best)
+        if waited >= TUNING.patience or task.spent():
+            return
+        if not newton.step(gradient, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
+            return
+
+
+def _half_square(gradient: Array, free: bool) -> float:
+    g = gradient[:-1] if free else gradient
+    return 0.5 * float(np.sum(g * g))
 
 
 def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
@@ -309,9 +355,9 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
         return None
     count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
     i = np.sort(np.random.default_rng(task.seed).choice(rows.n, count, replace=False))
-    if task.free and len({*rows.signs[i].tolist()}) < 2:
-        return None
     part = task.part(i)
+    if task.free and part.classes != task.classes:
+        return None
     for found in find(part):
         if found.gap <= part.tol:
             break

@@ -26,16 +26,17 @@ from gordan.arrays import (
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum, hash_of, row_constants
-from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem
-from gordan.certificates.regions import Region
+from gordan.certificates.regions import ClassRegion, Region, certain_label, region_of
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width, without_plane
 from gordan.ledger.question import Budget, Play
 from gordan.losses import Loss
-from gordan.rows import stored
+from gordan.rows import host, stored
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
@@ -53,7 +54,8 @@ class LossResult:
     `objective` is a certified interval (lower, upper) for the least value of ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)); `upper` is that
     of the plane `w`, `b`. `gap` is the relative width of the interval. w* is the exact minimizer: `radius` bounds its
     distance from w (for a penalized intercept that of (w*, b*) from (w, b)), `coef_interval` each of its entries,
-    `intercept_interval` every b* that is the best. `status` is
+    `intercept_interval` every b* that is the best. Of a multinomial loss w is (d, k) and b (k,), in the order of the labels, ‖·‖
+    the Frobenius norm, and 0 the sum of a free b, which counts only up to a constant. `status` is
 
         solved             gap ≤ tol
         iteration-limit, time-limit, interrupted   what was proved by then
@@ -62,7 +64,7 @@ class LossResult:
 
     status: Status
     w: Array
-    b: float
+    b: Any
     objective: tuple[float, float]
     loss: str
     C: float
@@ -86,12 +88,12 @@ class LossResult:
 
     @property
     def coef_interval(self) -> Array:
-        """(d, 2): every entry of w* lies in its interval (proved)."""
-        return Region.of(self._evidence.question.objective, self._optimum, self.b).coef  # which needs no X
+        """(d, 2), of a multinomial loss (d, k, 2): every entry of w* lies in its interval (proved)."""
+        return region_of(self._evidence.question.objective, self._optimum, self.b).coef  # which needs no X
 
     @property
-    def intercept_interval(self) -> tuple[float, float]:
-        """Every b* lies in it (proved)."""
+    def intercept_interval(self) -> Any:
+        """Every b* lies in it (proved): two numbers, or an array (k, 2)."""
         return self._region.intercept
 
     @property
@@ -111,19 +113,18 @@ class LossResult:
         if storage.d != len(self.w):
             raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
         X = Matrix(storage)
-        low, high = self._region.scores(X)
-        own = Products.of(X, self.w).scores(self.b, np.ones(X.n))
-        same: Array = ((low > 0) & (own[0] > 0)) | ((high < 0) & (own[1] < 0))
-        return same
+        own = certain_label(X, self.w, self.b)
+        return np.asarray((own >= 0) & (own == self._region.label(X)))
 
     @property
     def bare_certificate(self) -> Certificate:
         """The certificate without the hash of the data: at no cost."""
-        evidence = self._evidence
+        evidence, several = self._evidence, self.w.ndim > 1
+        planes = np.vstack((self.w, self.b)) if several and self.intercept != Intercept.NONE else self.w
         return replace(
             evidence.question.head,
-            w=tuple(self.w.tolist()),
-            b=self.b,
+            w=tuple(planes.T.reshape(-1).tolist()),
+            b=None if several else self.b,
             rows=tuple(evidence.rows.tolist()),
             weights=tuple(evidence.alpha.tolist()),
             lower=self.objective[0],
@@ -136,7 +137,7 @@ class LossResult:
         return replace(self.bare_certificate, data_hash=self._evidence.question.problem.hash(self.intercept))
 
     @cached_property
-    def _region(self) -> Region:
+    def _region(self) -> Region | ClassRegion:
         """Where the minimizer is; all that depends on X is computed at once, while X is known to be what it was."""
         question = self._evidence.question
         problem = question.problem
@@ -145,7 +146,7 @@ class LossResult:
                 "X was changed after it was looked at, so that nothing more can be proved about what it was; ask for "
                 "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
             )
-        region = Region.of(question.objective, self._optimum, self.b)
+        region = region_of(question.objective, self._optimum, self.b)
         _ = region.intercept, region.weights
         return region
 
@@ -184,9 +185,10 @@ def minimize_loss(
     Parameters
     ----------
     X, y
-        data; X dense or sparse with exact values, y two labels of any kind.
+        data; X dense or sparse with exact values, y two labels of any kind, or more of them for the multinomial loss.
     loss
-        "hinge" (1 - z)₊, "squared_hinge" (1 - z)₊² or "logistic" log(1 + e⁻ᶻ), z = y(x·w + b).
+        "hinge" (1 - z)₊, "squared_hinge" (1 - z)₊² or "logistic" log(1 + e⁻ᶻ), z = y(x·w + b); or "multinomial" log Σ_c e^{s_c} -
+        s_y, s = Wᵀx + b, for all classes at once: w is then (d, k), and b (k,).
     C
         a positive number: the larger, the less the norm of w matters. C_i = C × sample weight × weight of the row's class.
     intercept
@@ -198,8 +200,8 @@ def minimize_loss(
     max_iter, time_limit
         rounds (steps of Newton's method, epochs of coordinate ascent) at most, and seconds; what is proved by then is returned.
     start
-        an earlier result for data of as many columns (any C, any rows), or a finite w (with b as a last entry, or without) to
-        start from.
+        an earlier result for data of as many columns (any C, any rows), or a finite w (with b as a last entry, of several classes
+        a last row, or without) to start from.
     random_state
         seed of the order in which rows are visited, and of those that a first plane is found for where there are many.
     threads
@@ -224,9 +226,9 @@ def minimize_loss(
         raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
     check_callback(callback, "moment")
     started = time.perf_counter()
-    problem = Problem.of(X, y, device).nearby().watched(X)
+    problem = Problem.of(X, y, device, several=chosen.several).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    which = (problem.signs > 0).astype(np.intp)
+    which = (problem.signs > 0).astype(np.intp) if problem.which is None else problem.which
     sample, factors = weight_factors(sample_weight, class_weight, problem.classes, which)
     weights = combined_weights(sample, factors, problem.classes, which)  # refuses what leaves a class without weight
     c = row_constants(C, sample, factors, which)
@@ -235,12 +237,15 @@ def minimize_loss(
     if weights is not None and ((c == 0) & (weights > 0)).any():
         row = int(np.argmax((c == 0) & (weights > 0)))
         raise InputError(f"the weight of row {row} underflows: C × its weight; multiply one of them, or make the weight 0")
+    several = len(problem.classes) if chosen.several else None
     question = LossQuestion(
         problem,
-        Objective(problem.X, problem.signs, chosen, c, kind),
+        Objective(problem.X, problem.signs, chosen, c, kind)
+        if several is None
+        else Multinomial(problem.X, which, several, c, kind),
         Budget(started, started + limit, max_iter, threads, seed(random_state)),
         tol,
-        Play(start=_start(start, kind, problem.X.d), watch=callback),
+        Play(start=_start(start, kind, problem.X.d, several), watch=callback),
         _head(problem, chosen, float(C), kind, sample, factors),
     )
     # finders may overflow: what they then propose is not finite, and proves nothing
@@ -277,16 +282,18 @@ def _head(problem: Problem, loss: Loss, C: float, kind: Intercept, sample: Array
         (problem.X.n, problem.X.d),
         loss=loss.value,
         C=C,
-        class_weight=None if factors is None else (float(factors[0]), float(factors[1])),
+        class_weight=None if factors is None else tuple(factors.tolist()),
         sample_weight=tuple(sample.tolist()) if sample is not None and stored else None,
         weights_hash=None if sample is None or stored else hash_of(sample),
     )
 
 
-def _start(start: LossResult | Array | None, kind: Intercept, d: int) -> Array | None:
-    """w, with b as its last entry where there is one: 0 for a w that comes without."""
+def _start(start: LossResult | Array | None, kind: Intercept, d: int, k: int | None) -> Array | None:
+    """w, with b as its last entry where there is one: 0 for a w that comes without. Of k classes, these are the columns."""
     if start is None:
         return None
+    if k is not None:
+        return _block_start(start, kind, d, k)
     found = np.append(start.w, start.b) if isinstance(start, LossResult) else start
     if kind.exists and np.shape(found) == (d + 1,):
         plane = vector(found, "start", d + 1, "columns")
@@ -297,6 +304,19 @@ def _start(start: LossResult | Array | None, kind: Intercept, d: int) -> Array |
         row = int(np.argmin(np.isfinite(plane)))
         raise InputError(f"start[{row}] is not finite; pass an earlier result or a finite w, or None")
     return plane
+
+
+def _block_start(start: LossResult | Array, kind: Intercept, d: int, k: int) -> Array:
+    found = np.vstack((start.w, start.b)) if isinstance(start, LossResult) and start.w.ndim == 2 else getattr(start, "w", start)
+    try:
+        planes = np.array(host(found), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("start must hold real numbers, or be an earlier result") from None
+    if planes.shape not in ((d, k), (d + 1, k)) or not np.isfinite(planes).all():
+        raise InputError(f"start must be finite and of shape {(d, k)}, or {(d + 1, k)} with b; its shape is {planes.shape}")
+    if kind.exists and len(planes) == d:
+        planes = np.vstack((planes, np.zeros(k)))
+    return planes[: d + kind.exists]
 
 
 def _status(evidence: LossEvidence) -> Status:

@@ -1,0 +1,208 @@
+"""Newton's method for the multinomial loss: ½ Σ_c w_cᵀJw_c + Σ C_i (log Σ_c e^{s_ic} - s_iy), s = A W, for all classes at once.
+
+A step solves J V + Aᵀ(C(QU - Q(Q·U))) = -gradient, U = A V, Q = softmax(S): by Cholesky's factorization where classes and
+columns are few; else by conjugate gradients, whose products with A have a column for each class, preconditioned by one matrix J
++ Aᵀ h A for all of them, h the mean curvature of a row, where columns are not many. (One matrix for each class would spare a
+third of the steps and cost more than it spares.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array
+from gordan.deadlines import UNLIMITED, Deadline
+from gordan.losses import balancing, softmax
+from gordan.memory import fits
+from gordan.rows import Rows
+from gordan.solve.loss_newton import TUNING as NEWTON
+from gordan.solve.loss_newton import factorized, second_moment, solved
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What the method is tuned by; `benchmarks/losses.py --losses multinomial` shows what each costs."""
+
+    # Classes times columns up to which all of the second derivatives are factorized.
+    most_factorized: int = 160
+    # Share of the slope at the start that a line search leaves.
+    slope_left: float = 0.1
+    # Largest relative residual of conjugate gradients, which falls with the root of the gradient; and what is left of the
+    # gradient that is wanted in the end: it is not to be much smaller.
+    forcing: float = 0.25
+    wanted: float = 0.7
+    most_cg: int = 500
+
+
+TUNING = Tuning()
+
+
+@dataclass(eq=False)
+class SoftmaxNewton:
+    """The state of the method: W with b as its last row where there is an intercept, the scores S = A W and Q = softmax(S)."""
+
+    rows: Rows
+    which: Array
+    c: Array
+    J: Array
+    W: Array
+    S: Array
+    Q: Array
+    time: Deadline = UNLIMITED
+    steps: int = 0
+    largest_gradient: float = 0.0
+
+    @staticmethod
+    def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
+        """From W; or from 0, with a free intercept the one that is then the best."""
+        J = np.ones((rows.d, 1))
+        if free:
+            J[-1] = 0.0
+        if W is None:
+            W, S = np.zeros((rows.d, k)), np.zeros((rows.n, k))
+            if free:
+                shares = np.log(np.bincount(which, weights=c / np.max(c), minlength=k))
+                W[-1] = shares - np.mean(shares)
+                S += W[-1]
+        else:
+            W = W - (1.0 - J) * np.mean(W, axis=1, keepdims=True)  # a free b has a sum of 0
+            S = rows.scores(W)
+        return SoftmaxNewton(rows, which, c, J, W, S, softmax(S), time)
+
+    @property
+    def value(self) -> float:
+        """P."""
+        line, top = np.arange(self.rows.n), self.S.max(axis=1)
+        losses = np.log(np.exp(self.S - top[:, None]).sum(axis=1)) + (top - self.S[line, self.which])
+        return 0.5 * float(np.sum(self.J * self.W * self.W)) + float(self.c @ losses)
+
+    def gradient(self) -> Array:
+        """J W + Aᵀ C (Q - e_y)."""
+        return np.asarray(self.J * self.W + self.rows.combine(self._residual()))
+
+    def _residual(self) -> Array:
+        R = self.c[:, None] * self.Q
+        R[np.arange(self.rows.n), self.which] -= self.c
+        return R
+
+    def step(self, gradient: Array, enough: float) -> bool:
+        """One step towards a gradient of that size; whether it went anywhere."""
+        V = self._direction(gradient, enough)
+        slope = float(np.sum(gradient * V))
+        if not slope < 0:
+            return False
+        U = self.rows.scores(V)
+        t = self._line_search(V, U, slope)
+        if not t > 0:
+            return False
+        self.steps += 1
+        before = self.W
+        self.W = self.W + t * V
+        # every few steps the scores are computed anew, before the roundings of the sums add up
+        self.S = self.S + t * U if self.steps % 8 else self.rows.scores(self.W)
+        self.Q = softmax(self.S)
+        return bool((before != self.W).any())
+
+    def _direction(self, gradient: Array, enough: float) -> Array:
+        D, k = self.W.shape
+        pace, n = self.time.pace, self.rows.n
+        moment = pace.products(D, D, n)
+        if D * k <= TUNING.most_factorized and self.time.affords(moment * k * (k + 1) / 2 + pace.factors(D * k)):
+            return self._by_factors(gradient)
+        factor = None
+        few = NEWTON.most_factorized >= D and fits(8 * NEWTON.copies * D * D)
+        if few and self.time.affords(moment + pace.factors(D)):
+            H = second_moment(self.rows, np.arange(n), self._curvature())
+            H[np.diag_indices(D)] += self.J[:, 0]
+            factor = factorized(H)
+        return self._conjugate_gradients(gradient, factor, enough)
+
+    def _curvature(self) -> Array:
+        """The mean of the second derivatives of a row's loss, over the directions in which it has any."""
+        h = self.c * (1.0 - np.sum(self.Q * self.Q, axis=1)) / (self.W.shape[1] - 1)
+        return np.asarray(np.maximum(h, 1e-300))
+
+    def _by_factors(self, gradient: Array) -> Array:
+        """From all second derivatives. Where b is free, adding the same to all of them changes nothing: that is held at 0."""
+        D, k = self.W.shape
+        H = np.zeros((k, D, k, D))
+        every = np.arange(self.rows.n)
+        for a in range(k):
+            for b in range(a + 1):
+                h = self.Q[:, a] * (1.0 - self.Q[:, a]) if a == b else self.Q[:, a] * self.Q[:, b]
+                part = second_moment(self.rows, every, self.c * h) * (1.0 if a == b else -1.0)
+                H[a, :, b, :] = part
+                H[b, :, a, :] = part
+            H[a, range(D), a, range(D)] += self.J[:, 0]
+        if self.J[-1, 0] == 0:
+            H[:, -1, :, -1] += np.mean([H[a, -1, a, -1] for a in range(k)]) + 1e-300
+        V = -solved(factorized(H.reshape(k * D, k * D)), gradient.T.reshape(-1))
+        return np.ascontiguousarray(V.reshape(k, D).T)
+
+    def _conjugate_gradients(self, gradient: Array, factor: Any, enough: float) -> Array:
+        """V, with a residual that is a share of the gradient, or `enough`."""
+
+        def precondition(r: Array) -> Array:
+            return r if factor is None else solved(factor, r)
+
+        V, r = np.zeros_like(gradient), -gradient
+        first = _size(r)
+        self.largest_gradient = max(self.largest_gradient, first)
+        share = min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
+        q = precondition(r)
+        p, rq = q, float(np.sum(r * q))
+        for _ in range(TUNING.most_cg):
+            U = self.Q * self.rows.scores(p)
+            U -= self.Q * U.sum(axis=1, keepdims=True)
+            U *= self.c[:, None]
+            Hp = self.J * p + self.rows.combine(U)
+            bend = float(np.sum(p * Hp))
+            if not bend > 0:
+                return V if V.any() else p
+            t = rq / bend
+            V = V + t * p
+            r = r - t * Hp
+            if _size(r) <= max(share * first, enough) or self.time.passed:
+                return V
+            q = precondition(r)
+            new = float(np.sum(r * q))
+            p, rq = q + (new / rq) * p, new
+        return V
+
+    def _line_search(self, V: Array, U: Array, slope: float) -> float:
+        """t > 0 near the minimum along W + t V, where the slope is a share of that at the start at most."""
+        along, bend = float(np.sum(self.J * self.W * V)), float(np.sum(self.J * V * V))
+        own = float(self.c @ U[np.arange(self.rows.n), self.which])
+        t, low, high = 1.0, 0.0, math.inf
+        for _ in range(40):
+            Q = softmax(self.S + t * U)
+            mean = np.sum(Q * U, axis=1)
+            found = along + t * bend + float(self.c @ mean) - own
+            if abs(found) <= TUNING.slope_left * abs(slope):
+                break
+            low, high = (low, t) if found > 0 else (t, high)
+            second = bend + float(self.c @ (np.sum(Q * U * U, axis=1) - mean * mean))
+            new = t - found / second if second > 0 else math.inf
+            if not low < new < high:
+                new = 0.5 * (low + high) if high < math.inf else 2 * t
+            if new in (low, high, t):
+                break
+            t = new
+        return t
+
+    def shift(self) -> bool:
+        """Move a free b so that each class has the mass of its own rows; whether it had to be moved."""
+        b = balancing(self.S, self.which, self.c)
+        self.W = self.W.copy()
+        self.W[-1] += b
+        self.S = self.S + b
+        self.Q = softmax(self.S)
+        return bool(b.any())
+
+
+def _size(x: Array) -> float:
+    return math.sqrt(float(np.sum(x * x)))
