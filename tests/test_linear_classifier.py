@@ -22,7 +22,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic")
 INTERCEPTS = ("free", "penalized", "none")
 
 
-@parametrize_with_checks([LinearClassifier(), LinearClassifier("hinge"), LinearClassifier("logistic")])
+@parametrize_with_checks([LinearClassifier(loss) for loss in ("squared_hinge", "hinge", "logistic", "multinomial")])
 def test_scikit_learn_checks_it(estimator, check):
     """None of scikit-learn's checks is expected to fail."""
     check(estimator)

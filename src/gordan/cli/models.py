@@ -40,6 +40,7 @@ from gordan.io import Model, Table, read
 from gordan.io.container import is_container
 from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
+from gordan.io.model import problems as number_of_problems
 from gordan.io.reading import format_of
 from gordan.io.table import number
 from gordan.losses import Loss
@@ -315,7 +316,7 @@ class LeastLoss:
     def written(self, output: Path, data: Data, certificates: bool, as_json: bool, interrupts: Interrupts) -> int:
         """Write the model, where there is a plane for each problem, and say what was found."""
         fitting, model = self.fitting, None
-        if len(self.results) == number_of_planes(fitting.kind, len(fitting.classes)):
+        if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
             planes = [LeastPlane(r.w, r.b, r.objective, r.certificate if certificates else None) for r in self.results]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
         written = Saved() if model is None else saved(output, model.save)
@@ -377,7 +378,7 @@ def predict(
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
-    proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (models of a logistic loss).")] = False,
+    proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (of models with such a loss).")] = False,
     as_json: Json = False,
 ) -> int:
     """Print the class of each row, one on a line.
@@ -417,8 +418,8 @@ def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) 
     """Those of the classes, in their order; refused where scores have no such meaning."""
     if also_scores:
         raise InputError("--scores and --proba print different numbers; leave out one of them")
-    if loaded.loss != Loss.LOGISTIC:
-        raise InputError(f"{path} has no probabilities: it was not fitted with --loss logistic")
+    if loaded.loss is None or not Loss(loaded.loss).probabilities:
+        raise InputError(f"{path} has no probabilities: it was not fitted with --loss logistic or multinomial")
     return probabilities(loaded.kind, scores)
 
 

@@ -40,7 +40,7 @@ def verify(
     """
     with Watch(f"reading {source.file}") as watch:
         claims = claims_in(certificate)
-        several = any(claim.positive is not None for claim in claims)
+        several = any(claim.positive is not None or claim.certificate.several for claim in claims)
         data = source.read(multiclass=several)
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
@@ -120,7 +120,8 @@ class Checked:
         """Check the claim against the data."""
         (X, y), stated = claim.data(data), claim.certificate.data_hash
         check = gordan.verify(claim.certificate, X, y)
-        other = stated is not None and stated != Problem.of(X, y).hash(claim.certificate.intercept)
+        several, kind = claim.certificate.several, claim.certificate.intercept
+        other = stated is not None and stated != Problem.of(X, y, several=several).hash(kind)
         return Checked(claim, check, other)
 
     def tell(self) -> None:

@@ -109,8 +109,8 @@ def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence
     texts = [plane.certificate.to_json() for plane in found if plane.certificate is not None]
     return Model(
         classes=labels,
-        coef=np.array([plane.w for plane in found]),
-        intercept=np.array([plane.b for plane in found]),
+        coef=np.vstack([plane.w.T for plane in found]),
+        intercept=np.concatenate([np.atleast_1d(plane.b) for plane in found]),
         kind=kind,
         version=__version__,
         names=None if names is None else tuple(map(str, names)),

@@ -17,6 +17,7 @@ from gordan.certificates import Certificate
 from gordan.errors import InputError
 from gordan.estimators.fitting import IN_PYTHON, Words, with_planes
 from gordan.io.model import Model, PlaneFacts
+from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
@@ -47,10 +48,10 @@ class LossParameters:
 
 
 class LeastPlane(NamedTuple):
-    """The plane of one binary problem, as a model file holds it."""
+    """The plane of one binary problem, as a model file holds it; or those of all classes, columns of w."""
 
     w: Array
-    b: float
+    b: Any
     objective: tuple[float, float]
     certificate: Certificate | None
 
@@ -76,6 +77,8 @@ class LossFitting:
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
+        if Loss.of(self.options.loss).several:
+            return "multinomial"
         return "binary" if len(self.classes) == 2 else "one-vs-rest"
 
     def problems(self) -> Iterator[Binary]:

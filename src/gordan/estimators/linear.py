@@ -27,8 +27,10 @@ from gordan.verdicts.weights import row_weights
 
 
 def _has_probabilities(self: LinearClassifier) -> bool:
-    if self.loss != Loss.LOGISTIC.value:
-        raise AttributeError(f"predict_proba needs a loss of probabilities; loss is {self.loss!r}, pass loss='logistic'")
+    known = [loss.value for loss in Loss if loss.probabilities]
+    if self.loss not in known:
+        told = " or ".join(f"loss={name!r}" for name in known)
+        raise AttributeError(f"predict_proba needs a loss of probabilities; loss is {self.loss!r}, pass {told}")
     return True
 
 
@@ -36,12 +38,13 @@ class LinearClassifier(Planes, LossParameters):
     """The linear classifier of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), with a certified interval for that least value.
 
     With `intercept="penalized"` it solves the problem of scikit-learn's LinearSVC, with `loss="logistic"` that of a binary
-    LogisticRegression; and proves how near it is to the optimum. Several classes: one against the rest.
+    LogisticRegression, with `loss="multinomial"` that of one for several classes; and proves how near it is to the optimum.
+    Several classes: one against the rest, but for the multinomial loss, which is about all of them at once.
 
     Parameters
     ----------
-    loss : {"squared_hinge", "hinge", "logistic"}
-        ℓ(z) = (1 - z)₊², (1 - z)₊ or log(1 + e⁻ᶻ).
+    loss : {"squared_hinge", "hinge", "logistic", "multinomial"}
+        ℓ(z) = (1 - z)₊², (1 - z)₊ or log(1 + e⁻ᶻ); or log Σ_c e^{s_c} - s_y for the scores s_c = x·w_c + b_c of all classes.
     C : float, default 1
         The larger, the less the norm of w matters. C_i = C × sample weight × weight of the row's own class.
     intercept : {"free", "penalized", "none"}
@@ -69,23 +72,23 @@ class LinearClassifier(Planes, LossParameters):
     Attributes
     ----------
     coef_ : (k, d) array
-        w of each plane: k is 1 for two classes, else the number of classes.
+        w of each plane: k is 1 for two classes, else the number of classes; of the multinomial loss always that.
     intercept_ : (k,) array
-        Their b.
+        Their b. Of the multinomial loss with a free intercept 0 is their sum.
     classes_, n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
-    kind_ : {"binary", "one-vs-rest"}
-        What the planes separate.
+    kind_ : {"binary", "one-vs-rest", "multinomial"}
+        What the planes separate. Where that is one problem, binary or multinomial, what follows is about that; else about k.
     n_iter_ : int
         Steps; the most over the binary problems.
-    status_ : str, or list when multiclass
+    status_ : str, or list of k
         "solved", or what stopped it.
     objective_ : (lower, upper), or (k, 2) array
         The certified interval for the least value.
     gap_ : float, or (k,) array
         (upper - lower)/upper.
     radius_ : float, or (k,) array
-        The exact minimizer's w is at most this far from `coef_` (proved).
+        The exact minimizer's w is at most this far from `coef_` (proved), in the Frobenius norm.
     certificate_ : Certificate, or list
         Proof of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against X, y == class.
 
@@ -121,12 +124,13 @@ class LinearClassifier(Planes, LossParameters):
                 results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.result)(*each) for each in asked)
         else:
             results = [fitting.result(*each) for each in asked]
+        one = fitting.kind != "one-vs-rest"
         self._keep(fitting.kind, classes, [LeastPlane(r.w, r.b, r.objective, r.bare_certificate) for r in results])
         self.n_iter_ = max(result.n_iter for result in results)
         self._regions = [result._region for result in results]
         statuses, radii = [str(result.status) for result in results], [result.radius for result in results]
-        self.status_ = statuses[0] if fitting.kind == "binary" else statuses
-        self.radius_ = radii[0] if fitting.kind == "binary" else np.array(radii)
+        self.status_ = statuses[0] if one else statuses
+        self.radius_ = radii[0] if one else np.array(radii)
         unfinished = fitting.unfinished(problems, results)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
@@ -138,34 +142,38 @@ class LinearClassifier(Planes, LossParameters):
             return None
         if (self.kind_, self.coef_.shape[1]) != (kind, d) or not np.array_equal(classes, self.classes_):
             return None
+        if kind == "multinomial":
+            return [np.vstack((self.coef_.T, self.intercept_))]
         planes = zip(self.coef_, self.intercept_, strict=True)
         return [w if self.intercept == "none" else np.append(w, b) for w, b in planes]
 
     def _keep(self, kind: str, classes: Array, planes: Sequence[LeastPlane]) -> None:
         """The attributes that a model file has as well."""
         self.kind_, self.classes_ = kind, classes
-        self.coef_ = np.array([plane.w for plane in planes])
-        self.intercept_ = np.array([plane.b for plane in planes])
+        self.coef_ = np.vstack([plane.w.T for plane in planes])
+        self.intercept_ = np.concatenate([np.atleast_1d(plane.b) for plane in planes])
         intervals = np.array([plane.objective for plane in planes])
         widths, upper = intervals[:, 1] - intervals[:, 0], intervals[:, 1]
         gaps = np.divide(widths, upper, out=np.zeros(len(planes)), where=upper > 0)
         certificates = [plane.certificate for plane in planes]
-        binary = kind == "binary"
-        self.objective_ = tuple(intervals[0].tolist()) if binary else intervals
-        self.gap_ = float(gaps[0]) if binary else gaps
+        one = kind != "one-vs-rest"
+        self.objective_ = tuple(intervals[0].tolist()) if one else intervals
+        self.gap_ = float(gaps[0]) if one else gaps
         if None not in certificates:  # a file may have come without
-            self.certificate_ = certificates[0] if binary else certificates
+            self.certificate_ = certificates[0] if one else certificates
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
-        """x·w + b for the plane (two classes), or for each class's plane, as an (n, classes) array."""
+        """x·w + b for each class's plane, as an (n, classes) array; of two classes that of the plane, or of the multinomial loss
+        that of the second less that of the first."""
         scores = self._distances(X)
         return decisions(self.kind_, scores, len(self.classes_))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, as an (n, classes) array: 1/(1 + e^-score); of several classes divided by their sum."""
+        """The probability of each class, as an (n, classes) array: 1/(1 + e^-score), of several classes divided by their sum; of
+        the multinomial loss e^score divided by their sum."""
         scores = self._distances(X)
         return probabilities(self.kind_, scores)
 
@@ -186,35 +194,46 @@ class LinearClassifier(Planes, LossParameters):
         predicted = np.searchsorted(self.classes_, self.predict(X))
         storage = self._stored(X, "no_validation", None)
         matrix = Matrix(storage)
+        if self.kind_ != "one-vs-rest":
+            return np.asarray(self._regions[0].label(matrix) == predicted)
         bounds = [region.scores(matrix) for region in self._regions]
-        if self.kind_ == "binary":
-            low, high = bounds[0]
-            return np.asarray(np.where(predicted == 1, low > 0, high < 0))
         lows, highs = (np.column_stack([pair[end] for pair in bounds]) for end in (0, 1))
         rows = np.arange(storage.n)
         own = lows[rows, predicted]
         highs[rows, predicted] = -np.inf
         return np.asarray(own > highs.max(axis=1))
 
-    # ---- files -------------------------------------------------------------------------------------------------------
+    # ---- files, and other libraries ----------------------------------------------------------------------------------
+
+    def _peer(self) -> Any:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import LinearSVC
+
+        options = {"C": self.C, "fit_intercept": self.intercept != "none", "tol": self.tol, "class_weight": self.class_weight}
+        return LogisticRegression(**options) if Loss(self.loss).probabilities else LinearSVC(loss=self.loss, **options)
 
     def _model(self) -> Model:
-        binary = self.kind_ == "binary"
-        certificates = getattr(self, "certificate_", [None] * len(self.coef_))
-        certificates = [certificates] if binary and not isinstance(certificates, list) else certificates
         intervals = np.reshape(self.objective_, (-1, 2)).tolist()
-        planes = [LeastPlane(*each) for each in zip(self.coef_, self.intercept_, intervals, certificates, strict=True)]
+        certificates = getattr(self, "certificate_", [None] * len(intervals))
+        certificates = certificates if isinstance(certificates, list) else [certificates]
+        planes = _planes(self.kind_, self.coef_, self.intercept_, intervals, certificates)
         return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def _of_model(cls, model: Model) -> LinearClassifier:
         found = cls(model.loss, model.C, intercept=model.intercept_kind)  # type: ignore[arg-type]
-        texts = model.certificates or [None] * len(model.coef)
+        texts = model.certificates or [None] * len(model.margins)
         certificates = [None if text is None else Certificate.from_json(text) for text in texts]
         intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-        planes = [LeastPlane(*each) for each in zip(model.coef, model.intercept.tolist(), intervals, certificates, strict=True)]
+        planes = _planes(model.kind, model.coef, model.intercept, intervals, certificates)
         found._keep(model.kind, model.class_array(), planes)
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:
             found.feature_names_in_ = np.array(model.names, dtype=object)
         return found
+
+
+def _planes(kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any]) -> list[LeastPlane]:
+    """The planes of each problem, of the multinomial loss those of all classes."""
+    found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)
+    return [LeastPlane(*plane, *proved) for plane, *proved in zip(found, intervals, certificates, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -97,7 +98,41 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 require_finite(storage)
         return distances
 
-    # ---- files -------------------------------------------------------------------------------------------------------
+    # ---- files, and other libraries ----------------------------------------------------------------------------------
+
+    def to_sklearn(self) -> Any:
+        """A fitted estimator of scikit-learn with the same planes and predictions, and probabilities where there are any: a
+        LogisticRegression for losses of probabilities (within a OneVsRestClassifier where there is one for each of several
+        classes), else a LinearSVC.
+
+        One-vs-one is refused: scikit-learn has no linear classifier with the planes of pairs.
+        """
+        check_is_fitted(self)
+        if self.kind_ == "one-vs-one":
+            raise InputError(
+                "one-vs-one has a plane for each pair of classes, and no linear classifier of scikit-learn holds these; "
+                "fit with multi_class='ovr', or a LinearClassifier"
+            )
+        coef, b = self.coef_, self.intercept_
+        if self.kind_ == "multinomial" and len(self.classes_) == 2:
+            coef, b = coef[1:] - coef[:1], b[1:] - b[:1]
+        found, none = self._peer(), np.zeros((len(self.classes_), self.n_features_in_))
+        if self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba"):
+            found = OneVsRestClassifier(found.set_params(class_weight=None))
+        found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
+        for k, single in enumerate(getattr(found, "estimators_", ())):
+            single.coef_, single.intercept_ = coef[[k]], b[[k]]
+        if not hasattr(found, "estimators_"):
+            found.coef_, found.intercept_ = coef.copy(), b.copy()
+        if hasattr(self, "feature_names_in_"):
+            found.feature_names_in_ = self.feature_names_in_
+        return found
+
+    def _peer(self) -> Any:
+        """The estimator of scikit-learn that predicts in the same way, not fitted."""
+        from sklearn.svm import LinearSVC
+
+        return LinearSVC(loss="hinge", C=1e10, fit_intercept=self.intercept != "none", tol=self.tol)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what predicts, with its certificates, to a model file: no pickle, checksummed, in one step."""

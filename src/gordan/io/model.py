@@ -17,10 +17,11 @@ from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
+from gordan.losses import softmax
 
 # The formats that are read, the last of which is written: the first is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
-KINDS = ("binary", "one-vs-rest", "one-vs-one")
+KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial")
 LOSSES = ("hinge", "squared_hinge", "logistic", "multinomial")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
@@ -53,11 +54,14 @@ class Model:
         w of each plane.
     intercept : (k,) float64 array
         b of each plane.
-    kind : {"binary", "one-vs-rest", "one-vs-one"}
-        What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane a
-        class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2), ….
+    kind : {"binary", "one-vs-rest", "one-vs-one", "multinomial"}
+        What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane
+        a class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2),
+        …. Or all classes at once, one plane a class, also where there are but two: one problem, with one interval and one
+        certificate.
     margins : (k, 2) float64 array
-        The certified interval for the margin of each plane; of a `LinearClassifier`, for the least value of its objective.
+        The certified interval for the margin of each plane; of a `LinearClassifier`, for the least value of its objective. (1, 2)
+        where the planes are those of one problem.
     norm, nu, intercept_kind
         The problem that was solved: the norm of feature space, at least 2; how soft the margins are; "free", "penalized" or
         "none". nu is that of all planes where it is the same for all (None: hard margins), also where a fit took it because no
@@ -113,13 +117,14 @@ class Model:
         if k != planes(self.kind, c):
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
         d = self.coef.shape[1] if self.coef.ndim == 2 else 0
-        for name, shape in {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (k, 2)}.items():
+        m = problems(self.kind, c)
+        for name, shape in {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (m, 2)}.items():
             array = getattr(self, name)
             if array.dtype != np.float64 or array.shape != shape:
                 raise InputError(
                     f"{name} of a model is a float64 array of shape {shape}, not {array.dtype} of shape {array.shape}"
                 )
-        for name, length in {"names": d, "certificates": k, "planes": k}.items():
+        for name, length in {"names": d, "certificates": m, "planes": m}.items():
             if getattr(self, name) is not None and len(getattr(self, name)) != length:
                 raise InputError(f"{name} of a model is None or has {length} entries, not {len(getattr(self, name))}")
 
@@ -363,8 +368,13 @@ def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
 def planes(kind: str, classes: int) -> int:
     """How many planes a model of this kind has; -1 where it cannot be."""
     if classes == 2:
-        return 1 if kind == "binary" else -1
-    return {"one-vs-rest": classes, "one-vs-one": classes * (classes - 1) // 2}.get(kind, -1)
+        return {"binary": 1, "multinomial": 2}.get(kind, -1)
+    return {"one-vs-rest": classes, "one-vs-one": classes * (classes - 1) // 2, "multinomial": classes}.get(kind, -1)
+
+
+def problems(kind: str, classes: int) -> int:
+    """How many problems these planes are found by, each with an interval and a certificate of its own."""
+    return 1 if kind == "multinomial" else planes(kind, classes)
 
 
 def pairs(classes: int) -> list[tuple[int, int]]:
@@ -373,10 +383,12 @@ def pairs(classes: int) -> list[tuple[int, int]]:
 
 
 def decisions(kind: str, scores: Array, classes: int) -> Array:
-    """A number for each row and class (one for each row of a binary model), the largest being that of the class to choose.
+    """A number for each row and class (one for each row where there are two), the largest being that of the class to choose.
 
     Scores themselves, or (one-vs-one) the votes of each class, ties broken by the sum of its scores squeezed into (-⅓, ⅓).
     """
+    if kind == "multinomial" and classes == 2:
+        return np.asarray(scores[:, 1] - scores[:, 0])
     if kind != "one-vs-one":
         return scores[:, 0] if kind == "binary" else scores
     votes = np.zeros((len(scores), classes))
@@ -391,7 +403,10 @@ def decisions(kind: str, scores: Array, classes: int) -> Array:
 
 
 def probabilities(kind: str, scores: Array) -> Array:
-    """1/(1 + e^-score) for each row and class, of several classes divided by their sum: what scores of a logistic loss mean."""
+    """What scores of a logistic loss mean: 1/(1 + e^-score) for each row and class, of several classes divided by their sum; and
+    those of a multinomial one, e^score divided by the sum."""
+    if kind == "multinomial":
+        return softmax(scores)
     with np.errstate(over="ignore"):
         shares = 1.0 / (1.0 + np.exp(-scores))
         if kind == "binary":
@@ -405,4 +420,4 @@ def probabilities(kind: str, scores: Array) -> Array:
 def chosen(kind: str, scores: Array, classes: int) -> Array:
     """The number of the class of each row."""
     found = decisions(kind, scores, classes)
-    return np.asarray(found > 0).astype(int) if kind == "binary" else np.asarray(found.argmax(axis=1))
+    return np.asarray(found > 0).astype(int) if found.ndim == 1 else np.asarray(found.argmax(axis=1))

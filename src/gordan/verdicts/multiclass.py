@@ -53,6 +53,9 @@ def binary_problems(
 
     `classes` are the labels in y, in order; a `word` for each of them is in the names of the problems.
     """
+    if kind == "multinomial":  # one problem for all classes
+        yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
+        return
     if kind == "one-vs-rest":
         for label in classes:
             own = y == label
