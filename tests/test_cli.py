@@ -384,7 +384,7 @@ def test_pairs_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
     assert run("fit", IRIS, "-o", tmp_path / "m", "--multi-class", "ovr").exit_code == 0
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
 @pytest.mark.parametrize("positive", [None, "virginica"])
 def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
     model = tmp_path / "model.gordan"
@@ -396,12 +396,12 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
     loaded = gordan.load(model)
     assert isinstance(loaded, gordan.LinearClassifier)
     np.testing.assert_array_equal(loaded.coef_, expected.coef_)
-    assert [plane["status"] for plane in told["planes"]] == ["solved"] * len(loaded.coef_)
+    assert [plane["status"] for plane in told["planes"]] == ["solved"] * (1 if loss == "multinomial" else len(loaded.coef_))
     np.testing.assert_array_equal([plane["objective"] for plane in told["planes"]], np.reshape(expected.objective_, (-1, 2)))
     assert answer("verify", model, IRIS, *chosen)["accepted"]
     predicted = answer("predict", model, IRIS, *chosen)
     assert predicted["right"] == (expected.predict(X) == y).sum()
-    if loss == "logistic":
+    if loss in ("logistic", "multinomial"):
         np.testing.assert_array_equal(answer("predict", model, IRIS, "--proba")["probabilities"], expected.predict_proba(X))
     else:
         assert "not fitted with --loss logistic" in run("predict", model, IRIS, "--proba").stderr

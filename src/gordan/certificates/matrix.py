@@ -77,8 +77,8 @@ class Matrix:
             self.__dict__["norms"] = np.concatenate(norms)  # where `cached_property` keeps it
         return np.concatenate(sums), np.concatenate(terms) if terms[0].ndim else terms[0]
 
-    def absolute(self, w: Array, rows: Array) -> Array:
-        """|X||w| for these rows (in order), as computed."""
+    def absolute(self, w: Array, rows: Array | None = None) -> Array:
+        """|X||w| for these rows (in order), or all of them, as computed."""
         return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
 
     def combination(self, q: Array) -> Array:

@@ -33,10 +33,12 @@ ROOT2 = 1.4142135623730954  # not below √2
 
 
 class Scores(NamedTuple):
-    """X W as computed, what its columns' norms are at most, and the additions that a term goes through: for each row, or one."""
+    """X W as computed, what the norms of the columns of W and |x_i|·max_c|w_c| are at most, and the additions that a term goes
+    through: for each row, or one number for all."""
 
     sums: Array
     lengths: Array
+    absolute: Array
     terms: Array
 
     @staticmethod
@@ -47,16 +49,17 @@ class Scores(NamedTuple):
 
     @staticmethod
     def _computed(X: Matrix, W: Array) -> Scores:
-        sums, terms = X.products(W)
+        with np.errstate(over="ignore", invalid="ignore"):
+            (sums, terms), absolute = X.products(W), X.absolute(np.max(np.abs(W), axis=1))
         lengths = np.array([bounds.norm_bound(np.abs(column), 2.0, dual=False) for column in W.T])
-        return Scores(sums, lengths, terms[:, None] if terms.ndim else terms)
+        return Scores(sums, lengths, absolute[:, None], terms[:, None] if terms.ndim else terms)
 
     def enclosed(self, X: Matrix, b: Any, part: slice) -> tuple[Array, Array]:
         """x_i·w_c + b_c as computed for these rows, and what it is off by at most."""
         with np.errstate(over="ignore", invalid="ignore"):
             terms = self.terms[part] if self.terms.ndim else self.terms
-            absolute = X.norms[part, None] * self.lengths + np.abs(b)
-            return self.sums[part] + b, error(absolute, terms + 1.0)
+            absolute = np.fmin(X.norms[part, None] * self.lengths, self.absolute[part])  # of badly scaled columns far less
+            return self.sums[part] + b, error(absolute + np.abs(b), terms + 1.0)
 
 
 class Weights(NamedTuple):

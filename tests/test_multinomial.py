@@ -1,0 +1,421 @@
+"""The multinomial loss: its proofs against exact minimizers, changed certificates, results and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+
+import mutations
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from flint import arb, ctx
+from loss_oracle import BITS, violates
+from loss_problems import FAMILIES, KINDS
+from multinomial_oracle import Classes, least
+from multinomial_problems import attack, rough
+from mutations import ACCEPT, REFUSE, REJECT
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+
+import gordan
+from gordan import InputError, LinearClassifier
+from gordan.certificates import elementary, standalone
+from gordan.certificates.multinomial import _weakest_link
+from gordan.losses import balancing, softmax
+
+# Problems of each family and intercept; `make fuzz` has others.
+SIZE = 3
+CHANGED = 60
+
+
+def data(n=60, d=3, k=3, seed=0):
+    """Classes that overlap."""
+    r = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return r.standard_normal((n, d)) + r.standard_normal((k, d))[y], y
+
+
+# ---- proofs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_that_is_proved_holds(kind):
+    found = Counter()
+    for family in FAMILIES:
+        for k in range(SIZE):
+            own, faults = attack(random.Random(f"{family} {kind} suite {k}"), family, kind, solve=True)
+            assert not faults, (family, k, *faults)
+            found.update(own)
+    # and something is proved
+    assert found["informative"] >= 0.4 * found["enclosures"]
+    assert found["minimizers"] >= 0.7 * found["problems"]
+    assert found["labels"]
+    assert found["intercepts"]
+
+
+def test_logarithms_and_complements_are_never_told_on_the_wrong_side():
+    x = np.concatenate((10.0 ** np.random.default_rng(0).uniform(-300, 6, 500), [0.0, 1.0, np.nextafter(1, 2), 99.0]))
+    with ctx.workprec(2400):
+        for value, above in zip(x.tolist(), elementary.log1p_above(x).tolist(), strict=True):
+            true = arb(value).log1p()
+            assert true <= arb(above) <= true * (1 + arb(2) ** -43) + 8e-307
+        q = np.concatenate((x[x < 1], np.random.default_rng(1).uniform(0, 1, 500), [0.5, np.nextafter(0.5, 1), 1 - 2.0**-53]))
+        for value, below in zip(q.tolist(), elementary.complement_below(q).tolist(), strict=True):
+            true = -(1 - arb(value)) * (-arb(value)).log1p()
+            assert not arb(below) > true
+            assert value < 2.0**-960 or arb(below) >= true * (1 - arb(2) ** -43)
+        half = q[q <= 0.5]
+        for value, above in zip(half.tolist(), elementary.neg_log_above(half).tolist(), strict=True):
+            assert not arb(above) < -(-arb(value)).log1p()
+
+
+def test_the_weakest_link_is_in_every_cut():
+    r = np.random.default_rng(0)
+    for k in (2, 3, 5):
+        A = 10.0 ** r.uniform(-9, 0, (k, k))
+        A = A + A.T
+        cuts = [[j for j in range(k) if code >> j & 1] for code in range(1, 2**k - 1)]
+        least_cut = min(max(A[i, j] for i in T for j in range(k) if j not in T) for T in cuts)
+        assert _weakest_link(A) == least_cut
+
+
+def test_balancing_gives_each_class_its_mass():
+    X, y = data(400, 2, 4)
+    c = np.random.default_rng(1).uniform(0.1, 3, 400)
+    S = 5 * X @ np.random.default_rng(2).standard_normal((2, 4))
+    b = balancing(S, y, c)
+    assert abs(b.sum()) < 1e-12
+    mass = np.bincount(y, weights=c)
+    np.testing.assert_allclose(c @ softmax(S + b), mass, rtol=1e-13)
+
+
+# ---- certificates -------------------------------------------------------------------------------------------------------
+
+
+def truth(certificate, X, y):
+    """Whether the least value is in the interval of an accepted certificate, by the oracle; None where that finds none."""
+    classes, kind = list(certificate.classes), certificate.intercept
+    which = np.array([classes.index(label) for label in y])
+    factors = np.ones(len(classes)) if certificate.class_weight is None else np.array(certificate.class_weight)
+    sample = np.ones(len(y)) if certificate.sample_weight is None else np.array(certificate.sample_weight)
+    c = certificate.C * (sample * factors[which])
+    lower = -math.inf if certificate.lower is None else certificate.lower
+    upper = math.inf if certificate.upper is None else certificate.upper
+    with ctx.workprec(BITS):
+        best = least(Classes.of(X, which, len(classes), c, kind), rough(X, which, len(classes), c, kind))
+        return None if best is None else not violates(best.value, lower, upper)
+
+
+def change_optimum(r, c, X, y):
+    """A field that only certificates of losses have, or the label of a row."""
+    k = len(c["classes"]) if isinstance(c.get("classes"), list) else 2
+    words = {
+        "loss": ("logistic", "hinge", "multinomial", "softmax", None),
+        "C": (*(x.hex() for x in (0.5, 1.0, 2.0, 0.0, -1.0, 1e300, 5e-324)), None),
+        "class_weight": (
+            None,
+            [(1.0).hex()] * k,
+            [(0.5).hex()] * (k - 1),
+            [(0.0).hex()] * k,
+            [(2.0).hex(), *[(1.0).hex()] * (k - 1)],
+        ),
+        "weights_hash": ("0" * 64, None),
+        "intercept": KINDS,
+        "b": ((0.0).hex(), (1.0).hex(), None),
+    }
+    name = r.choice([*words])
+    c[name] = r.choice(words[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_changed_certificates_prove_nothing_false(kind):
+    """Both checkers read the same ones; what either accepts is true, and what `verify` accepts the standalone one does, too."""
+    r, counts = random.Random(f"multinomial {kind}"), Counter()
+    for k in (2, 3):
+        X, y = data(8, 2, k, seed=k)
+        X, labels = np.round(X, 2), [["b", "a", "c"][label] for label in y]
+        weights = r.choice((None, [0.5, 1.0, 2.0, 1.0] * 2))
+        result = gordan.minimize_loss(X, labels, loss="multinomial", intercept=kind, tol=1e-9, C=2.0, sample_weight=weights)
+        text = result.certificate.to_json()
+        assert mutations.verdicts(text, X.tolist(), labels) == (ACCEPT, ACCEPT)
+        for _ in range(CHANGED):
+            content = json.loads(text)
+            for _ in range(r.choice((1, 1, 2))):
+                r.choice([*mutations.CHANGES, *[change_optimum] * 6])(r, content, X.tolist(), labels)
+            changed = json.dumps(content)
+            ours, theirs = mutations.verdicts(changed, X.tolist(), labels)
+            where = f"{changed}\n{ours}, {theirs}"
+            assert {ours, theirs} <= {ACCEPT, REJECT, REFUSE}, where
+            assert (ours == REFUSE) == (theirs == REFUSE), where
+            assert ours != ACCEPT or theirs == ACCEPT, where
+            counts[ours] += 1
+            if theirs == ACCEPT and content.get("loss") == "multinomial":
+                assert truth(gordan.Certificate.from_json(changed), X, labels) in (True, None), where
+    assert min(counts[ACCEPT], counts[REJECT], counts[REFUSE]) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planes_that_are_changed_prove_what_they_still_prove(kind):
+    """A claim fails once the planes are moved by more than it leaves room for; a claim that they make themselves holds."""
+    X, y = data(30, 2, 3)
+    certificate = gordan.minimize_loss(X, y, loss="multinomial", intercept=kind, tol=1e-9).certificate
+    from dataclasses import replace
+
+    for off in (1e-3, 0.1):
+        moved = replace(certificate, w=tuple(w + off * (-1) ** j for j, w in enumerate(certificate.w)))
+        assert not gordan.verify(moved, X, y)
+        assert not standalone.check(json.loads(moved.to_json()), X.tolist(), y.tolist())[0]
+        looser = replace(moved, lower=0.0, upper=certificate.upper * 100)
+        assert gordan.verify(looser, X, y)
+
+
+def test_orders_of_classes_do_not_matter_and_labels_do():
+    X, y = data(30, 2, 3)
+    certificate = gordan.minimize_loss(X, y, loss="multinomial").certificate
+    from dataclasses import replace
+
+    size = len(certificate.w) // 3
+    planes = [certificate.w[size * k : size * (k + 1)] for k in range(3)]
+    turned = replace(certificate, classes=(2, 0, 1), w=(*planes[2], *planes[0], *planes[1]))
+    assert gordan.verify(turned, X, y)
+    assert not gordan.verify(replace(certificate, classes=(2, 0, 1)), X, y)
+    assert not gordan.verify(certificate, X, np.roll(y, 1))
+    assert not gordan.verify(replace(certificate, classes=(0, 1, 1)), X, y)
+    for wrong in ((0,), (0, 1, "a")):
+        with pytest.raises(InputError):
+            gordan.verify(replace(certificate, classes=wrong), X, y)
+    with pytest.raises(InputError, match="classes of a certificate are two, not 3"):
+        replace(certificate, loss="logistic")
+
+
+def test_hashes_of_two_classes_are_those_of_the_other_losses():
+    X, y = data(20, 2, 2)
+    several, two = (gordan.minimize_loss(X, y, loss=loss).certificate for loss in ("multinomial", "logistic"))
+    assert several.data_hash == two.data_hash
+    three = data(20, 2, 3)
+    certificate = gordan.minimize_loss(*three, loss="multinomial").certificate
+    assert gordan.minimize_loss(three[0], np.roll(three[1], 1), loss="multinomial").certificate.data_hash != certificate.data_hash
+
+
+# ---- results ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_solved_to_the_tolerance(kind):
+    X, y = data()
+    result = gordan.minimize_loss(X, y, loss="multinomial", intercept=kind, C=0.7, tol=1e-6)
+    lower, upper = result.objective
+    assert result.status == "solved"
+    assert result.gap <= 1e-6
+    assert result.w.shape == (3, 3)
+    assert result.b.shape == (3,)
+    s = X @ result.w + result.b
+    cost = np.logaddexp.reduce(s, axis=1) - s[np.arange(len(y)), y]
+    size = np.sum(result.w**2) + (np.sum(result.b**2) if kind == "penalized" else 0)
+    assert lower <= 0.5 * size + 0.7 * cost.sum() <= upper
+    low, high = np.moveaxis(result.coef_interval, -1, 0)
+    assert ((low <= result.w) & (result.w <= high)).all()
+    low, high = result.intercept_interval.T
+    assert ((low <= result.b) & (result.b <= high)).all()
+    assert result.same_prediction(X).mean() > 0.9
+    assert (len(result.support), len(result.not_support)) == (60, 0)
+    assert abs(result.b.sum()) < 1e-9 or kind == "penalized"
+    finer = gordan.minimize_loss(X, y, loss="multinomial", intercept=kind, C=0.7, tol=1e-9, start=result)
+    assert np.linalg.norm(finer.w - result.w) <= result.radius + finer.radius
+    assert repr(result).startswith("solved: the least value (multinomial, C = 0.7) is between")
+
+
+def test_two_classes_are_the_logistic_loss_with_twice_the_C():
+    X, y = data(80, 3, 2)
+    several = gordan.minimize_loss(X, y, loss="multinomial", C=1.0, tol=1e-10)
+    two = gordan.minimize_loss(X, y, loss="logistic", C=2.0, tol=1e-10)
+    np.testing.assert_allclose(several.w[:, 1] - several.w[:, 0], two.w, atol=1e-4)
+    assert 2 * several.objective[0] <= two.objective[1]
+    assert two.objective[0] <= 2 * several.objective[1]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_it_agrees_with_logistic_regression(scale):
+    X, y = load_iris(return_X_y=True)
+    X = X * [scale, 1, 1, 1 / scale]
+    ours = LinearClassifier("multinomial", 0.5).fit(X, y)
+    theirs = LogisticRegression(C=0.5, solver="newton-cholesky", tol=1e-12, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_ - theirs.coef_.mean(axis=0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+@pytest.mark.parametrize("few", [0, 1 << 30], ids=["conjugate gradients", "factors"])
+def test_both_ways_to_a_step(few, monkeypatch):
+    monkeypatch.setattr("gordan.solve.softmax_newton.TUNING", type(gordan.solve.softmax_newton.TUNING)(most_factorized=few))
+    X, y = load_digits(n_class=4, return_X_y=True)
+    result = gordan.minimize_loss(X[:150, :20], y[:150], loss="multinomial", C=0.01, tol=1e-8)
+    assert result.status == "solved"
+    assert result.same_prediction(X[150:, :20]).mean() > 0.9
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_storage_does_not_matter(wide, tmp_path, monkeypatch):
+    if wide:  # no matrix of the size of the columns
+        monkeypatch.setattr("gordan.solve.softmax_newton.NEWTON", type(gordan.solve.loss_newton.TUNING)(most_factorized=2))
+    X, y = data(90, 40, 5)
+    X = X.astype(np.float16).astype(np.float64)
+    wanted = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-6).objective
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for other in (np.asfortranarray(X), X.astype(np.float32), X.astype(np.float16), sp.csr_array(X), sp.csc_matrix(X), mapped):
+        result = gordan.minimize_loss(other, y, loss="multinomial", tol=1e-6)
+        assert result.status == "solved"
+        assert result.objective == pytest.approx(wanted, rel=2e-6)
+        assert gordan.verify(result.certificate, X, y)
+
+
+def test_weights_count_as_rows():
+    X, y = data(40, 2, 3)
+    times = np.random.default_rng(0).integers(0, 4, 40)
+    times[:3] = 1
+    weighted = gordan.minimize_loss(X, y, loss="multinomial", sample_weight=times, tol=1e-9)
+    repeated = gordan.minimize_loss(np.repeat(X, times, axis=0), np.repeat(y, times), loss="multinomial", tol=1e-9)
+    np.testing.assert_allclose(weighted.w, repeated.w, atol=1e-4)
+    assert len(weighted.not_support) == (times == 0).sum()
+    by_class = gordan.minimize_loss(X, y, loss="multinomial", class_weight={1: 3.0}, tol=1e-9)
+    by_row = gordan.minimize_loss(X, y, loss="multinomial", sample_weight=np.where(y == 1, 3.0, 1.0), tol=1e-9)
+    assert by_class.objective == pytest.approx(by_row.objective, rel=1e-8)
+    assert by_class.certificate.class_weight == (1.0, 3.0, 1.0)
+    assert gordan.verify(by_class.certificate, X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+@pytest.mark.parametrize("C", [1e-150, 1.0, 1e150])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("error")
+def test_sizes_beyond_reason_leave_a_true_interval(scale, C, kind):
+    X, y = data(9, 2, 3)
+    result = gordan.minimize_loss(X * scale, y, loss="multinomial", intercept=kind, C=C, max_iter=50)
+    lower, upper = result.objective
+    assert 0 <= lower <= upper <= 9 * C * math.log(3) * (1 + 1e-9)  # W = 0 is never better
+    assert not np.isnan(result.coef_interval).any()
+    assert not np.isnan(result.intercept_interval).any()
+    assert len(result.same_prediction(X * scale)) == 9
+    assert gordan.verify(result.certificate, X * scale, y)
+    assert standalone.check(json.loads(result.certificate.to_json()), (X * scale).tolist(), y.tolist())[0]
+
+
+def test_odd_data():
+    X, y = data(30, 3, 3)
+    X[:, 1] = 0.0
+    y[:] = y % 2
+    y[5] = 2  # a class of one row
+    twice = np.vstack((X, X))
+    result = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-8)
+    assert result.status == "solved"
+    assert (result.w[1] == 0).all()
+    double = gordan.minimize_loss(twice, np.tile(y, 2), loss="multinomial", C=0.5, tol=1e-8)
+    np.testing.assert_allclose(double.w, result.w, atol=1e-3)
+    zeros = gordan.minimize_loss(np.zeros((30, 2)), y, loss="multinomial", tol=1e-8)
+    assert zeros.status == "solved"
+    counts = np.bincount(y)
+    assert zeros.objective[0] == pytest.approx(-np.sum(counts * np.log(counts / 30)), rel=1e-7)
+    apart = gordan.minimize_loss([[0.0], [1.0], [2.0]], ["a", "b", "c"], loss="multinomial", C=1e6, tol=1e-3)
+    assert apart.status == "solved"
+
+
+REFUSED = {
+    "one class": (([[0.0], [1.0]], [1, 1]), {}, "y has one class only"),
+    "a class without weight": (data(9, 2, 3), {"sample_weight": [0, 1, 1] * 3}, "all rows of class 0 have weight zero"),
+    "shape of start": (data(9, 2, 3), {"start": np.zeros(2)}, r"start must be finite and of shape \(2, 3\), or \(3, 3\) with b"),
+    "start of another loss": (
+        data(9, 2, 3),
+        {"start": gordan.minimize_loss(*data(9, 2, 2))},
+        "start must be finite and of shape",
+    ),
+    "start is text": (data(9, 2, 3), {"start": "x"}, "start must hold real numbers"),
+    "start is not finite": (data(9, 2, 3), {"start": np.full((2, 3), math.nan)}, "start must be finite"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name):
+    (X, y), options, words = REFUSED[name]
+    with pytest.raises(InputError, match=words):
+        gordan.minimize_loss(X, y, loss="multinomial", **options)
+
+
+def test_stopped_early_with_what_is_proved(clock):
+    X, y = data()
+    true = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-8).objective
+    clock.tick = 1.0
+    results = {"time-limit": gordan.minimize_loss(X, y, loss="multinomial", time_limit=1e-9)}
+    clock.tick = 0.0
+    results["interrupted"] = gordan.minimize_loss(X, y, loss="multinomial", callback=lambda moment: True)
+    results["iteration-limit"] = gordan.minimize_loss(X, y, loss="multinomial", max_iter=1, tol=1e-9)
+    for status, result in results.items():
+        assert result.status == status
+        assert result.objective[0] <= true[1]
+        assert true[0] <= result.objective[1] < math.inf
+
+
+def test_what_the_time_does_not_afford_is_not_begun(clock):
+    """With a pace at which a factorization takes a year, conjugate gradients go without."""
+    from gordan.deadlines import Deadline, Pace
+    from gordan.rows import of
+    from gordan.solve.softmax_newton import SoftmaxNewton
+
+    X, y = data(200, 5, 3)
+    late = Deadline(clock() + 100.0, lambda: Pace(1e6, 1e-9))
+    newton = SoftmaxNewton.start(of(X), y, 3, np.ones(200), False, None, late)
+    assert newton.step(newton.gradient(), 0.0)
+    assert late.refused
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_classifier(k, tmp_path):
+    X, y = data(80, 3, k)
+    labels = np.array(["b", "a", "c"])[y]
+    model = LinearClassifier("multinomial", 2.0).fit(X, labels)
+    assert model.kind_ == "multinomial"
+    assert model.coef_.shape == (k, 3)
+    assert model.decision_function(X).shape == ((80,) if k == 2 else (80, 3))
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).all()
+    assert model.same_prediction(X).mean() > 0.9
+    assert gordan.verify(model.certificate_, X, labels)
+    assert isinstance(model.gap_, float)
+    model.save(tmp_path / "model")
+    loaded = gordan.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.objective_ == model.objective_
+    assert gordan.verify(loaded.certificate_, X, labels)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    warm = LinearClassifier("multinomial", 1.9, warm_start=True).fit(X, labels).set_params(C=2.0).fit(X, labels)
+    np.testing.assert_allclose(warm.coef_, model.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_estimators_of_scikit_learn_predict_the_same(loss, k, weight):
+    X, y = data(80, 3, k)
+    labels = np.array(["b", "a", "c"])[y]
+    ours = LinearClassifier(loss, 2.0, class_weight=weight).fit(X, labels)
+    theirs = ours.to_sklearn()
+    points = 3 * np.random.default_rng(0).standard_normal((200, 3))
+    assert (theirs.predict(points) == ours.predict(points)).all()
+    np.testing.assert_allclose(theirs.decision_function(points), ours.decision_function(points), atol=1e-12)
+    if hasattr(ours, "predict_proba"):
+        np.testing.assert_allclose(
+            theirs.predict_proba(points), ours.predict_proba(points), rtol=1e-9, atol=1e-15
+        )  # theirs is 1 less the other
+
+
+def test_margins_for_scikit_learn():
+    X, y = load_iris(return_X_y=True)
+    for labels in (y, y == 0):
+        ours = gordan.MaxMarginClassifier(multi_class="ovr", on_inseparable="ignore").fit(X, labels)
+        assert (ours.to_sklearn().predict(X) == ours.predict(X)).all()
+    with pytest.raises(InputError, match="one-vs-one has a plane for each pair"):
+        gordan.MaxMarginClassifier(on_inseparable="ignore").fit(X, y).to_sklearn()
