@@ -239,10 +239,16 @@ def _exceptions(result: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def chunk(family: str, kind: str, seed: str, size: int) -> tuple[Counter[str], list[tuple[str, str]]]:
     """`size` problems for `make fuzz`: how often `minimize_loss` ended how, and the faults with where they are."""
+    import multinomial_problems  # which imports from here
+
     statuses, faults = Counter[str](), list[tuple[str, str]]()
     for k in range(size):
-        loss = LOSSES[k % len(LOSSES)]
-        found, broken = attack(random.Random(f"{family} {loss} {kind} {seed} {k}"), family, loss, kind, solve=True)
+        loss = (*LOSSES, "multinomial")[k % (len(LOSSES) + 1)]
+        r = random.Random(f"{family} {loss} {kind} {seed} {k}")
+        if loss == "multinomial":
+            found, broken = multinomial_problems.attack(r, family, kind, solve=True)
+        else:
+            found, broken = attack(r, family, loss, kind, solve=True)
         statuses.update({status: found[status] for status in (*Status, "refused") if found[status]})
         where = f"minimize_loss, {family}, {loss}, {kind}, seed {seed!r}, instance {k}"
         claims = ["was claimed" in text for text in broken]  # the last one is the problem
