@@ -3,10 +3,10 @@
     python benchmarks/losses.py FOLDER [--sets a,b] [--losses hinge,...] [--repeats 3] [--limit 10] [--csv FILE]
 
 FOLDER holds the sets (see `sets`). Each set is taken as it is (dense ones also with standardized columns) with C = 1, and
-standardized with C = 0.01 and 100. gordan's time is that of `minimize_loss(tol=1e-6)`, proof included. A peer's time is that
-of the run with the largest of its tolerances whose plane is truly within 1e-6 of the optimum, which nobody tells a user; none
-within the limit counts as the limit. Peers with a penalized intercept are compared with ours of that kind, the others with
-the free one.
+standardized with C = 0.01 and 100. gordan's time is that of `minimize_loss(tol=1e-6)`, proof included. A peer's time is that of
+the run with the largest of its tolerances whose plane is truly within 1e-6 of the optimum, which nobody tells a user; none
+within the limit counts as the limit. Peers with a penalized intercept are compared with ours of that kind, the others with the
+free one. The multinomial loss is about the sets of several classes, with the digits of scikit-learn beside those of the folder.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import sets
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -30,7 +31,7 @@ import gordan
 GAP = 1e-6
 TOLERANCES = tuple(10.0**-k for k in range(1, 10))
 
-Fit = Callable[[Any, Any, float, float], tuple[np.ndarray, float]]
+Fit = Callable[[Any, Any, float, float], tuple[np.ndarray, Any]]
 
 
 def svc(loss: str, dual: bool) -> Fit:
@@ -53,6 +54,16 @@ def regression(solver: str) -> Fit:
     return fit
 
 
+def softmax_regression(solver: str) -> Fit:
+    """LogisticRegression's planes of several classes."""
+
+    def fit(X: Any, y: Any, C: float, tol: float) -> tuple[np.ndarray, Any]:
+        model = LogisticRegression(C=C, solver=solver, tol=tol, max_iter=100_000).fit(X, y)
+        return model.coef_.T, model.intercept_
+
+    return fit
+
+
 # Peers of each loss, by the kind of intercept that they have.
 PEERS: dict[str, dict[str, dict[str, Fit]]] = {
     "hinge": {"penalized": {"LinearSVC dual": svc("hinge", True)}},
@@ -63,11 +74,15 @@ PEERS: dict[str, dict[str, dict[str, Fit]]] = {
         "penalized": {"liblinear": regression("liblinear")},
         "free": {name: regression(name) for name in ("lbfgs", "newton-cholesky", "newton-cg")},
     },
+    "multinomial": {"free": {name: softmax_regression(name) for name in ("lbfgs", "newton-cg")}},
 }
 
 
-def value(loss: str, X: Any, y: np.ndarray, C: float, w: np.ndarray, b: float, penalized: bool) -> float:
+def value(loss: str, X: Any, y: np.ndarray, C: float, w: np.ndarray, b: Any, penalized: bool) -> float:
     """The objective, in floats."""
+    if loss == "multinomial":
+        s = X @ w + b
+        return 0.5 * float(np.sum(w * w)) + C * math.fsum((np.logaddexp.reduce(s, axis=1) - s[np.arange(len(y)), y]).tolist())
     z = y * (X @ w + b)
     losses = {"hinge": np.maximum(0, 1 - z), "squared_hinge": np.maximum(0, 1 - z) ** 2, "logistic": np.logaddexp(0, -z)}[loss]
     return 0.5 * float(w @ w) + (0.5 * b * b if penalized else 0.0) + C * math.fsum(losses.tolist())
@@ -94,13 +109,23 @@ def peer_seconds(
     return limit
 
 
-def cases(folder: Path, chosen: list[str]) -> Iterator[tuple[str, Any, np.ndarray, float]]:
-    """Name, X, y and C of each case."""
-    for name in sets.names(folder):
+def digits() -> sets.Data:
+    """The digits of scikit-learn: 1,797 × 64, ten classes."""
+    X, y = load_digits(return_X_y=True)
+    return sets.Data("digits", X, np.where(y == 0, 1, -1), y)
+
+
+def cases(folder: Path, chosen: list[str], several: bool) -> Iterator[tuple[str, Any, np.ndarray, float]]:
+    """Name, X, y and C of each case; those of `several` classes have all of them."""
+    for name in [*(["digits"] if several else []), *sets.names(folder)]:
         if chosen and name not in chosen:
             continue
-        data = sets.load(str(folder / f"{name}.npz"))
+        data = digits() if name == "digits" else sets.load(str(folder / f"{name}.npz"))
         X, y = data.X64, data.y
+        if several:
+            classes, y = np.unique(data.labels, return_inverse=True)
+            if len(classes) < 3:
+                continue
         yield f"{name} raw", X, y, 1.0
         if not data.sparse:
             deviation = X.std(axis=0)
@@ -114,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sets", default="")
-    parser.add_argument("--losses", default="hinge,squared_hinge,logistic")
+    parser.add_argument("--losses", default="hinge,squared_hinge,logistic,multinomial")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=10.0)
     parser.add_argument("--csv", type=Path)
@@ -123,17 +148,21 @@ def main() -> None:
     lines: list[dict[str, Any]] = []
     warm = np.random.default_rng(0).standard_normal((60, 5))
     for loss in PEERS:
-        gordan.minimize_loss(warm, warm[:, 0] + warm[:, 1] > 0, loss=loss)  # compile before anything is timed
-    for name, X, y, C in cases(options.folder, [part for part in options.sets.split(",") if part]):
-        wide = X.shape[1] > 3000
-        for loss in options.losses.split(","):
-            for intercept, peers in PEERS[loss].items():
-                line = compare(loss, intercept, peers, (X, y, C), options.limit, options.repeats)
-                lines.append({"set": name, "n": X.shape[0], "d": X.shape[1], "wide": wide, "C": C} | line)
-                size = f"{X.shape[0]:6} × {X.shape[1]:<6} C={C:<6g}"
-                ours = f"{line['status']:9} gap {line['gap']:.1e}  {line['gordan']:8.4f} s"
-                theirs = f"{line['peer']:16} {line['best']:8.4f} s"
-                print(f"{name:28} {size} {loss:13} {intercept:9} {ours}  {theirs}  ratio {line['ratio']:6.2f}", flush=True)
+        y = np.arange(60) % 3 if loss == "multinomial" else warm[:, 0] + warm[:, 1] > 0
+        gordan.minimize_loss(warm, y, loss=loss)  # compile before anything is timed
+    chosen, asked = [part for part in options.sets.split(",") if part], options.losses.split(",")
+    for several in (False, True):
+        own = [loss for loss in asked if (loss == "multinomial") == several]
+        for name, X, y, C in cases(options.folder, chosen, several) if own else ():
+            wide = X.shape[1] > 3000
+            for loss in own:
+                for intercept, peers in PEERS[loss].items():
+                    line = compare(loss, intercept, peers, (X, y, C), options.limit, options.repeats)
+                    lines.append({"set": name, "n": X.shape[0], "d": X.shape[1], "wide": wide, "C": C} | line)
+                    size = f"{X.shape[0]:6} × {X.shape[1]:<6} C={C:<6g}"
+                    ours = f"{line['status']:9} gap {line['gap']:.1e}  {line['gordan']:8.4f} s"
+                    theirs = f"{line['peer']:16} {line['best']:8.4f} s"
+                    print(f"{name:28} {size} {loss:13} {intercept:9} {ours}  {theirs}  ratio {line['ratio']:6.2f}", flush=True)
     for loss in options.losses.split(","):
         for wide in (False, True):
             own = [line["ratio"] for line in lines if line["loss"] == loss and line["wide"] is wide]

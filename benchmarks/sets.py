@@ -20,11 +20,12 @@ MARGIN = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """X as stored, for gordan; as float64, for peers that would convert it anyway; y is -1 or 1."""
+    """X as stored, for gordan; as float64, for peers that would convert it anyway; y is -1 or 1, `labels` what it was made of."""
 
     name: str
     X: Any
     y: np.ndarray
+    labels: np.ndarray | None = None
 
     @property
     def sparse(self) -> bool:
@@ -73,7 +74,7 @@ def load(key: str) -> Data:
         X = X.astype(np.float64)
     classes = np.unique(y)
     positive = y == (classes[0] if len(classes) > 2 else classes[1])
-    return Data(path.stem, X, np.where(positive, 1, -1).astype(np.int64))
+    return Data(path.stem, X, np.where(positive, 1, -1).astype(np.int64), y)
 
 
 def planted(kind: str, n: int, d: int) -> Data:

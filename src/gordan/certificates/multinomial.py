@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from gordan.arrays import Array
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Optimum, dense_slack, row_constants, sum_below
+from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, row_constants, sum_below
 from gordan.certificates.matrix import Matrix, error
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -116,7 +117,7 @@ class Multinomial:
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed = np.zeros(self.k)  # Σ C over the rows whose largest weight is that of another class than their own
-        drift = np.zeros(4)
+        moved, drift = np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             wider = np.asarray(slack if slack == 1 else dense_slack(self.X, scores.terms, slack))
             for part in self._blocks():
@@ -128,9 +129,10 @@ class Multinomial:
                 wrong = found.largest != self.which[part]
                 mixed += np.bincount(found.largest[wrong], weights=self.c[part][wrong], minlength=self.k)
                 if slack != 1:
-                    drift += self._drift(found, s, part)
+                    by_class, more = self._drift(found, s, part)
+                    moved, drift = moved + by_class, Drift(*map(add, drift, more))
             upper = self._value_above(plane, above, slack)
-            lower, v, off = self._dual_below(plane, b, signed, paid, mixed, slack, drift)
+            lower, v, off = self._dual_below(plane, b, signed, paid, mixed, slack, moved, drift)
         return Optimum(lower, upper, plane, v, off)
 
     def _blocks(self) -> list[slice]:
@@ -195,18 +197,20 @@ class Multinomial:
             drift = np.expm1(4 * radius.max(axis=1)) + (2 * spread + 4 * k + 32) * U
         return Weights(alpha, others, signed, np.maximum(paid, 0.0), largest, np.where(others > 0, drift, 0.0))
 
-    def _drift(self, found: Weights, s: Array, part: slice) -> Array:
-        """Σ|Δα|, Σ|Δα|‖x‖, and what that does to Σ C H and to P - D at most, where each α_c is off by a share ρ: the others
-        by ρ of their sum, and so the largest. KL(q'‖softmax(s)) is at most Σ|Δq||Δ log q|, 2ρ in place of each."""
-        moved = 2 * found.drift * found.others * (1 + 16 * U)
-        used = moved > 0
-        moved, sizes = moved[used], self.X.norms[part][used] + self.intercept.in_norm
+    def _drift(self, found: Weights, s: Array, part: slice) -> tuple[Array, Drift]:
+        """Σ|Δα| for each class, and the whole of it, where each α_c is off by a share ρ: the others by ρ of their sum, and so the
+        largest. KL(q'‖softmax(s)) is at most Σ|Δq||Δ log q|, 2ρ in place of each."""
+        used = found.drift > 0
+        rho, others = found.drift[used] * (1 + 16 * U), found.others[used]
+        moved, sizes = 2 * rho * others, self.X.norms[part][used] + self.intercept.in_norm
         spread = np.minimum(s.max(axis=1) - s.min(axis=1), 800.0)[used] + 2.0
-        parts = moved, moved * sizes, moved * spread, 2 * moved * found.drift[used]
-        return np.array([bounds.near_sum(each) * (1 + 4 * bounds.GO * U) for each in parts])
+        by_class = (rho[:, None] * np.minimum(found.alpha[used], others[:, None])).T
+        each = [bounds.near_sum(np.ascontiguousarray(row)) * (1 + 4 * bounds.GO * U) for row in by_class]
+        parts = moved, moved * sizes, moved * spread, 2 * moved * rho
+        return np.array(each), Drift(*(bounds.near_sum(terms) * (1 + 4 * bounds.GO * U) for terms in parts))
 
     def _dual_below(
-        self, plane: Array, b: Any, signed: Array, paid: Array, mixed: Array, slack: float, drift: Array
+        self, plane: Array, b: Any, signed: Array, paid: Array, mixed: Array, slack: float, moved: Array, drift: Drift
     ) -> tuple[float, Array, float]:
         """What D is at least for these weights, V, and its error; nothing better than α = C e_y, if that is better.
 
@@ -220,18 +224,18 @@ class Multinomial:
             return nothing
         off, total = up(slack * off), sum_below(paid, slack)
         if self.intercept.grouped:
-            surplus = self._surplus(signed, mixed, float(drift[0]))
+            surplus = self._surplus(signed, mixed, moved)
             if not surplus < 1:
                 return nothing
             used = self.c > 0
             whole = ROOT2 * bounds.near_sum(self.c[used] * self.X.norms[used]) * (1 + 4 * slack * bounds.GO * U)
             total = down(total - up(surplus * up(max(total, 0.0))))
-            drift = drift.copy()
-            drift[3] += float(np.max(np.abs(b))) * drift[0] + surplus * drift[2]
+            cost = drift.cost + float(np.max(np.abs(b))) * drift.weights + surplus * drift.paid
+            drift = drift._replace(cost=cost)
             off = up(off + up(surplus * up(whole)) if surplus > 0 else off)
         if slack != 1:
             away = bounds.norm_bound(np.abs(plane - v).ravel(), 2.0, dual=False)
-            total -= (drift[1] * (away + drift[1] + 2 * off) + drift[3]) * (1 + 16 * U)
+            total -= (drift.lengths * (away + drift.lengths + 2 * off) + drift.cost) * (1 + 16 * U)
         length = up(bounds.norm_bound(np.abs(v).ravel(), 2.0, dual=False) + off)
         lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
         return (lower, v, off) if LEAST <= lower < math.inf else nothing
@@ -247,11 +251,11 @@ class Multinomial:
         lost = len(used) * TINY * self.k * (float(np.max(sizes, initial=0.0)) + self.X.d + 1.0)
         return v, 2 * U * (len(used) + 4 * self.k + 2 * bounds.GO) * total + lost
 
-    def _surplus(self, signed: Array, mixed: Array, moved: float) -> float:
+    def _surplus(self, signed: Array, mixed: Array, moved: Array) -> float:
         """What λ is at most: M_c - N_c is minus the sum of the column c of C e_y - α, and λ_c at most that over N_c."""
         worst = 0.0
         for c, (more, rounded) in enumerate(self._imbalance(signed, mixed)):
-            more = up(up(more) + up(rounded + up(moved)))
+            more = up(up(more) + up(rounded + up(float(moved[c]))))
             if more > 0:
                 mass = bounds.near_sum(np.where(self.which == c, self.c, 0.0)) * (1 - 4 * bounds.GO * U)
                 worst = max(worst, up(more / mass) if mass > 0 else 1.0)

@@ -33,6 +33,8 @@ class Tuning:
     most_steps: int = 500
     # Steps without a smaller gap after which rounding is taken to be what stops the method.
     patience: int = 6
+    # A gap of less than this share of the value is lost in its rounding.
+    lost: float = 1e-16
     patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
     narrow: float = 1e-6
     # A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that
@@ -261,7 +263,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
             gap = _half_square(gradient, task.free)
         yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
-        if waited >= TUNING.patience or task.spent():
+        if waited >= TUNING.patience or task.spent() or gap <= TUNING.lost * upper:
             return
         if not newton.step(gradient, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return

@@ -28,14 +28,17 @@ class Tuning:
     """What the method is tuned by; `benchmarks/losses.py --losses multinomial` shows what each costs."""
 
     # Classes times columns up to which all of the second derivatives are factorized.
-    most_factorized: int = 160
+    most_factorized: int = 400
     # Share of the slope at the start that a line search leaves.
     slope_left: float = 0.1
-    # Largest relative residual of conjugate gradients, which falls with the root of the gradient; and what is left of the
-    # gradient that is wanted in the end: it is not to be much smaller.
-    forcing: float = 0.25
+    # Relative residual of conjugate gradients: a smaller one takes more products in all. And the share of the gradient that is
+    # wanted in the end, which it is not to be much smaller than.
+    forcing: float = 0.15
     wanted: float = 0.7
     most_cg: int = 500
+    # What a factorization costs in steps of conjugate gradients, times classes over columns: with so many more than when it was
+    # new it is made anew.
+    factor: float = 0.125
 
 
 TUNING = Tuning()
@@ -43,7 +46,8 @@ TUNING = Tuning()
 
 @dataclass(eq=False)
 class SoftmaxNewton:
-    """The state of the method: W with b as its last row where there is an intercept, the scores S = A W and Q = softmax(S)."""
+    """The state of the method: W with b as its last row where there is an intercept, the scores S = A W and Q = softmax(S); and
+    the factorization in use, with the conjugate gradients that it took last, and when it was new."""
 
     rows: Rows
     which: Array
@@ -53,8 +57,10 @@ class SoftmaxNewton:
     S: Array
     Q: Array
     time: Deadline = UNLIMITED
+    factor: Any = None
+    used: int = 0
+    used_at_first: int = 0
     steps: int = 0
-    largest_gradient: float = 0.0
 
     @staticmethod
     def start(rows: Rows, which: Array, k: int, c: Array, free: bool, W: Array | None, time: Deadline) -> SoftmaxNewton:
@@ -113,13 +119,15 @@ class SoftmaxNewton:
         moment = pace.products(D, D, n)
         if D * k <= TUNING.most_factorized and self.time.affords(moment * k * (k + 1) / 2 + pace.factors(D * k)):
             return self._by_factors(gradient)
-        factor = None
         few = NEWTON.most_factorized >= D and fits(8 * NEWTON.copies * D * D)
-        if few and self.time.affords(moment + pace.factors(D)):
+        stale = self.factor is None or self.used > self.used_at_first + TUNING.factor * D / k
+        if few and stale and self.time.affords(moment + pace.factors(D)):
             H = second_moment(self.rows, np.arange(n), self._curvature())
             H[np.diag_indices(D)] += self.J[:, 0]
-            factor = factorized(H)
-        return self._conjugate_gradients(gradient, factor, enough)
+            self.factor, self.used_at_first = factorized(H), -1
+        V = self._conjugate_gradients(gradient, enough)
+        self.used_at_first = self.used if self.used_at_first < 0 else self.used_at_first
+        return V
 
     def _curvature(self) -> Array:
         """The mean of the second derivatives of a row's loss, over the directions in which it has any."""
@@ -143,19 +151,18 @@ class SoftmaxNewton:
         V = -solved(factorized(H.reshape(k * D, k * D)), gradient.T.reshape(-1))
         return np.ascontiguousarray(V.reshape(k, D).T)
 
-    def _conjugate_gradients(self, gradient: Array, factor: Any, enough: float) -> Array:
+    def _conjugate_gradients(self, gradient: Array, enough: float) -> Array:
         """V, with a residual that is a share of the gradient, or `enough`."""
 
         def precondition(r: Array) -> Array:
-            return r if factor is None else solved(factor, r)
+            return r if self.factor is None else solved(self.factor, r)
 
         V, r = np.zeros_like(gradient), -gradient
         first = _size(r)
-        self.largest_gradient = max(self.largest_gradient, first)
-        share = min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
+        enough = max(enough, TUNING.forcing * first)
         q = precondition(r)
         p, rq = q, float(np.sum(r * q))
-        for _ in range(TUNING.most_cg):
+        for self.used in range(1, TUNING.most_cg + 1):
             U = self.Q * self.rows.scores(p)
             U -= self.Q * U.sum(axis=1, keepdims=True)
             U *= self.c[:, None]
@@ -166,7 +173,7 @@ class SoftmaxNewton:
             t = rq / bend
             V = V + t * p
             r = r - t * Hp
-            if _size(r) <= max(share * first, enough) or self.time.passed:
+            if _size(r) <= enough or self.time.passed:
                 return V
             q = precondition(r)
             new = float(np.sum(r * q))
