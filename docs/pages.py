@@ -41,6 +41,7 @@ PAGES = [
     HERE.parent / "README.md",
     HERE / "quickstart.md",
     HERE / "choosing.md",
+    HERE / "losses.md",
     HERE / "displays.md",
     HERE / "cli.md",
     HERE / "long_runs.md",
