@@ -419,3 +419,16 @@ def test_margins_for_scikit_learn():
         assert (ours.to_sklearn().predict(X) == ours.predict(X)).all()
     with pytest.raises(InputError, match="one-vs-one has a plane for each pair"):
         gordan.MaxMarginClassifier(on_inseparable="ignore").fit(X, y).to_sklearn()
+
+
+@pytest.mark.parametrize("d", [4, 60])
+def test_rows_on_a_device_that_stay_there(d, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
+    X, y = data(200, d, 4)
+    there = gordan.minimize_loss(torch.tensor(X), y, loss="multinomial", tol=1e-6)
+    here = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-6)
+    assert there.status == "solved"
+    assert there.objective[0] <= here.objective[1]
+    assert here.objective[0] <= there.objective[1]
+    assert gordan.verify(there.certificate, X, y)

@@ -54,6 +54,10 @@ class Loss(StrEnum):
         """The largest a that g allows."""
         return math.inf if self is Loss.SQUARED_HINGE else 1.0
 
+    def at_zero(self, k: int) -> float:
+        """The loss of a row whose scores are all 0, of k classes."""
+        return math.log(k) if self.probabilities else 1.0
+
     def cost(self, z: Array) -> Array:
         """ℓ(z)."""
         if self is Loss.LOGISTIC:

@@ -57,6 +57,11 @@ class LossQuestion:
         return self.objective.c[self.kept]
 
     @property
+    def vectors(self) -> int:
+        """How many planes are proved at once."""
+        return math.prod(self.objective.shape[1:])
+
+    @property
     def which(self) -> Array | None:
         """The classes of the rows that count, where the loss is about several."""
         return self.objective.which[self.kept] if isinstance(self.objective, Multinomial) else None

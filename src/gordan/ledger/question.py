@@ -72,8 +72,9 @@ class Budget:
     seed: int = 1
     pace: Callable[[], Pace] = unknown
 
-    def paced(self, rows: Rows) -> Budget:
-        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by.
+    def paced(self, rows: Rows, vectors: int = 1) -> Budget:
+        """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by. The
+        proof is about so many vectors at once.
 
         The pace is measured when it is asked for: at once only where the proof may need some of the limit.
         """
@@ -81,10 +82,10 @@ class Budget:
         if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
         measure, overrun = partial(_measured, rows, time.perf_counter() - self.started), OVERRUN[0] * limit + OVERRUN[1]
-        if PROOF * SLOW * rows.entries <= overrun:
+        if PROOF * SLOW * rows.entries * vectors <= overrun:
             return replace(self, pace=measure)
         pace = measure()
-        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries - overrun))
+        reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries * vectors - overrun))
         return replace(self, deadline=self.deadline - reserve, pace=lambda: pace)
 
     @cached_property
@@ -134,6 +135,8 @@ class Question:
     play: Play = Play()
     origin: Question | None = None
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    vectors = 1
 
     @property
     def sign_alone(self) -> bool:

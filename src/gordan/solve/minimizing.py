@@ -33,6 +33,8 @@ class Tuning:
     most_steps: int = 500
     # Steps without a smaller gap after which rounding is taken to be what stops the method.
     patience: int = 6
+    # Several classes: the gap from which on a free b is balanced in each step, without which nothing is proved.
+    balanced: float = 0.1
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
     patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
@@ -258,7 +260,7 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     for _ in range(TUNING.most_steps):
         gradient, upper = newton.gradient(), newton.value
         gap = _half_square(gradient, task.free)
-        if task.free and gap <= task.tol * upper and newton.shift():
+        if task.free and gap <= max(task.tol, TUNING.balanced) * upper and newton.shift():
             gradient, upper = newton.gradient(), newton.value
             gap = _half_square(gradient, task.free)
         yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)

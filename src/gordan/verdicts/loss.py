@@ -43,8 +43,8 @@ from gordan.trace import Moment, Trace
 from gordan.verdicts.telling import outward
 from gordan.verdicts.weights import combined_weights, weight_factors
 
-# Relative width of an interval from which on no plane at all, w = 0, is tried as well: sizes beyond reason lead finders astray.
-HARDLY_ANYTHING = 0.9
+# A plane whose value is more than so much of that without one, w = 0, is of no use: sizes beyond reason lead finders astray.
+NO_BETTER = 1.01
 # Sample weights up to which a certificate holds them; of more it holds a hash.
 MOST_STORED = 100_000
 
@@ -254,7 +254,8 @@ def minimize_loss(
     with blas_threads(problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence: LossEvidence = answer(question)
         found = evidence.optimum
-        optimum = without_plane(evidence) if found is None or relative_width(found) > HARDLY_ANYTHING else found
+        useless = found is None or not found.upper <= NO_BETTER * math.fsum(c) * chosen.at_zero(len(problem.classes))
+        optimum = without_plane(evidence) if found is None or useless else found
     assert evidence.w is not None
     effort = evidence.effort
     return LossResult(
