@@ -33,8 +33,6 @@ class Tuning:
     most_steps: int = 500
     # Steps without a smaller gap after which rounding is taken to be what stops the method.
     patience: int = 6
-    # Several classes: the gap from which on a free b is balanced in each step, without which nothing is proved.
-    balanced: float = 0.1
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
     patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
@@ -76,6 +74,7 @@ class Task:
     which: Array | None = None
     """The class of each row, where the loss is about several."""
     time: Deadline = UNLIMITED
+    max_iter: int | None = None
 
     def spent(self) -> bool:
         """Whether the time is up."""
@@ -156,6 +155,7 @@ def _proposals(
         budget.seed,
         question.which,
         budget.time,
+        budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
     found = None
@@ -258,14 +258,15 @@ def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
     newton = SoftmaxNewton.start(task.rows, task.which, classes, task.c, task.free, w, task.time)
     waited, best = 0, math.inf
     for _ in range(TUNING.most_steps):
-        gradient, upper = newton.gradient(), newton.value
+        gradient, upper, spent = newton.gradient(), newton.value, task.spent()
         gap = _half_square(gradient, task.free)
-        if task.free and gap <= max(task.tol, TUNING.balanced) * upper and newton.shift():
+        last = spent or newton.steps == task.max_iter or gap <= task.tol * upper
+        if task.free and last and newton.shift():  # nothing is proved without
             gradient, upper = newton.gradient(), newton.value
             gap = _half_square(gradient, task.free)
         yield Found(newton.W, newton.Q, upper - gap, upper, newton.steps)
         waited, best = (0, gap) if gap < best else (waited + 1, best)
-        if waited >= TUNING.patience or task.spent() or gap <= TUNING.lost * upper:
+        if waited >= TUNING.patience or spent or gap <= TUNING.lost * upper:
             return
         if not newton.step(gradient, math.sqrt(2 * TUNING.share * task.tol * upper) * SOFTMAX.wanted):
             return
