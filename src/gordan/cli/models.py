@@ -33,8 +33,9 @@ from gordan.cli.options import (
 )
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
-from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, Words, check_parameters, model_of
+from gordan.estimators.fitting import KINDS, Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
+from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
@@ -183,8 +184,9 @@ def fit(
             say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
-    elif warning := fitting.inseparable(found.outcomes):
-        note(f"warning: {warning}")
+    else:
+        for warning in filter(None, (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes))):
+            note(f"warning: {warning}")
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
 
@@ -268,17 +270,21 @@ class Found:
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
     """Ask one problem after the other, until a signal comes, or one of them has no plane and is not to be made soft."""
-    found = Found()
+    found, problems = Found(), list[Binary]()
     for k, binary in enumerate(fitting.problems()):
         if interrupts.pressed:
             break
         watch.about(binary.name)
+        by_loss = bool(problems) and fitting.kind == KINDS["ovr"] and found.outcomes[-1].plane.loss is not None
+        problems.append(binary)
         try:
-            found.outcomes.append(fitting.outcome(k, binary))
+            found.outcomes.append(fitting.outcome(k, binary, by_loss=by_loss))
         except NoPlane as error:
             found.outcomes += [] if error.outcome is None else [error.outcome]
             found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
+    else:
+        found.outcomes = fitting.alike(problems, found.outcomes)
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
@@ -340,14 +346,14 @@ class LeastLoss:
 def words_for(data: Data) -> Words:
     """How labels and options are told on the command line."""
     names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
-    return Words(lambda label: names.get(label, str(label)), option_told)
+    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C")
 
 
 def tell_plane(outcome: Outcome, data: Data) -> None:
     """A plane in words, with the rows of a witness where there is no softer plane."""
     if len(data.classes) > 2:
         say(f"{outcome.binary.name}:")
-    headline(outcome.told, outcome.status.separable)
+    headline(outcome.told, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
     if outcome.resumed:
         say(f"  resumed from {outcome.checkpoints[0]}")
     if outcome.witness is not None and not outcome.found:

@@ -15,7 +15,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.errors import InputError
-from gordan.estimators.fitting import IN_PYTHON, Words, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, with_planes
 from gordan.io.model import Model, PlaneFacts
 from gordan.losses import Loss
 from gordan.statuses import Status

@@ -35,11 +35,13 @@ Label: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True)
 class PlaneFacts:
-    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), and whether its classes are
-    `separable` (proved either way; None where that was not asked, or not decided)."""
+    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), whether its classes are
+    `separable` (proved either way; None where that was not asked, or not decided), and the certified interval for the least value
+    of the `objective` where a classifier of largest margin had to minimize a loss."""
 
     nu: float | None
     separable: bool | None
+    objective: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +209,8 @@ class Field:
 
 def _written(value: Any) -> Any:
     """Floats as C99 hexadecimal; all else as it is."""
+    if isinstance(value, tuple):
+        return [*map(_written, value)]
     return value.hex() if isinstance(value, float) else value
 
 
@@ -222,8 +226,10 @@ def _tuple_or_none(value: Any) -> tuple[Any, ...] | None:
 
 def _facts(entry: Any) -> PlaneFacts:
     if type(entry) is not dict or set(entry) != set(PlaneFacts.__dataclass_fields__):
-        raise ValueError("a plane has other fields than nu and separable")
-    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"])
+        raise ValueError("a plane has other fields than nu, separable and objective")
+    interval = _tuple_or_none(entry["objective"])
+    objective: Any = None if interval is None else tuple(map(container.read_hex, interval))
+    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"], objective)
 
 
 def _is_nu(value: Any) -> bool:
@@ -236,8 +242,17 @@ def _are_texts(values: Any) -> bool:
 
 def _are_facts(values: Any) -> bool:
     return values is None or all(
-        type(plane) is PlaneFacts and _is_nu(plane.nu) and type(plane.separable) in (bool, type(None)) for plane in values
+        type(plane) is PlaneFacts
+        and _is_nu(plane.nu)
+        and type(plane.separable) in (bool, type(None))
+        and (plane.objective is None or _is_interval(plane.objective))
+        for plane in values
     )
+
+
+def _is_interval(value: Any) -> bool:
+    floats = type(value) is tuple and len(value) == 2 and {*map(type, value)} == {float}
+    return floats and 0 <= value[0] <= value[1] and value[0] < math.inf
 
 
 FIELDS = {
@@ -262,7 +277,7 @@ FIELDS = {
     ),
     "version": Field("text", lambda version: type(version) is str),
     "planes": Field(
-        "None, or nu and separable of each plane",
+        "None, or nu, separable and objective of each plane",
         _are_facts,
         lambda facts: facts and [{name: _written(value) for name, value in asdict(plane).items()} for plane in facts],
         lambda entries: entries and tuple(map(_facts, _tuple_or_none(entries) or ())),
