@@ -40,7 +40,7 @@ SHARES = (0.5, 1.0)
 # What is fitted instead for norm 2, and the share of the time that the search for a separator may take without one.
 LOSS, C, LOOKING = Loss.SQUARED_HINGE, 1.0, 0.25
 # The share of rows that a hard margin gets wrong when they are left out (an estimate, over all problems of so many rows) from
-# which its classes are called barely separable. `benchmarks/barely.py` prints it beside test errors.
+# which its classes are called barely separable. `benchmarks/accuracy.py --data` counts such fits beside their test accuracy.
 BARELY, ENOUGH_ROWS = 0.015, 500
 # Problems that a warning names.
 MOST_NAMED = 3
