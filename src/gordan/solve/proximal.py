@@ -1,4 +1,5 @@
-"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU.
+"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU, or many at
+their caps.
 
 The p-player keeps near its last weights c: p(w) = argmin_{p∈P} pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i, where D is the size that a weight
 is expected to have (its cap, under caps). That makes ψ(w) = -½‖w‖² + min_p (…) concave and smooth, with ∇ψ = Aᵀp(w) - w and, over
@@ -174,7 +175,9 @@ class ProximalNewton:
         return self.rows.solve(H, ascent)
 
     def _lowest(self, scores: Any) -> float:
-        """min_{p∈P} p·scores, as `Simplex.lowest`."""
+        """min_{p∈P} p·scores, as `Simplex.lowest`, which need not sort but knows no device."""
+        if not self.game.rows.storage.on_device:
+            return self.game.p_set.lowest(scores)
         total, mass = 0.0, self.game.p_set.mass
         for group in self.groups:
             s = scores[group.rows]
