@@ -1500,3 +1500,24 @@ def test_fit_one_class_against_the_rest_by_a_loss(tmp_path):
     rows = gordan.io.read(IRIS)
     found = gordan.MaxMarginClassifier(multi_class="ovr", on_inseparable="ignore").fit(rows.X, rows.y)
     np.testing.assert_array_equal(Model.load(model).coef, found.coef_)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "multinomial"])
+def test_predictions_that_are_proved(tmp_path, loss):
+    """As in Python; a file that does not say where the minimizer is has none."""
+    model = tmp_path / "m.gordan"
+    assert run("fit", IRIS, "-o", model, "--loss", loss, "--max-iter", 5).exit_code == 0
+    rows = gordan.io.read(IRIS)
+    same = gordan.load(model).same_prediction(pandas.DataFrame(rows.X, columns=rows.names))
+    result = run("predict", model, IRIS, "--proved")
+    assert [line.split("\t")[1] for line in result.stdout.splitlines()] == ["proved" if each else "open" for each in same]
+    plain = run("predict", model, IRIS).stdout.splitlines()
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == plain
+    assert f"{same.sum()} of 150 predictions are proved to be those of the exact minimizer" in result.stderr
+    assert answer("predict", model, IRIS, "--proved")["proved"] == same.tolist()
+    assert "proved" not in answer("predict", model, IRIS)
+    assert "leave out --scores and --proba" in run("predict", model, IRIS, "--proved", "--scores").stderr
+    assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
+    failed = run("predict", model, IRIS, "--positive", "setosa", "--proved")
+    assert failed.exit_code == 2
+    assert "does not say where the exact minimizer is" in failed.stderr

@@ -271,6 +271,8 @@ FORGED = {
     "the fields of an older format": forged(at("header", "format", value="gordan-model-1")),
     "certificates that are not there": forged(at("header", "certificates", value=True)),
     "certificates a number": forged(at("header", "certificates", value=0)),
+    "places that are not there": forged(at("header", "places", value=True)),
+    "places a number": forged(at("header", "places", value=0)),
 }
 
 
@@ -288,7 +290,7 @@ def test_the_forger_can_write_a_valid_file():
     assert Model.from_bytes(forged(at("header", "planes", value=known))).planes == (PlaneFacts(0.5, False, (1.5, 2.0)),)
 
     def older(whole):
-        for name in ("estimator", "planes", "loss", "C"):
+        for name in ("estimator", "planes", "places", "loss", "C"):
             del whole["header"][name]
         whole["header"]["format"] = "gordan-model-1"
 
@@ -471,3 +473,17 @@ def test_container_of_anything(tmp_path):
             container.save(tmp_path / "c", {}, {"x": bad})
     with pytest.raises(ValueError):
         container.save(tmp_path / "c", {"x": float("nan")}, {})
+
+
+def test_places_are_kept_and_checked():
+    """One row of 2 + 2 + d + d numbers for a plane; d + 1 of them for a penalized intercept."""
+    d = BINARY.coef.shape[1]
+    for kind, length in {"free": 4 + 2 * d, "none": 4 + 2 * d, "penalized": 5 + 2 * d}.items():
+        known = replace(BINARY, intercept_kind=kind, places=np.arange(float(length))[None])
+        np.testing.assert_array_equal(Model.from_bytes(known.to_bytes()).places, known.places)
+        for wrong in (np.zeros((1, length + 1)), np.zeros((2, length)), np.zeros((1, length), np.float32), "places"):
+            with pytest.raises(InputError, match="places"):
+                replace(known, places=wrong)
+        for value in (np.nan, -1.0):
+            with pytest.raises(InputError, match="two distances"):
+                replace(known, places=np.full((1, length), value))

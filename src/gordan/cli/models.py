@@ -15,6 +15,8 @@ import numpy as np
 import typer
 
 from gordan.arrays import seconds_at_most
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.regions import same_labels
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, Place, Source, bytes_of, class_named, on_cluster, on_disk, tell
@@ -34,7 +36,7 @@ from gordan.cli.options import (
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
 from gordan.estimators.fitting import KINDS, Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
@@ -323,7 +325,7 @@ class LeastLoss:
         """Write the model, where there is a plane for each problem, and say what was found."""
         fitting, model = self.fitting, None
         if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
-            planes = [LeastPlane(r.w, r.b, r.objective, r.certificate if certificates else None) for r in self.results]
+            planes = [LeastPlane.of(result, result.certificate if certificates else None) for result in self.results]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
         written = Saved() if model is None else saved(output, model.save)
         if as_json:
@@ -377,6 +379,7 @@ def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
     "gordan predict model.gordan new.csv > labels.txt",
     "gordan predict model.gordan new.csv --scores       signed distances from the planes",
     "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
+    "gordan predict model.gordan new.csv --proved       which of them the exact minimizer shares",
     "gordan predict model.gordan test.svm --json | jq .accuracy",
 )
 def predict(
@@ -384,6 +387,9 @@ def predict(
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
+    proved: Annotated[
+        bool, flag("--proved", "Say of each class whether the exact minimizer is proved to predict it (models of a loss).")
+    ] = False,
     proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (of models with such a loss).")] = False,
     as_json: Json = False,
 ) -> int:
@@ -392,6 +398,9 @@ def predict(
     Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
     If the file has labels, stderr says how many predictions match them.
+
+    With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
+    predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
@@ -402,16 +411,21 @@ def predict(
         found = loaded.labels(values)
         if proba:
             values = _probabilities(loaded, values, model, scores)
+        same = _proved(loaded, model, table.X, found, scores or proba) if proved else None
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
-        say_json(content | ({"probabilities" if proba else "scores": values} if scores or proba else {}), table.notices)
+        content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        say_json(content | ({} if same is None else {"proved": same}), table.notices)
         return ANSWERED
-    say_lines(
-        ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [str(label) for label in found.tolist()]
-    )
+    lines = ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [*map(str, found.tolist())]
+    if same is not None:
+        lines = [f"{line}\t{'proved' if each else 'open'}" for line, each in zip(lines, same.tolist(), strict=True)]
+    say_lines(lines)
+    if same is not None:
+        note(f"{np.count_nonzero(same)} of {len(found)} predictions are proved to be those of the exact minimizer")
     if right is not None:
         note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
     elif y is not None:
@@ -427,6 +441,17 @@ def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) 
     if loaded.loss is None or not Loss(loaded.loss).probabilities:
         raise InputError(f"{path} has no probabilities: it was not fitted with --loss logistic or multinomial")
     return probabilities(loaded.kind, scores)
+
+
+def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> Array:
+    """For each row, whether the exact minimizer is proved to predict that class."""
+    if numbers:
+        raise InputError("--proved is about the class of each row; leave out --scores and --proba")
+    places = places_of(loaded)
+    if places is None:
+        raise InputError(f"{path} does not say where the exact minimizer is: fit it with --loss, by this version of gordan")
+    number = {label: k for k, label in enumerate(loaded.classes)}
+    return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
 
 def _model(path: Path) -> Model:
