@@ -1514,8 +1514,8 @@ def test_predictions_that_are_proved(tmp_path, loss):
     plain = run("predict", model, IRIS).stdout.splitlines()
     assert [line.split("\t")[0] for line in result.stdout.splitlines()] == plain
     assert f"{same.sum()} of 150 predictions are proved to be those of the exact minimizer" in result.stderr
-    assert answer("predict", model, IRIS, "--proved")["proved"] == same.tolist()
-    assert "proved" not in answer("predict", model, IRIS)
+    assert answer("predict", model, IRIS, "--proved")["same_prediction"] == same.tolist()
+    assert "same_prediction" not in answer("predict", model, IRIS)
     assert "leave out --scores and --proba" in run("predict", model, IRIS, "--proved", "--scores").stderr
     assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
     failed = run("predict", model, IRIS, "--positive", "setosa", "--proved")

@@ -418,7 +418,7 @@ def predict(
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
-        say_json(content | ({} if same is None else {"proved": same}), table.notices)
+        say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     lines = ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [*map(str, found.tolist())]
     if same is not None:
