@@ -112,9 +112,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for table.md (of --data: defaults.md); printed only, if not given")
     parser.add_argument("--data", type=Path, help="a folder of sets, for their table instead")
     parser.add_argument("--splits", type=int, default=10, help="random splits of a set in that folder")
-    parser.add_argument(
-        "--sets", default="", help="those alone, separated by commas; mislabelled: the made-up ones"
-    )
+    parser.add_argument("--sets", default="", help="those alone, separated by commas; mislabelled: the made-up ones")
     options = parser.parse_args()
     if options.data is not None:
         table = "\n".join(defaults(options.data, options.splits, list(filter(None, options.sets.split(","))))) + "\n"

@@ -3,8 +3,8 @@
     python benchmarks/soft.py                               # 150,000 × 100 to 10,000,000 × 20: some minutes, 4 GB
     python benchmarks/soft.py --sizes 100000x20,1000000x20  # these alone
 
-X is float32, labels are the sign of the first column with noise, nu = 0.4, tol = 1e-4; a size is a process of its own, so that its
-peak is. "beside X" is the peak of the call less what was in use before it.
+X is float32, labels are the sign of the first column with noise, nu = 0.4, tol = 1e-4; a size is a process of its own, so that
+its peak is. "beside X" is the peak of the call less what was in use before it.
 """
 
 from __future__ import annotations

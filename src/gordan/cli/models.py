@@ -144,7 +144,8 @@ def fit(
 ) -> int:
     """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
-    Of more than two classes there is a plane for each pair. Where no plane separates the margin is made soft, with a warning.
+    Of more than two classes there is a plane for each pair. Where no plane separates, that of least squared hinge loss is
+    fitted, with a warning.
     Ctrl-C, SIGTERM and the time limit keep the best planes so far.
 
     Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
@@ -271,7 +272,7 @@ class Found:
 
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
-    """Ask one problem after the other, until a signal comes, or one of them has no plane and is not to be made soft."""
+    """Ask one problem after the other, until a signal comes, or one of them has no plane and no other is wanted."""
     found, problems = Found(), list[Binary]()
     for k, binary in enumerate(fitting.problems()):
         if interrupts.pressed:
