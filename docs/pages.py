@@ -42,6 +42,7 @@ PAGES = [
     HERE / "quickstart.md",
     HERE / "choosing.md",
     HERE / "losses.md",
+    HERE / "one_game.md",
     HERE / "displays.md",
     HERE / "cli.md",
     HERE / "long_runs.md",

@@ -177,7 +177,7 @@ class ProximalNewton:
     def _lowest(self, scores: Any) -> float:
         """min_{p∈P} p·scores, as `Simplex.lowest`, which need not sort but knows no device."""
         if not self.game.rows.storage.on_device:
-            return self.game.p_set.lowest(scores)
+            return float(self.game.p_set.lowest(scores))
         total, mass = 0.0, self.game.p_set.mass
         for group in self.groups:
             s = scores[group.rows]
