@@ -275,7 +275,8 @@ class Fitting:
         tried = [self._attempt(X, binary, None, start, checkpoints[0], looking)]
         first = tried[0].result
         if first.margin[0] > 0 and first.status is Status.TIME_LIMIT:  # a separator: there is time to improve it
-            tried.append(self._attempt(X, binary, None, first, checkpoints[0], self.deadline))
+            again = first if checkpoints[0] is None else start  # a checkpoint goes on from itself
+            tried.append(self._attempt(X, binary, None, again, checkpoints[0], self.deadline))
         if options.norm != 2:
             for share, path in zip(SHARES, checkpoints[1:], strict=True):
                 if self._meets(tried[-1].result):
