@@ -81,7 +81,7 @@ class SquaredNorm:
 
     def has_form_of(self, other: object) -> bool:
         """Whether `plus` can add the other."""
-        return isinstance(other, SquaredNorm) and other.q == self.q
+        return type(other) is SquaredNorm and other.q == self.q
 
     def plus(self, weight: float, other: Any) -> SquaredNorm:
         """This and so many times the other."""
