@@ -43,6 +43,7 @@ PAGES = [
     HERE / "choosing.md",
     HERE / "losses.md",
     HERE / "robust.md",
+    HERE / "one_game.md",
     HERE / "displays.md",
     HERE / "cli.md",
     HERE / "long_runs.md",

@@ -326,7 +326,7 @@ def region_faults(
         if row in other and any(s < 1 if data.loss != "logistic" else True for s in z):
             faults.append(f"row {row} has weight at an optimum")
     found["rows decided"] += len(support) + len(other)
-    low, high = region.scores(matrix(points))
+    low, high = region.place.scores(matrix(points))
     for i, x in enumerate(points.tolist()):
         scores = least.score([exact(e) for e in x], kind)
         faults += [f"the score {s} of {x} is not in {low[i]} .. {high[i]}" for s in scores if violates(s, low[i], high[i])]

@@ -185,7 +185,7 @@ def region_faults(
     ]
     faults += [f"b*[{m}] = {best.b[m]} is not in {ends[m]}" for m in range(k) if violates(best.b[m], *ends[m])]
     found["intercepts"] += int(np.isfinite(ends).all())
-    labels = region.label(matrix(points))
+    labels = region.place.label(matrix(points))
     for x, label in zip(points.tolist(), labels.tolist(), strict=True):
         if label >= 0:
             found["labels"] += 1

@@ -330,11 +330,17 @@ def test_fit_without_a_separator_is_soft_and_says_so(table, tmp_path):
     result = run("fit", table, "-o", model)
     assert result.exit_code == 0
     assert "warning: up against down is not separable: rows 3 and 8 have the same features" in result.stderr
-    assert "Pass --nu to choose how soft the margin is, or --on-inseparable ignore" in result.stderr
+    assert "fitted by squared hinge loss (C = 1). Use --loss and --C, or --on-inseparable ignore" in result.stderr
     loaded = Model.load(model)
     assert loaded.planes[0].separable is False
-    assert loaded.nu == loaded.planes[0].nu > 0
+    assert (loaded.nu, loaded.loss, loaded.C) == (None, "squared_hinge", 1.0)
     assert run("verify", model, table).exit_code == 0
+    told = answer("fit", table, "-o", model)["planes"][0]
+    assert told["loss"] == "squared_hinge"
+    assert tuple(told["objective"]) == loaded.planes[0].objective
+    norm3 = run("fit", table, "-o", model, "--norm", 3)
+    assert "Pass --nu to choose how soft the margin is, or --on-inseparable ignore" in norm3.stderr
+    assert Model.load(model).nu == Model.load(model).planes[0].nu > 0
     assert run("fit", table, "-o", model, "--on-inseparable", "ignore").stderr == ""
     found = answer("fit", table, "-o", model, "--nu", 0.5)
     assert found["planes"][0]["margin"][0] > 0
@@ -349,7 +355,7 @@ def test_fit_that_is_not_to_be_soft_writes_nothing(table, tmp_path):
     assert result.exit_code == 1
     assert "row 3 " in result.stdout
     assert "no model was written: up against down is not separable" in result.stderr
-    assert "--on-inseparable warn to fit softly" in result.stderr
+    assert "--on-inseparable warn to fit by squared hinge loss, or use --loss and --C" in result.stderr
     assert answer("fit", table, "-o", model, "--on-inseparable", "raise", code=1)["planes"][0]["witness"]["rows"] == [3, 8]
     square = write_csv(tmp_path / "square.csv", np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]]), [*"aabb"])
     for options in ([], ["--nu", 1.0], ["--nu", 0.5, "--on-inseparable", "raise"]):
@@ -1009,12 +1015,12 @@ def test_a_model_that_is_not_written_keeps_its_checkpoint(tmp_path, monkeypatch)
 
 def test_checkpoints_of_planes_that_are_made_soft(tmp_path, monkeypatch):
     """The run without nu and the soft one have a file each, for each plane: both resume, and the model is the same."""
-    assert run("fit", IRIS, "-o", tmp_path / "plain").exit_code == 0
+    assert run("fit", IRIS, "-o", tmp_path / "plain", "--norm", 3).exit_code == 0
 
     def full(self, path):
         raise OSError(28, "No space left on device", str(path))
 
-    asked = ["fit", IRIS, "-o", tmp_path / "m", "--checkpoint", tmp_path / "run"]
+    asked = ["fit", IRIS, "-o", tmp_path / "m", "--checkpoint", tmp_path / "run", "--norm", 3]
     with monkeypatch.context() as patch:
         patch.setattr(Model, "save", full)
         answer(*asked, code=2)
@@ -1534,3 +1540,39 @@ def test_what_fails_after_a_signal_is_no_bug(code, raised):
         fails(AttributeError("module 'numba' has no attribute 'core'"))
     with pytest.raises(gordan.InputError, match="empty"):
         fails(gordan.InputError("the file is empty"))
+
+
+def test_fit_one_class_against_the_rest_by_a_loss(tmp_path):
+    """As in Python: all planes by it, since one needs it; and the margin of those that were not asked is open."""
+    model = tmp_path / "m.gordan"
+    result = run("fit", IRIS, "-o", model, "--multi-class", "ovr")
+    assert "warning: versicolor against the rest is not separable: " in result.stderr
+    assert "as are all classes. Use --loss and --C" in result.stderr
+    planes = answer("fit", IRIS, "-o", model, "--multi-class", "ovr")["planes"]
+    assert [plane["loss"] for plane in planes] == ["squared_hinge"] * 3
+    assert [plane["separable"] for plane in planes] == [None, False, None]
+    assert run("verify", model, IRIS).exit_code == 0
+    rows = gordan.io.read(IRIS)
+    found = gordan.MaxMarginClassifier(multi_class="ovr", on_inseparable="ignore").fit(rows.X, rows.y)
+    np.testing.assert_array_equal(Model.load(model).coef, found.coef_)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "multinomial"])
+def test_predictions_that_are_proved(tmp_path, loss):
+    """As in Python; a file that does not say where the minimizer is has none."""
+    model = tmp_path / "m.gordan"
+    assert run("fit", IRIS, "-o", model, "--loss", loss, "--max-iter", 5).exit_code == 0
+    rows = gordan.io.read(IRIS)
+    same = gordan.load(model).same_prediction(pandas.DataFrame(rows.X, columns=rows.names))
+    result = run("predict", model, IRIS, "--proved")
+    assert [line.split("\t")[1] for line in result.stdout.splitlines()] == ["proved" if each else "open" for each in same]
+    plain = run("predict", model, IRIS).stdout.splitlines()
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == plain
+    assert f"{same.sum()} of 150 predictions are proved to be those of the exact minimizer" in result.stderr
+    assert answer("predict", model, IRIS, "--proved")["same_prediction"] == same.tolist()
+    assert "same_prediction" not in answer("predict", model, IRIS)
+    assert "leave out --scores and --proba" in run("predict", model, IRIS, "--proved", "--scores").stderr
+    assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
+    failed = run("predict", model, IRIS, "--positive", "setosa", "--proved")
+    assert failed.exit_code == 2
+    assert "does not say where the exact minimizer is" in failed.stderr

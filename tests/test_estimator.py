@@ -161,8 +161,9 @@ def test_certificates_are_about_the_binary_problems(multi_class):
         own = np.isin(Y_IRIS, pairs[k]) if multi_class == "ovo" else np.full(150, True)
         y = Y_IRIS[own] if multi_class == "ovo" else k == Y_IRIS
         assert gordan.verify(certificate, X_IRIS[own], y)
-        assert (certificate.lower, certificate.upper) == tuple(found.margin_[k])
+        assert (certificate.lower, certificate.upper) == tuple(found.objective_[k] or found.margin_[k])
         assert certificate.nu == found.nu_[k]
+        assert certificate.loss == found.loss_[k]
         # a witness names rows of X: they cancel, in whole numbers
         witness = found.witness_[k]
         assert (witness is not None) == (found.separable_[k] is False)
@@ -175,7 +176,9 @@ def test_certificates_are_about_the_binary_problems(multi_class):
     rows = found.support_
     for k, w in enumerate(found.coef_):
         u = found.dual_coef_[k] @ X_IRIS[rows]
-        if w.any():
+        if found.loss_[k] is not None:
+            np.testing.assert_allclose(u, w, atol=1e-8)
+        elif w.any():
             np.testing.assert_allclose(u / np.linalg.norm(u), w, atol=1e-8)
             assert np.linalg.norm(u) == pytest.approx(found.margin_[k, 1], rel=1e-9)
 
@@ -268,10 +271,12 @@ def test_columns_rows_and_units():
     np.testing.assert_allclose(moved.coef_, found.coef_[:, order], atol=1e-8)
     rows = np.random.default_rng(3).permutation(len(y))
     np.testing.assert_allclose(MaxMarginClassifier(**quiet).fit(X[rows], y[rows]).coef_, found.coef_, atol=1e-8)
+    own = np.isin(y, (0, 2))  # separable: a loss with C = 1 depends on the unit of X
+    hard = MaxMarginClassifier().fit(X[own], y[own])
     for scale in (2.0**-40, 1e8):
-        scaled = MaxMarginClassifier(**quiet).fit(scale * X, y)
-        np.testing.assert_allclose(scaled.coef_, found.coef_, atol=1e-7)
-        np.testing.assert_allclose(scaled.margin_, scale * found.margin_, rtol=1e-7)
+        scaled = MaxMarginClassifier(**quiet).fit(scale * X[own], y[own])
+        np.testing.assert_allclose(scaled.coef_, hard.coef_, atol=1e-7)
+        np.testing.assert_allclose(scaled.margin_, scale * np.array(hard.margin_), rtol=1e-7)
     constant = MaxMarginClassifier(**quiet).fit(np.column_stack((X, np.full(len(y), 3.0), np.zeros(len(y)))), y)
     np.testing.assert_allclose(constant.coef_[:, :6], found.coef_, atol=1e-8)
     np.testing.assert_allclose(constant.coef_[:, 6:], 0, atol=1e-8)
@@ -395,19 +400,151 @@ def test_what_is_not_finite_is_named_by_its_row_in_x():
 # ---- where nothing separates ---------------------------------------------------------------------------------------------
 
 
-def test_soft_with_half_of_the_largest_nu():
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_by_squared_hinge_where_no_plane_separates(intercept):
+    """The plane, the interval and the certificate are those of minimize_loss with C = 1; the claims hold on the raw data."""
+    X, y = X_IRIS[50:], Y_IRIS[50:]
+    weights = np.where(y == 1, 1.0, 0.6)
+    named = r"2 against 1 is not separable: the weighted rows .*; fitted by squared hinge loss \(C = 1\)\. Use LinearClassifier"
+    with pytest.warns(InseparableWarning, match=named) as told:
+        found = MaxMarginClassifier(intercept=intercept).fit(X, y, sample_weight=weights)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert str(found.witness_.rows[0]) in str(told[0].message)
+    assert (found.loss_, found.separable_, found.nu_, found.margin_) == ("squared_hinge", False, None, (0.0, 0.0))
+    least = gordan.minimize_loss(X, y, intercept=intercept, sample_weight=weights, tol=1e-9)
+    np.testing.assert_allclose(found.coef_[0], least.w, atol=1e-6)
+    lower, upper = found.objective_
+    w, b = found.coef_[0], found.intercept_[0]
+    short = np.maximum(1 - np.where(y == 2, 1, -1) * (X @ w + b), 0)
+    value = 0.5 * (w @ w + (b * b if intercept == "penalized" else 0)) + weights @ short**2
+    assert lower <= value * (1 + 1e-12)
+    assert value <= upper * (1 + 1e-12)
+    assert found.gap_ == (upper - lower) / upper <= 1e-6
+    np.testing.assert_array_equal(found.support_, np.flatnonzero(short))
+    np.testing.assert_allclose(found.dual_coef_[0] @ X[found.support_], w, atol=1e-8)
+    assert gordan.verify(found.certificate_, X, y, sample_weight=weights)
+    again = MaxMarginClassifier(intercept=intercept, warm_start=True, **quiet).fit(X, y, weights).fit(X, y, weights)
+    np.testing.assert_allclose(again.coef_, found.coef_, atol=1e-8)
+
+
+def test_all_classes_by_a_loss_if_one_against_the_rest_needs_it():
+    with pytest.warns(
+        InseparableWarning, match=r"1 against the rest is not .*; fitted by .* \(C = 1\), as are all classes\. "
+    ) as told:
+        found = MaxMarginClassifier(multi_class="ovr").fit(X_IRIS, Y_IRIS)
+    assert len(told) == 1
+    assert found.loss_ == ["squared_hinge"] * 3
+    assert found.separable_ == [None, False, None]
+    np.testing.assert_array_equal(found.margin_, [[0, np.inf], [0, 0], [0, np.inf]])
+    for k in range(3):
+        least = gordan.minimize_loss(X_IRIS, k == Y_IRIS, tol=1e-9)
+        np.testing.assert_allclose(found.coef_[k], least.w, atol=1e-6)
+    jobs = MaxMarginClassifier(multi_class="ovr", n_jobs=2, **quiet).fit(X_IRIS, Y_IRIS)
+    np.testing.assert_array_equal(jobs.coef_, found.coef_)
+    assert found.score(X_IRIS, Y_IRIS) > 0.95
+    pairs = MaxMarginClassifier(**quiet).fit(X_IRIS, Y_IRIS)
+    assert pairs.loss_ == [None, None, "squared_hinge"]
+    assert pairs.objective_[:2] == [None, None]
+
+
+def test_by_a_loss_where_no_separator_is_found_in_a_quarter_of_the_time():
+    """No word about the data is said then."""
+    X, y = datasets.load_digits(return_X_y=True)
+    with pytest.warns(
+        InseparableWarning, match="no separator was found, nor a proof that there is none; fitted by squared hinge"
+    ):
+        found = MaxMarginClassifier(method="smooth_perceptron", time_limit=1e-9, tol=1.0).fit(X, y == 1)
+    assert found.separable_ is None
+    assert found.loss_ == "squared_hinge"
+    lower, upper = found.margin_
+    assert 0 <= lower <= upper
+
+
+def test_a_separator_within_the_quarter_is_improved_in_the_rest(monkeypatch):
+    """A run that the first quarter ended with a positive margin goes on until the limit."""
+    from gordan.estimators import fitting
+
+    asked = []
+
+    def watched(*given, time_limit, start=None, **options):
+        asked.append((time_limit, start))
+        most = 1 if len(asked) == 1 else None
+        result = gordan.maximize_margin(*given, start=start, **{**options, "max_iter": most, "method": "smooth_perceptron"})
+        return replace(result, status=gordan.statuses.Status.TIME_LIMIT) if len(asked) == 1 else result
+
+    monkeypatch.setattr(fitting, "maximize_margin", watched)
+    X, y = X_IRIS, Y_IRIS == 0
+    found = MaxMarginClassifier(time_limit=1000.0, tol=1e-3).fit(X, y)
+    (first, nothing), (second, start) = asked[:2]
+    assert 240 < first <= 250 < 900 < second <= 1000
+    assert nothing is None
+    assert start.margin[0] > 0
+    assert found.loss_ is None
+    assert found.gap_ <= 1e-3
+
+
+def noisy_classes(wrong):
+    """Four classes of 400 points in 150 dimensions, far apart, of which a share has another label; and fresh points."""
+    r = np.random.default_rng(0)
+    centres = r.standard_normal((4, 150))
+    true = r.integers(4, size=4000)
+    X = r.standard_normal((4000, 150)) / 3 + 0.25 * centres[true]
+    y = np.where(r.random(4000) < wrong, r.integers(4, size=4000), true)
+    return X[:1600], y[:1600], X[1600:], true[1600:]
+
+
+def test_a_warning_where_classes_are_barely_separable():
+    """Wrong labels that planes can still separate: the warning names LinearClassifier, which does better."""
+    X, y, Z, true = noisy_classes(0.04)
+    with pytest.warns(InseparableWarning, match=r"barely separable: .* about .* % wrong .*LinearClassifier") as told:
+        found = MaxMarginClassifier().fit(X, y)
+    assert len(told) == 1
+    assert found.separable_ == [True] * 6
+    assert gordan.LinearClassifier(C=0.01).fit(X, y).score(Z, true) > found.score(Z, true) + 0.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MaxMarginClassifier(**quiet).fit(X, y)
+        clean, labels, *_ = noisy_classes(0.0)
+        MaxMarginClassifier().fit(clean, labels)
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_rows_that_are_wrong_when_left_out(intercept):
+    """The estimate, beside what comes of leaving each support row out."""
+    from gordan.estimators.left_out import left_out_wrong
+    from gordan.rows import stored
+
+    r = np.random.default_rng(3)
+    X = r.standard_normal((60, 25)) + 0.2
+    y = X[:, 0] + 0.8 * r.standard_normal(60) > 0.2
+    options = {"intercept": intercept, "tol": 1e-9}
+    result = gordan.maximize_margin(X, y, **options)
+    assert result.margin[0] > 0
+    wrong = 0
+    for i in np.flatnonzero(result.p):
+        others = np.arange(60) != i
+        left = gordan.maximize_margin(X[others], y[others], **options)
+        wrong += (X[i] @ left.w + left.b > 0) != y[i]
+    estimate = left_out_wrong(stored(X), y, result, gordan.intercepts.Intercept(intercept))
+    assert wrong >= 5
+    assert abs(estimate - wrong) <= 0.25 * wrong
+
+
+def test_soft_with_half_of_the_largest_nu_for_other_norms():
     X, y = X_IRIS[50:], Y_IRIS[50:]
     weights = np.where(y == 1, 1.0, 0.6)
     with pytest.warns(InseparableWarning, match=r"2 against 1 is not separable: the weighted rows .* nu = 0\.375") as told:
-        found = MaxMarginClassifier().fit(X, y, sample_weight=weights)
+        found = MaxMarginClassifier(norm=4).fit(X, y, sample_weight=weights)
     assert len(told) == 1
-    assert told[0].filename == __file__
     assert found.nu_ == pytest.approx(0.5 * 2 * 30 / 80)
     assert found.separable_ is False
-    assert str(found.witness_.rows[0]) in str(told[0].message)
-    same(found, MaxMarginClassifier(nu=found.nu_).fit(X, y, sample_weight=weights))
+    assert found.loss_ is None
+    same(found, MaxMarginClassifier(nu=found.nu_, norm=4).fit(X, y, sample_weight=weights))
     assert gordan.verify(found.certificate_, X, y)
     with pytest.raises(gordan.InputError, match=rf"not separable: the weighted rows {found.witness_.rows[0]}.*nu = 0\.375"):
+        MaxMarginClassifier(norm=4, on_inseparable="raise").fit(X, y, sample_weight=weights)
+    with pytest.raises(gordan.InputError, match=r"not separable: .* to fit by squared hinge loss, or use LinearClassifier"):
         MaxMarginClassifier(on_inseparable="raise").fit(X, y, sample_weight=weights)
     MaxMarginClassifier(**quiet).fit(X, y)
     folds = {"estimator": MaxMarginClassifier(on_inseparable="raise"), "X": X, "y": y, "cv": 2, "error_score": "raise"}
@@ -419,7 +556,7 @@ def test_then_the_largest_nu():
     """On a line: the hull of -3 and 5 holds 0 and 1, also when halved; the means are apart."""
     X, y = [[-3.0], [5.0], [0.0], [1.0]], [1, 1, 0, 0]
     with pytest.warns(InseparableWarning, match="nu = 1"):
-        found = MaxMarginClassifier().fit(X, y)
+        found = MaxMarginClassifier(norm=3).fit(X, y)
     assert found.nu_ == 1
     assert found.margin_ == pytest.approx(((1 - 0.5) / 2,) * 2)
     assert found.coef_.tolist() == [[1.0]]
@@ -430,9 +567,13 @@ def test_then_the_heavier_class(intercept):
     X, y = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]]), np.array(["a", "a", "b", "b"])
     for heavy, weights in {"a": [2.0, 2.0, 1.0, 1.0], "b": [1.0, 1.0, 2.0, 2.0]}.items():
         with pytest.warns(InseparableWarning, match=f"w is 0 and the heavier class .'{heavy}'. is predicted"):
-            found = MaxMarginClassifier(intercept=intercept).fit(X, y, sample_weight=weights)
+            found = MaxMarginClassifier(intercept=intercept, norm=3).fit(X, y, sample_weight=weights)
         assert not found.coef_.any()
         assert found.predict(X).tolist() == [heavy] * 4
+        least = MaxMarginClassifier(intercept=intercept, **quiet).fit(X, y, sample_weight=weights)
+        assert np.abs(least.coef_).max() < 1e-12
+        if intercept != "none":
+            assert least.predict(X).tolist() == [heavy] * 4
         if intercept == "penalized":  # the constant column is a feature there, and has a soft margin of its own
             assert abs(found.intercept_[0]) == 1
         else:
@@ -443,7 +584,8 @@ def test_then_the_heavier_class(intercept):
 def test_a_nu_at_which_the_reduced_hulls_meet():
     X, y = X_IRIS, Y_IRIS == 1
     with pytest.warns(
-        InseparableWarning, match=r"no plane of positive soft margin was found at nu = 0\.1.*larger nu \(at most 0\.666667\)"
+        InseparableWarning,
+        match=r"no plane of positive soft margin was found at nu = 0\.1.*larger nu \(at most 0\.666667\), or use Linear",
     ):
         found = MaxMarginClassifier(nu=0.1).fit(X, y)
     assert not found.coef_.any()
@@ -464,12 +606,13 @@ def test_one_convergence_warning_with_both_numbers():
     assert gordan.verify(found.certificate_, X, y == 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron", tol=1.0).fit(X, y == 1)  # no gap is wider than that
+        # no gap is wider than that
+        found = MaxMarginClassifier(max_iter=1, method="smooth_perceptron", tol=1.0, **quiet).fit(X, y == 1)
     with pytest.warns(ConvergenceWarning, match="time-limit"):
-        MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, time_limit=0.2).fit(X, y == 1)
+        MaxMarginClassifier(method="smooth_perceptron", tol=1e-9, nu=0.1, time_limit=0.2).fit(X, y == 1)
 
 
-@pytest.mark.parametrize("nu", [None, 0.1])
+@pytest.mark.parametrize("nu", [0.1, 0.2])
 def test_a_limit_before_anything_is_found(nu):
     """No plane yet is no word about the data: the heavier class is predicted, and the limit is what is warned of."""
     X, y = datasets.load_digits(return_X_y=True)
@@ -569,13 +712,14 @@ def test_model_files(options, labels, tmp_path):
     ("y", "options", "used", "written"),
     [
         (Y_IRIS == 0, {}, None, None),
-        (Y_IRIS == 2, {}, 1 / 3, 1 / 3),  # not separable: half of the largest nu, which nobody asked for
-        (Y_IRIS == 1, {}, 2 / 3, 2 / 3),  # half of it is not enough
-        (Y_IRIS, {}, [None, None, 0.5], None),
+        (Y_IRIS == 2, {"norm": 3.0}, 1 / 3, 1 / 3),  # not separable: half of the largest nu, which nobody asked for
+        (Y_IRIS == 1, {"norm": 3.0}, 2 / 3, 2 / 3),  # half of it is not enough
+        (Y_IRIS, {"norm": 3.0}, [None, None, 0.5], None),
+        (Y_IRIS, {}, [None, None, None], None),
         (Y_IRIS, {"nu": 0.3}, [0.3] * 3, 0.3),
         (Y_IRIS == 1, {"nu": 1, "intercept": "none"}, 1.0, 1.0),
     ],
-    ids=["hard", "soft", "softest", "both", "asked", "asked as an integer"],
+    ids=["hard", "soft", "softest", "both", "by a loss", "asked", "asked as an integer"],
 )
 def test_nu_in_a_model_file(y, options, used, written, tmp_path):
     """That of the planes where they have one, else the one asked for; `load` asks for it again."""
@@ -586,6 +730,7 @@ def test_nu_in_a_model_file(y, options, used, written, tmp_path):
     again = MaxMarginClassifier.load(tmp_path / "model")
     assert again.nu == written
     assert again.nu_ == used
+    assert (again.loss_, again.objective_) == (found.loss_, found.objective_)
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
     same(clone(again).set_params(**quiet).fit(X_IRIS, y), found)

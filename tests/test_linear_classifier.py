@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,6 +160,35 @@ def test_warm_start_takes_fewer_steps(overlapping):
     warm.set_params(C=10.0).fit(X, y)
     assert warm.n_iter_ <= cold.n_iter_
     np.testing.assert_allclose(warm.coef_, cold.coef_, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["free", "penalized", "none"])
+@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_proved_of_the_minimizer_is_in_the_file(tmp_path, overlapping, several, loss, kind):
+    """The same rows are proved by a model from a file, which has no data; each is right about a far better plane."""
+    X, y = load_iris(return_X_y=True) if several else overlapping
+    rough = LinearClassifier(loss, intercept=kind, max_iter=6, tol=1.0).fit(X, y)
+    rough.save(tmp_path / "model")
+    again = gordan.load(tmp_path / "model")
+    points = X + np.random.default_rng(0).standard_normal(X.shape)
+    same = rough.same_prediction(points)
+    np.testing.assert_array_equal(again.same_prediction(points), same)
+    np.testing.assert_array_equal(again.radius_, rough.radius_)
+    fine = LinearClassifier(loss, intercept=rough.intercept, tol=1e-10).fit(X, y)
+    assert (fine.predict(points)[same] == again.predict(points)[same]).all()
+    assert fine.same_prediction(points).mean() > 0.9
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    replace(rough._model(), places=None).save(tmp_path / "without")
+    with pytest.raises(gordan.InputError, match="does not hold what this needs"):
+        gordan.load(tmp_path / "without").same_prediction(points)
+
+
+def test_a_fit_does_not_hold_on_to_the_data(overlapping):
+    X, y = overlapping
+    big, labels = np.vstack([X] * 50), np.concatenate([y] * 50)
+    assert len(pickle.dumps(LinearClassifier().fit(big, labels))) < big.nbytes / 4
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -15,7 +15,7 @@ from loss_oracle import BITS, Data, exact, minimum, to_float, violates
 from loss_problems import FAMILIES, KINDS, LOSSES, attack, enclosure_faults, matrix, region_faults
 
 import gordan
-from gordan.certificates import elementary
+from gordan.certificates import elementary, regions
 from gordan.certificates.bounds import TINY, U
 from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import CLAIM
@@ -191,7 +191,7 @@ def test_intercepts_that_are_free_to_move_leave_labels_open():
     faults, optimum, least = faults_of(problem, data, [0.4], 0.0, [0, 1], [0.2, 0.2], points)
     assert not faults
     assert (to_float(least.low), to_float(least.high)) == pytest.approx((-0.6, 0.6))
-    low, high = region_of(problem, optimum, 0.0).scores(matrix(points))
+    low, high = region_of(problem, optimum, 0.0).place.scores(matrix(points))
     assert ((low > 0) | (high < 0)).tolist() == [False, False, False, False, True, True]
 
 
@@ -242,7 +242,7 @@ def test_rows_too_small_to_be_squared_still_have_a_size():
     tiny = 2.0**-545
     problem, _data = objective([[tiny], [-tiny], [3 * tiny]], [1, -1, -1], "squared_hinge", "free", 2.0**1000)
     region = Region(problem, np.array([0.0]), 2.0**500, 0.0)
-    low, high = region._moved(matrix([[tiny]]))
+    low, high = regions._moved(matrix([[tiny]]), region.m, region.r, region._origin)
     assert low[0] <= -(2.0**-46)
     assert high[0] >= 2.0**-46
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from loss_problems import FAMILIES, KINDS, LOSSES, attack
+from sklearn.datasets import load_digits
 
 import gordan
 from gordan import InputError
@@ -33,6 +34,13 @@ def test_results_hold_the_exact_minimizer(loss, kind):
         for k in range(SIZE):
             _, faults = attack(random.Random(f"{family} {loss} {kind} solve {k}"), family, loss, kind, solve=True)
             assert not faults, (family, k, *faults)
+
+
+@pytest.mark.parametrize("digit", [0, 2, 5])
+def test_solved_where_the_slope_grows_on_the_way(digit):
+    """Pixels as they are, a class that can be cut off: the value falls at every step, the gap of these steps does not."""
+    X, y = load_digits(return_X_y=True)
+    assert gordan.minimize_loss(X, y == digit).status == "solved"
 
 
 @pytest.mark.parametrize("kind", KINDS)

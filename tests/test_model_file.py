@@ -252,17 +252,27 @@ FORGED = {
     "a loss that is not known": forged(at("header", "loss", value="zero_one")),
     "C 0": forged(at("header", "C", value=(0.0).hex())),
     "C a number": forged(at("header", "C", value=1)),
-    "planes too many": forged(at("header", "planes", value=[{"nu": None, "separable": True}] * 2)),
-    "planes no list": forged(at("header", "planes", value={"nu": None, "separable": True})),
+    "planes too many": forged(at("header", "planes", value=[{"nu": None, "separable": True, "objective": None}] * 2)),
+    "planes no list": forged(at("header", "planes", value={"nu": None, "separable": True, "objective": None})),
     "planes empty": forged(at("header", "planes", value=[])),
     "planes false": forged(at("header", "planes", value=False)),
-    "a plane with a field too many": forged(at("header", "planes", value=[{"nu": None, "separable": True, "w": 1}])),
+    "a plane with a field too many": forged(
+        at("header", "planes", value=[{"nu": None, "separable": True, "objective": None, "w": 1}])
+    ),
     "a plane that is a list": forged(at("header", "planes", value=[[None, True]])),
-    "a plane of nu 2": forged(at("header", "planes", value=[{"nu": (2.0).hex(), "separable": None}])),
-    "a plane that is separable by 1": forged(at("header", "planes", value=[{"nu": None, "separable": 1}])),
+    "a plane of nu 2": forged(at("header", "planes", value=[{"nu": (2.0).hex(), "separable": None, "objective": None}])),
+    **{
+        f"a plane of objective {value}": forged(
+            at("header", "planes", value=[{"nu": None, "separable": False, "objective": value}])
+        )
+        for value in (1, [], ["0x0.0p+0"], [(2.0).hex(), (1.0).hex()], [(-1.0).hex(), (1.0).hex()], [1.0, 2.0])
+    },
+    "a plane that is separable by 1": forged(at("header", "planes", value=[{"nu": None, "separable": 1, "objective": None}])),
     "the fields of an older format": forged(at("header", "format", value="gordan-model-1")),
     "certificates that are not there": forged(at("header", "certificates", value=True)),
     "certificates a number": forged(at("header", "certificates", value=0)),
+    "places that are not there": forged(at("header", "places", value=True)),
+    "places a number": forged(at("header", "places", value=0)),
 }
 
 
@@ -276,11 +286,11 @@ def test_forged_files(content, tmp_path):
 def test_the_forger_can_write_a_valid_file():
     """Else the table above would show nothing."""
     assert forged(NOTHING) == BINARY.to_bytes()
-    known = [{"nu": (0.5).hex(), "separable": False}]
-    assert Model.from_bytes(forged(at("header", "planes", value=known))).planes == (PlaneFacts(0.5, False),)
+    known = [{"nu": (0.5).hex(), "separable": False, "objective": [(1.5).hex(), (2.0).hex()]}]
+    assert Model.from_bytes(forged(at("header", "planes", value=known))).planes == (PlaneFacts(0.5, False, (1.5, 2.0)),)
 
     def older(whole):
-        for name in ("estimator", "planes", "loss", "C"):
+        for name in ("estimator", "planes", "places", "loss", "C"):
             del whole["header"][name]
         whole["header"]["format"] = "gordan-model-1"
 
@@ -463,3 +473,17 @@ def test_container_of_anything(tmp_path):
             container.save(tmp_path / "c", {}, {"x": bad})
     with pytest.raises(ValueError):
         container.save(tmp_path / "c", {"x": float("nan")}, {})
+
+
+def test_places_are_kept_and_checked():
+    """One row of 2 + 2 + d + d numbers for a plane; d + 1 of them for a penalized intercept."""
+    d = BINARY.coef.shape[1]
+    for kind, length in {"free": 4 + 2 * d, "none": 4 + 2 * d, "penalized": 5 + 2 * d}.items():
+        known = replace(BINARY, intercept_kind=kind, places=np.arange(float(length))[None])
+        np.testing.assert_array_equal(Model.from_bytes(known.to_bytes()).places, known.places)
+        for wrong in (np.zeros((1, length + 1)), np.zeros((2, length)), np.zeros((1, length), np.float32), "places"):
+            with pytest.raises(InputError, match="places"):
+                replace(known, places=wrong)
+        for value in (np.nan, -1.0):
+            with pytest.raises(InputError, match="two distances"):
+                replace(known, places=np.full((1, length), value))

@@ -15,7 +15,7 @@ from scipy.spatial import ConvexHull
 from sklearn.datasets import load_iris
 
 import gordan
-from gordan import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, MaxMarginClassifier
+from gordan import BoundaryDisplay, ConvergenceDisplay, LinearClassifier, MarginDisplay, MaxMarginClassifier, ProvedDisplay
 
 X, Y = load_iris(return_X_y=True)
 FLAT = X[:, 2:]
@@ -77,7 +77,7 @@ def test_margins():
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 def test_margins_of_one_of_many_and_of_other_data(multi_class):
-    model = MaxMarginClassifier(multi_class=multi_class, on_inseparable="ignore").fit(X, Y)
+    model = MaxMarginClassifier(nu=0.5, multi_class=multi_class, on_inseparable="ignore").fit(X, Y)
     display = drawn(MarginDisplay.from_estimator(model, sp.csr_array(X), Y, problem=2))
     assert len(display.distances) == (100 if multi_class == "ovo" else 150)
     assert display.soft
@@ -168,3 +168,52 @@ def test_rows_named_in_another_order_are_not_drawn():
         display.from_estimator(estimator, X, y)
         with pytest.raises(gordan.InputError, match=r"y = y\.loc\[X\.index\]"):
             display.from_estimator(estimator, X, y.iloc[::-1])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("kind", ["bracket", "gap"])
+def test_convergence_of_a_loss(loss, kind):
+    """The ends of the bracket never part, and hold the certified least value."""
+    result = gordan.minimize_loss(X, Y == 2, loss=loss, tol=1e-8)
+    display = drawn(ConvergenceDisplay.from_trace(result.trace, kind=kind))
+    assert display.objective
+    assert (np.diff(display.lower) >= 0).all()
+    assert (np.diff(display.upper) <= 0).all()
+    assert display.lower[-1] <= result.objective[1] * (1 + 1e-9)
+    assert display.upper[-1] >= result.objective[0] * (1 - 1e-9)
+    assert display.ax_.get_ylabel() in ("objective", "gap: (upper - lower)/upper")
+    assert "least value" in repr(display)
+
+
+def test_planes_of_least_loss_are_drawn_by_distances():
+    """Unscaled scores are no distances, and the mean of the support rows is no closest point of the hulls."""
+    model = MaxMarginClassifier(on_inseparable="ignore").fit(FLAT[50:], Y[50:])
+    assert model.loss_ == "squared_hinge"
+    display = drawn(MarginDisplay.from_estimator(model, FLAT[50:], Y[50:]))
+    w, b = model.coef_[0], model.intercept_[0]
+    np.testing.assert_allclose(display.distances, (FLAT[50:] @ w + b) / np.linalg.norm(w))
+    assert display.closest is None
+    assert drawn(BoundaryDisplay.from_estimator(model, FLAT[50:], Y[50:])).closest is None
+    run = drawn(ConvergenceDisplay.from_estimator(model))
+    assert run.objective
+    assert model.objective_[0] <= run.margin <= model.objective_[1]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_which_rows_are_proved(several):
+    y = Y if several else Y == 2
+    model = LinearClassifier("logistic", max_iter=3, tol=1.0).fit(X, y)
+    display = drawn(ProvedDisplay.from_estimator(model, X, y, bins=10))
+    np.testing.assert_array_equal(display.proved, model.same_prediction(X))
+    np.testing.assert_array_equal(display.wrong, model.predict(X) != y)
+    scores = np.sort(np.atleast_2d(model.decision_function(X).T).T, axis=1)
+    np.testing.assert_allclose(display.ahead, scores[:, -1] - scores[:, -2] if several else np.abs(scores[:, 0]))
+    assert 0 < display.proved.sum() < 150
+    proved, open_ = display.ax_.patches
+    counts = open_.get_data().values
+    assert counts.sum() == 150  # stacked: the upper edge counts all rows
+    assert proved.get_data().values.sum() == display.proved.sum()
+    assert f"open ({150 - display.proved.sum()})" in texts(display)
+    assert drawn(ProvedDisplay.from_estimator(model, X)).wrong is None
+    with pytest.raises(gordan.InputError, match="not a fitted LinearClassifier"):
+        ProvedDisplay.from_estimator(MaxMarginClassifier(), X)

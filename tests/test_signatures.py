@@ -48,6 +48,7 @@ METHODS = {
         gordan.BoundaryDisplay,
         gordan.ConvergenceDisplay,
         gordan.MarginDisplay,
+        gordan.ProvedDisplay,
     )
     for name in ("fit", "predict", "decision_function", "save", "load", "from_estimator", "from_trace", "plot")
     if hasattr(kind, name)
@@ -157,7 +158,7 @@ CALLED = {
 }
 # What only a program has: files to read and write, one class against the rest, a cluster to connect to, what to print.
 OF_THE_PROGRAM = {"file", "model", "output", "html", "save", "picture", "positive", "cluster", "scores", "as_json", "check"}
-OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba"}
+OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba", "proved"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise
@@ -219,7 +220,7 @@ PARTS = {
     "convert": ["convert --check"],
     "demo": ["methods"],
 }
-ALSO_TOLD = {"predict": {"scores", "probabilities"}, "fit": {"null"}, "demo": {"null"}}
+ALSO_TOLD = {"predict": {"scores", "probabilities", "same_prediction"}, "fit": {"null"}, "demo": {"null"}}
 
 
 @pytest.mark.skipif(not API.exists(), reason="the pages are not here: run the suite in a checkout of the repository")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import datasets
@@ -100,3 +102,65 @@ def test_masses_are_compared_exactly(values, nu):
     m, e = bounds.exact_sum(c)
     assert Fraction(m) * Fraction(2) ** e == exact
     assert bounds.reaches(c * nu, c, nu, 1) == (sum(map(Fraction, (c * nu).tolist())) >= Fraction(nu) * exact)
+
+
+def noisy(n, d, noise=0.3, seed=0):
+    """Labels from one column with noise."""
+    r = np.random.default_rng(seed)
+    X = r.standard_normal((n, d)) + 0.1
+    return X, X[:, 0] + noise * r.standard_normal(n) > 0
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("storage", [np.asarray, np.float32, sp.csr_array])
+def test_many_rows_at_their_caps_are_solved_by_newtons_method(intercept, weighted, storage):
+    """To the margin that the double oracle finds; the ends hold on the raw data."""
+    X, y = noisy(20_000, 4)
+    X = storage(X)
+    c = 1.0 + np.arange(len(y)) % 3 if weighted else None
+    options = {"nu": 0.4, "intercept": intercept, "sample_weight": c}
+    r = gordan.maximize_margin(X, y, **options)
+    assert (r.status, r.trace.method) == ("solved", "proximal_newton")
+    other = gordan.maximize_margin(X, y, method="double_oracle", **options)
+    assert other.trace.method == "double_oracle"
+    assert max(r.margin[0], other.margin[0]) <= min(r.margin[1], other.margin[1])
+    signs, weights = np.where(y, 1, -1), np.ones(len(y)) if c is None else c
+    z = signs * (X @ r.w + (r.b if intercept == "penalized" else 0.0))
+    parts = [y, ~y] if intercept == "free" else [np.full(len(y), True)]
+    lower = np.mean([mean_of_lowest(z[own], weights[own], 0.4 * weights.sum() / len(parts)) for own in parts])
+    length = np.linalg.norm(np.append(r.w, r.b if intercept == "penalized" else 0.0))
+    assert lower / length == pytest.approx(r.margin[0], rel=1e-6)
+    combination = X.T @ (signs * r.p)
+    upper = np.linalg.norm(np.append(combination, (signs * r.p).sum() if intercept == "penalized" else 0.0))
+    assert upper == pytest.approx(r.margin[1], rel=1e-6)
+    assert gordan.verify(r.certificate, X, y, sample_weight=c)
+
+
+def test_memory_of_many_rows_at_their_caps():
+    """Vectors over rows, and none of the Gram matrix of those at their caps."""
+    X, y = noisy(60_000, 6)
+    gordan.maximize_margin(X, y, nu=0.4)  # what is compiled and kept
+    tracemalloc.start()
+    assert gordan.maximize_margin(X, y, nu=0.4).status == "solved"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * 8 * len(y)
+
+
+def test_many_rows_whose_reduced_hulls_meet():
+    """An upper end below the tolerance is the answer: nobody else is asked how far below."""
+    X, y = noisy(30_000, 4, noise=2.0)
+    r = gordan.maximize_margin(X, y, nu=0.4)
+    assert r.status == "margin-below-tol"
+    assert r.trace.method == "proximal_newton"
+    assert r.margin[0] == 0
+    assert np.linalg.norm(X.T @ (np.where(y, 1, -1) * r.p)) <= r.margin[1] * (1 + 1e-6)
+    assert gordan.verify(r.certificate, X, y)
+
+
+def test_many_rows_and_no_time():
+    X, y = noisy(30_000, 4)
+    r = gordan.maximize_margin(X, y, nu=0.4, time_limit=1e-9)
+    assert r.status == "time-limit"
+    assert gordan.verify(r.certificate, X, y)

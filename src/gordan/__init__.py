@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gordan.plots import BoundaryDisplay as BoundaryDisplay
     from gordan.plots import ConvergenceDisplay as ConvergenceDisplay
     from gordan.plots import MarginDisplay as MarginDisplay
+    from gordan.plots import ProvedDisplay as ProvedDisplay
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "MaxMarginClassifier",
     "MissingExtra",
     "Moment",
+    "ProvedDisplay",
     "Trace",
     "Verdict",
     "Witness",
@@ -89,6 +91,7 @@ __getattr__ = fetched(
         "MarginDisplay": "gordan.plots",
         "LinearClassifier": "gordan.estimators",
         "MaxMarginClassifier": "gordan.estimators",
+        "ProvedDisplay": "gordan.plots",
         "datasets": "gordan.datasets",
         "load": "gordan.estimators",
         "plots": "gordan.plots",

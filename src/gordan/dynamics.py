@@ -156,6 +156,7 @@ class Sums(NamedTuple):
     scores: Array | float = 0.0
     value: float = 0.0
     penalty: float = 0.0
+    paid: float = 0.0
 
     def after(self, game: Game, played: Round) -> Sums:
         """The sums with one more played."""
@@ -173,6 +174,7 @@ class Sums(NamedTuple):
             0.0 if played.scores is None else self.scores + alpha * played.scores,
             self.value + alpha * (dot(played.w, played.combination) - penalty),
             self.penalty + alpha * penalty,
+            self.paid + alpha * game.paid(played.p),
         )
 
 
@@ -247,7 +249,7 @@ class _Run:
         self.rows = self.form.game.rows
         self.begun = self.started = time.perf_counter()
         self.passes_before = self.rows.passes
-        self.now, self.best = After(0, None, Sums(), None), Best(0.0, np.inf, np.zeros(self.rows.d))
+        self.now, self.best = After(0, None, Sums(), None), Best(self.form.game.least, np.inf, np.zeros(self.rows.d))
         self.tol = float(getattr(self.form, "tol", 0.0))
 
     def begin(self) -> str:
@@ -353,7 +355,8 @@ def run(
     writes itself there from time to time and at its end, with what `notes()` was after that round.
 
     The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
-    R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m.
+    R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m. What p pays for a
+    loss is convex and not linear: Σα_s ψ(p_s) then takes the place of Sψ(p̄) in R^w, which can only be less.
 
     Implements: Theorem 1
     """
@@ -433,21 +436,22 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
     best = best.with_lower(normalized, output.w)
     if played.w is not None and played.scores is not None:
         best = best.with_lower(scale * game.lower(played.w, game.p_set.lowest(played.scores)), played.w)
-    best = best.with_upper(scale * game.upper(combination), p_bar)
-    best = best.with_upper(scale * game.upper(played.combination), played.p)
+    best = best.with_upper(scale * game.upper(combination, p_bar), p_bar)
+    best = best.with_upper(scale * game.upper(played.combination, played.p), played.p)
 
     m = dual = regret_w = regret_p = None
     if w_bar is not None and output.factor is not None:
         lowest_bar = lowest / output.factor
-        m, dual = game.m(w_bar, lowest_bar), game.dual(combination)
-        regret_w = sums.weight * dual - sums.value
-        regret_p = sums.value - (sums.weight * lowest_bar - sums.penalty)
+        m, dual = game.m(w_bar, lowest_bar), game.dual(combination, p_bar)
+        regret_w = sums.weight * (dual - game.paid(p_bar)) - sums.value
+        regret_p = (sums.value + sums.paid) - (sums.weight * lowest_bar - sums.penalty)
+    lower, upper = game.shown(best.lower, best.upper)
     moment = Moment(
         t=t,
         margin=scale * lowest,
         normalized_margin=normalized,
-        lower=best.lower,
-        upper=best.upper,
+        lower=lower,
+        upper=upper,
         m=m,
         dual=dual,
         regret_w=regret_w,

@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.geometry import Ball, NoisySquare, Simplex, SquaredNorm, dual_exponent, norm
+from gordan.geometry import Ball, Entropy, LossCost, LossWeights, NoisySquare, Regularizer, SquaredNorm, dual_exponent, norm
 from gordan.rows import Rows, Softmin
+
+# Columns up to which the largest eigenvalue of AᵀCA is computed.
+MOST_COLUMNS = 2000
 
 
 class Response(NamedTuple):
@@ -47,7 +50,8 @@ class Game:
     rows
         the rows A, of norm at most 1 for the theorems to hold as stated.
     p_set
-        P.
+        P, a `Simplex`; or `LossWeights` where a loss is minimized: p then pays ψ(p), and the least value is minus that of the
+        game.
     p0
         the p-player's starting point, inside P and positive.
     norm
@@ -64,7 +68,7 @@ class Game:
     """
 
     rows: Rows
-    p_set: Simplex
+    p_set: Any
     p0: Array
     norm: float = 2.0
     curvature: float = 1.0
@@ -97,6 +101,34 @@ class Game:
             return NoisySquare(noise=self.noise)
         return SquaredNorm(self.q, self.curvature) if self.curvature else None
 
+    @property
+    def p_regularizer(self) -> Regularizer:
+        """What the p-player's learners regularize by."""
+        return self.p_set.regularizer if isinstance(self.p_set, LossWeights) else Entropy()
+
+    @property
+    def p_curvature(self) -> LossCost | None:
+        """What the p-player pays, beside pᵀAw."""
+        return self.p_set.cost if isinstance(self.p_set, LossWeights) else None
+
+    @cached_property
+    def p_convexity(self) -> float:
+        """σ with σ‖Aᵀ(p - p')‖² ≤ 2 D_R(p, p') for the regularizer R of the p-player: 1 for rows of norm at most 1 and the
+        entropy. For a loss it is the convexity of R over the largest eigenvalue of AᵀCA; of many columns, over its trace."""
+        if not isinstance(self.p_set, LossWeights):
+            return 1.0
+        c, rows = self.p_set.c, self.rows
+        if rows.d > MOST_COLUMNS:
+            largest = float(c @ rows.squares())
+        else:
+            products = rows.moments(c)[0]
+            largest = float(np.linalg.eigvalsh(rows.fetch(products) if rows.storage.on_device else products)[-1])
+        return self.p_set.regularizer.convexity / max(largest, np.finfo(np.float64).tiny)
+
+    def paid(self, p: Array) -> float:
+        """ψ(p), 0 unless a loss is minimized."""
+        return 0.0 if self.p_curvature is None else self.p_curvature.value(p)
+
     @cached_property
     def log_p0(self) -> Array:
         """log p_0."""
@@ -104,8 +136,11 @@ class Game:
 
     @cached_property
     def D(self) -> float:
-        """max_p D_E(p, p_0), the log n of the theorems; at least log 2, since step sizes divide by it."""
-        return max(self.p_set.diameter(self.p0), math.log(2))
+        """max_p D_E(p, p_0), the log n of the theorems; at least log 2, since step sizes divide by it.
+
+        Where a loss is minimized, max_p D_R(p, p_0)/σ, which the theorems then have in its place (see `p_convexity`).
+        """
+        return float(max(self.p_set.diameter(self.p0) / self.p_convexity, math.log(2)))
 
     def penalty(self, w: Array) -> float:
         """curvature · ½‖w‖_q², and what noise costs."""
@@ -123,19 +158,31 @@ class Game:
         """m(w) = min_p g(w, p), from the lowest p·Aw."""
         return lowest - self.penalty(w)
 
-    def dual(self, combination: Array) -> float:
-        """max_w g(w, p), from Aᵀp: ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm at most 1)."""
-        length = self.upper(combination)
-        return 0.5 * length**2 / self.curvature if self.curvature else length
+    def dual(self, combination: Array, p: Array) -> float:
+        """max_w g(w, p), from Aᵀp: ½‖Aᵀp‖_p² in the regularized game, else ‖Aᵀp‖_p (comparators of q-norm at most 1); and what
+        p pays."""
+        length = norm(self._rest(combination), self.norm)
+        return (0.5 * length**2 / self.curvature if self.curvature else length) + self.paid(p)
 
     def lower(self, w: Array, lowest: float) -> float:
-        """γ(w)/‖w‖_q, which no larger margin contradicts: γ* is at least this. 0 for w = 0."""
+        """γ(w)/‖w‖_q, which no larger margin contradicts: γ* is at least this. 0 for w = 0. Of a loss m(w), as for the value."""
+        if self.p_curvature is not None:
+            return self.m(w, lowest)
         length = norm(w, self.q)
         return (lowest - self._cost(w)) / length if length > 0 else 0.0
 
-    def upper(self, combination: Array) -> float:
-        """‖Aᵀp‖_p, which γ* cannot exceed; with noise the distance of Aᵀp to it."""
-        return norm(self._rest(combination), self.norm)
+    def upper(self, combination: Array, p: Array) -> float:
+        """‖Aᵀp‖_p, which γ* cannot exceed (with noise its distance to that); of a loss max_w g(w, p), which the value cannot."""
+        return norm(self._rest(combination), self.norm) if self.p_curvature is None else self.dual(combination, p)
+
+    @property
+    def least(self) -> float:
+        """What γ*, or the value, is at least, whatever the rows: w = 0 has margin 0."""
+        return 0.0 if self.p_curvature is None else float(self.p_set.lowest(np.zeros(self.rows.n)))
+
+    def shown(self, lower: float, upper: float) -> tuple[float, float]:
+        """The bracket as traces have it: of a loss that of its least value, which is minus the value of the game."""
+        return (lower, upper) if self.p_curvature is None else (-upper, -lower)
 
     def respond(self, v: Array, log_p0: Array | None = None) -> Response:
         """argmin_{p∈P} pᵀAv + D_E(p, p_0): one fused pass; two where caps need all scores first."""
@@ -143,6 +190,8 @@ class Game:
 
     def responses(self, stack: Array, log_p0: Array | None = None) -> list[Response]:
         """The response to each v of the stack, all in one fused pass; under caps each needs its own two."""
+        if isinstance(self.p_set, LossWeights):
+            raise InputError("this form knows the entropy only; use form='game' for a loss")
         anchor = self.log_p0 if log_p0 is None else log_p0
         if self.p_set.caps is not None:
             return [self._capped(v, anchor) for v in stack]

@@ -3,7 +3,8 @@
 Two more are needed beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection of Chambolle and Pock.
 
 A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
-where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, nothing otherwise), so a loss
+where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what a loss makes p pay, else
+nothing), so a loss
 is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
 
     none      nothing (FTL, FTRL)
@@ -15,7 +16,7 @@ is known by its vector c_t. What a learner may guess of the coming loss is its *
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.geometry import Domain, Regularizer, Simplex, SquaredNorm
+from gordan.geometry import Domain, LossCost, Regularizer, Simplex, SquaredNorm
 
 Hint = Literal["none", "last", "current", "anchor"]
 
@@ -90,7 +91,7 @@ class Leader:
     regularizer: Regularizer | None = None
     eta: float = 1.0
     hint: Hint = "none"
-    curvature: SquaredNorm | None = None
+    curvature: SquaredNorm | LossCost | None = None
 
     def __post_init__(self) -> None:
         _check_options(self.eta, self.hint)
@@ -124,9 +125,9 @@ class Leader:
             return self.domain.vertex(total) if psi is None else psi.mirror(self.domain, -total / weight)[0]
         theta = self._gradient0 - self.eta * total
         if psi is not None:
-            if not isinstance(R, SquaredNorm) or R.q != psi.q or type(psi) is not SquaredNorm:
+            if not (isinstance(R, SquaredNorm | LossCost) and R.has_form_of(psi)):
                 raise InputError(f"no argmin of {R} plus {psi}: the regularizer must be a squared norm of the same q")
-            R = replace(R, scale=R.scale + self.eta * weight * psi.scale)
+            R = R.plus(self.eta * weight, psi)
         return R.mirror(self.domain, theta)[0]
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from gordan import dynamics, methods, rows
 from gordan.arrays import check_callback, require_aligned, seconds_at_most, whole_number
 from gordan.checkpoint import Checkpoint, fingerprint
+from gordan.dynamics import Protocol1
 from gordan.errors import InputError
-from gordan.geometry import Simplex
+from gordan.geometry import LossCost, LossWeights, Simplex
 from gordan.methods import Entry, Method
 from gordan.trace import Moment, Trace
 
@@ -23,6 +24,8 @@ def play(
     caps: Any = None,
     halves: Any = None,
     p0: Any = None,
+    loss: str | None = None,
+    C: Any = 1.0,
     record: Iterable[int] | None = None,
     time_limit: float | None = None,
     callback: Callable[[Moment], object] | None = None,
@@ -47,6 +50,10 @@ def play(
         0 or 1 for each row; p then has mass ½ on each half (the free intercept), or None.
     p0
         the p-player's starting weights, positive, one per row; normalized here. Uniform (proportional to the caps) if None.
+    loss, C
+        "hinge", "squared_hinge" or "logistic": play for the least ½‖w‖² + Σ C ℓ(A_i·w) instead, which is the same game with
+        another set of p; C is a number, or one for each row. For methods with a game form of two leaders (`smooth_perceptron`,
+        `accelerated_perceptron`). `lower` and `upper` of the trace are then those of the least value.
     record
         the rounds to measure at; about 20 per decade if None. The last round is always measured.
     time_limit
@@ -77,7 +84,7 @@ def play(
     if isinstance(method, str):
         method = methods.get(method)
     if isinstance(method, Entry):
-        method = method()
+        method = method(form="game") if loss is not None and "game" in method.forms else method()
     if hasattr(method, "__len__"):
         raise InputError("play has rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, and then the method")
     if not isinstance(method, Method):
@@ -93,14 +100,23 @@ def play(
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)
     require_aligned(A=A, caps=caps, halves=halves, p0=p0)
-    p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
-    start = p_set.start(rows.host(p0))
-    R = raw.playable_radius(method.norm)
+    p_set: Any
+    if loss is None:
+        p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
+        start, R = p_set.start(rows.host(p0)), raw.playable_radius(method.norm)
+    else:
+        if not (caps is None and halves is None and p0 is None):
+            raise InputError("caps, halves and p0 are about margins; leave them out, or loss")
+        p_set = LossWeights.of(loss, C, raw.n)
+        start, R = p_set.centre, 0.0  # a loss is not about directions: the rows stay as they are
     scaled = raw.scaled(1 / R) if R > 0 else raw
-    form = method.build(scaled, p_set, start)
+    form: Any = method.build(scaled, p_set, start)
+    if loss is not None and not (isinstance(form, Protocol1) and isinstance(getattr(form.p, "regularizer", None), LossCost)):
+        raise InputError(f"{method.name} ({method.form}) plays for margins only; for a loss use smooth_perceptron(form='game')")
     if keeper is not None:
         facts: dict[str, Any] = {"task": "play", "method": method.name, "guarantee": method.guarantee.statement}
         facts |= {"caps": p_set.caps, "halves": p_set.halves, "p0": None if p0 is None else start}
+        facts |= {} if loss is None else {"loss": loss, "C": p_set.c}
         keeper.require(fingerprint(raw, form, **facts))
     return dynamics.run(
         form,

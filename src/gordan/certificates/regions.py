@@ -9,7 +9,7 @@ ones. The origin is moved to a point amid the data first, or the ball would matt
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,10 +23,82 @@ from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
 from gordan.floats import ieee_floats
+from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What is proved of the exact minimizer, without the data: a model file holds it.
+
+    w is at most `radius` away from w*, and w* at most `r` from the `centre`: (w*, b*) together where the intercept is
+    penalized, columns where there is a plane for each class. For a free intercept b* + origin·w* is between the two entries of
+    `offset`; of several classes their differences are as far as the last entry, at most, from those of the others.
+    """
+
+    intercept: Intercept
+    radius: float
+    r: float
+    offset: Array
+    origin: Array
+    centre: Array
+
+    def row(self) -> Array:
+        """All numbers in a row, in the order above, the centre by columns."""
+        return np.concatenate(([self.radius, self.r], self.offset, self.origin, self.centre.T.ravel()))
+
+    @staticmethod
+    def of_row(row: Array, intercept: Intercept, d: int, k: int | None) -> Place:
+        """Of d columns, for one plane, or for k classes at once."""
+        offset, origin, centre = np.split(row[2:], np.cumsum((2 if k is None else k + 1, d)))
+        entries = centre if k is None else centre.reshape(k, -1).T
+        return Place(intercept, float(row[0]), float(row[1]), offset, origin, entries)
+
+    def label(self, X: Matrix) -> Array:
+        """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
+        if self.centre.ndim == 1:
+            low, high = self.scores(X)
+            return np.where(low > 0, 1, np.where(high < 0, 0, -1))
+        kind, m = self.intercept, self.centre
+        with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
+            if kind.grouped:
+                sizes = _up(_distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
+                return certain_label(X, m, self.offset[:-1], sizes)
+            norms = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
+            m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
+            apart = np.where(norms > 0, norms * (up(ROOT2 * self.r) * (1 + 4 * U)), 0.0) + TINY
+        return certain_label(X, m, b, apart)
+
+    @ieee_floats()
+    def scores(self, X: Matrix) -> tuple[Array, Array]:
+        """x·w* + b* of one plane for the rows of X, at least and at most."""
+        kind = self.intercept
+        if kind.grouped:
+            low, high = self.offset
+            lo, hi = _moved(X, self.centre, self.r, self.origin)
+            return _down(lo + low), _up(hi + high)
+        m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
+        lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
+        reach = _reach(sizes, self.r)
+        return _down(lo - reach), _up(hi + reach)
+
+
+def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
+    """Whether the minimizers in these places are proved to predict these classes, by number: one place, or one for each class
+    against the rest."""
+    if len(places) == 1:
+        return np.asarray(places[0].label(X) == predicted)
+    bounds = [place.scores(X) for place in places]
+    lows, highs = (np.column_stack([pair[end] for pair in bounds]) for end in (0, 1))
+    rows = np.arange(X.n)
+    own = lows[rows, predicted]
+    highs[rows, predicted] = -np.inf
+    return np.asarray(own > highs.max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +110,8 @@ class Region:
     r: float
     near: float
     """A b that is near b*, to look for the interval from."""
+    radius: float = math.inf
+    """w is at most this far from w*."""
 
     @property
     def coef(self) -> Array:
@@ -64,30 +138,12 @@ class Region:
         low, high = self._moved_intercept
         return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
 
-    def label(self, X: Matrix) -> Array:
-        """The number of the class that the minimizer is proved to predict for each row of X, 0 or 1; -1 where that is open."""
-        low, high = self.scores(X)
-        return np.where(low > 0, 1, np.where(high < 0, 0, -1))
-
-    @ieee_floats()
-    def scores(self, X: Matrix) -> tuple[Array, Array]:
-        """x·w* + b* for the rows of X, at least and at most."""
-        kind = self.objective.intercept
-        if kind.grouped:
-            low, high = self._moved_intercept
-            lo, hi = self._moved(X)
-            return _down(lo + low), _up(hi + high)
-        m, b = (self.m[:-1], float(self.m[-1])) if kind.in_norm else (self.m, 0.0)
-        lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
-        with np.errstate(over="ignore", invalid="ignore"):
-            sizes = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
-        reach = self._reach(sizes)
-        return _down(lo - reach), _up(hi + reach)
-
-    def _reach(self, sizes: Array) -> Array:
-        """What x·w* differs by from x·m at most, for rows x of these sizes; 0 matters where r is infinite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(sizes > 0, sizes * (self.r * (1 + 4 * U)), 0.0) + TINY
+    @cached_property
+    def place(self) -> Place:
+        """What is known without the data."""
+        free = self.objective.intercept.grouped
+        offset, origin = (self._moved_intercept, self._origin) if free else ((0.0, 0.0), np.zeros(self.objective.X.d))
+        return Place(self.objective.intercept, self.radius, self.r, np.array(offset), origin, self.m)
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -96,7 +152,7 @@ class Region:
         counted = objective.c > 0
         if objective.loss is Loss.LOGISTIC:
             return np.flatnonzero(counted), np.flatnonzero(~counted)
-        lo, hi = self.scores(objective.X)
+        lo, hi = self.place.scores(objective.X)
         lo, hi = np.where(objective.signs > 0, lo, -hi), np.where(objective.signs > 0, hi, -lo)
         return np.flatnonzero(counted & (hi < 1)), np.flatnonzero(~counted | (lo > 1))
 
@@ -111,20 +167,12 @@ class Region:
         """origin·m, enclosed."""
         return _product(self._origin, self.m)
 
-    def _moved(self, X: Matrix) -> tuple[Array, Array]:
-        """(x - origin)·w* for the rows of X, at least and at most."""
-        sizes = _distances(X, self._origin)
-        lo, hi = Products.of(X, self.m).scores(0.0, np.ones(X.n))
-        with np.errstate(over="ignore", invalid="ignore"):
-            reach = self._reach(sizes)
-            return _down(_down(lo - self._shift[1]) - reach), _up(_up(hi - self._shift[0]) + reach)
-
     @cached_property
     @ieee_floats()
     def _moved_intercept(self) -> tuple[float, float]:
         """b* + origin·w*, at least and at most."""
         objective = self.objective
-        lo, hi = self._moved(objective.X)
+        lo, hi = _moved(objective.X, self.m, self.r, self._origin)
         kept = np.flatnonzero(objective.c)
         lo, hi, signs, c = lo[kept], hi[kept], objective.signs[kept], objective.c[kept]
         near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
@@ -159,6 +207,7 @@ class ClassRegion:
     m: Array
     r: float
     near: Array
+    radius: float = math.inf
 
     @property
     @ieee_floats()
@@ -191,18 +240,13 @@ class ClassRegion:
         counted = self.objective.c > 0
         return np.flatnonzero(counted), np.flatnonzero(~counted)
 
-    @ieee_floats()
-    def label(self, X: Matrix) -> Array:
-        """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
-        kind = self.objective.intercept
-        with np.errstate(over="ignore", invalid="ignore"):
-            if kind.grouped:
-                sizes = _up(_distances(X, self._origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self._spread)
-                return certain_label(X, self.m, self._offset, sizes)
-            norms = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
-            m, b = (self.m[:-1], self.m[-1]) if kind.in_norm else (self.m, np.zeros(self.objective.k))
-            apart = np.where(norms > 0, norms * (up(ROOT2 * self.r) * (1 + 4 * U)), 0.0) + TINY
-        return certain_label(X, m, b, apart)
+    @cached_property
+    def place(self) -> Place:
+        """What is known without the data."""
+        free, k = self.objective.intercept.grouped, self.objective.k
+        offset = np.append(self._offset, self._spread) if free else np.zeros(k + 1)
+        origin = self._origin if free else np.zeros(self.objective.X.d)
+        return Place(self.objective.intercept, self.radius, self.r, offset, origin, self.m)
 
     # ---- a free intercept -------------------------------------------------------------------------------------------
 
@@ -239,7 +283,8 @@ class ClassRegion:
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
     """What an interval for the least value proves about the minimizer; b is one that is near b*."""
     m, r = optimum.ball
-    return ClassRegion(objective, m, r, b) if isinstance(objective, Multinomial) else Region(objective, m, r, b)
+    facts = m, r, b, optimum.radius
+    return ClassRegion(objective, *facts) if isinstance(objective, Multinomial) else Region(objective, *facts)
 
 
 @ieee_floats()
@@ -286,6 +331,20 @@ def _distances(X: Matrix, origin: Array) -> Array:
         whole = X.norms + length
         squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
         return np.asarray(np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U))
+
+
+def _reach(sizes: Array, r: float) -> Array:
+    """What x·w* differs by from x·m at most, for rows x of these sizes; 0 matters where r is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(sizes > 0, sizes * (r * (1 + 4 * U)), 0.0) + TINY
+
+
+def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
+    """(x - origin)·w* for the rows of X, at least and at most, where ‖w* - m‖ ≤ r."""
+    reach, shift = _reach(_distances(X, origin), r), _product(origin, m)
+    lo, hi = Products.of(X, m).scores(0.0, np.ones(X.n))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _down(_down(lo - shift[1]) - reach), _up(_up(hi - shift[0]) + reach)
 
 
 def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:

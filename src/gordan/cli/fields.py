@@ -10,7 +10,7 @@ FIELDS = {
     "separate": "status separable proved margin w b witness classes n d names seconds interrupted certificate",
     "diagnose": "kind proved model columns rows direction dependent open explanation event seconds interrupted certificate",
     "fit": "model classes interrupted planes",
-    "planes": "positive against status margin gap nu separable n_iter passes seconds resumed witness",
+    "planes": "positive against status margin gap nu separable loss objective n_iter passes seconds resumed witness",
     "least losses": "positive against status objective gap radius n_iter passes seconds",
     "predict": "labels n right accuracy",
     "verify": "accepted checks",

@@ -15,6 +15,8 @@ import numpy as np
 import typer
 
 from gordan.arrays import seconds_at_most
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.regions import same_labels
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, Place, Source, bytes_of, class_named, on_cluster, on_disk, tell
@@ -33,8 +35,9 @@ from gordan.cli.options import (
 )
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
-from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, Words, check_parameters, model_of
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
+from gordan.estimators.fitting import KINDS, Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
+from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
@@ -141,7 +144,8 @@ def fit(
 ) -> int:
     """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
-    Of more than two classes there is a plane for each pair. Where no plane separates the margin is made soft, with a warning.
+    Of more than two classes there is a plane for each pair. Where no plane separates, that of least squared hinge loss is
+    fitted, with a warning.
     Ctrl-C, SIGTERM and the time limit keep the best planes so far.
 
     Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
@@ -183,8 +187,9 @@ def fit(
             say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
-    elif warning := fitting.inseparable(found.outcomes):
-        note(f"warning: {warning}")
+    else:
+        for warning in filter(None, (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes))):
+            note(f"warning: {warning}")
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
 
@@ -267,18 +272,22 @@ class Found:
 
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
-    """Ask one problem after the other, until a signal comes, or one of them has no plane and is not to be made soft."""
-    found = Found()
+    """Ask one problem after the other, until a signal comes, or one of them has no plane and no other is wanted."""
+    found, problems = Found(), list[Binary]()
     for k, binary in enumerate(fitting.problems()):
         if interrupts.pressed:
             break
         watch.about(binary.name)
+        by_loss = bool(problems) and fitting.kind == KINDS["ovr"] and found.outcomes[-1].plane.loss is not None
+        problems.append(binary)
         try:
-            found.outcomes.append(fitting.outcome(k, binary))
+            found.outcomes.append(fitting.outcome(k, binary, by_loss=by_loss))
         except NoPlane as error:
             found.outcomes += [] if error.outcome is None else [error.outcome]
             found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
+    else:
+        found.outcomes = fitting.alike(problems, found.outcomes)
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
@@ -317,7 +326,7 @@ class LeastLoss:
         """Write the model, where there is a plane for each problem, and say what was found."""
         fitting, model = self.fitting, None
         if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
-            planes = [LeastPlane(r.w, r.b, r.objective, r.certificate if certificates else None) for r in self.results]
+            planes = [LeastPlane.of(result, result.certificate if certificates else None) for result in self.results]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
         written = Saved() if model is None else saved(output, model.save)
         if as_json:
@@ -340,14 +349,14 @@ class LeastLoss:
 def words_for(data: Data) -> Words:
     """How labels and options are told on the command line."""
     names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
-    return Words(lambda label: names.get(label, str(label)), option_told)
+    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C")
 
 
 def tell_plane(outcome: Outcome, data: Data) -> None:
     """A plane in words, with the rows of a witness where there is no softer plane."""
     if len(data.classes) > 2:
         say(f"{outcome.binary.name}:")
-    headline(outcome.told, outcome.status.separable)
+    headline(outcome.told, outcome.status.separable if outcome.plane.loss is None else outcome.plane.separable)
     if outcome.resumed:
         say(f"  resumed from {outcome.checkpoints[0]}")
     if outcome.witness is not None and not outcome.found:
@@ -371,6 +380,7 @@ def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
     "gordan predict model.gordan new.csv > labels.txt",
     "gordan predict model.gordan new.csv --scores       signed distances from the planes",
     "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
+    "gordan predict model.gordan new.csv --proved       which of them the exact minimizer shares",
     "gordan predict model.gordan test.svm --json | jq .accuracy",
 )
 def predict(
@@ -378,6 +388,9 @@ def predict(
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
     scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
+    proved: Annotated[
+        bool, flag("--proved", "Say of each class whether the exact minimizer is proved to predict it (models of a loss).")
+    ] = False,
     proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (of models with such a loss).")] = False,
     as_json: Json = False,
 ) -> int:
@@ -386,6 +399,9 @@ def predict(
     Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
     If the file has labels, stderr says how many predictions match them.
+
+    With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
+    predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
@@ -396,16 +412,21 @@ def predict(
         found = loaded.labels(values)
         if proba:
             values = _probabilities(loaded, values, model, scores)
+        same = _proved(loaded, model, table.X, found, scores or proba) if proved else None
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
-        say_json(content | ({"probabilities" if proba else "scores": values} if scores or proba else {}), table.notices)
+        content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
-    say_lines(
-        ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [str(label) for label in found.tolist()]
-    )
+    lines = ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [*map(str, found.tolist())]
+    if same is not None:
+        lines = [f"{line}\t{'proved' if each else 'open'}" for line, each in zip(lines, same.tolist(), strict=True)]
+    say_lines(lines)
+    if same is not None:
+        note(f"{np.count_nonzero(same)} of {len(found)} predictions are proved to be those of the exact minimizer")
     if right is not None:
         note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
     elif y is not None:
@@ -421,6 +442,17 @@ def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) 
     if loaded.loss is None or not Loss(loaded.loss).probabilities:
         raise InputError(f"{path} has no probabilities: it was not fitted with --loss logistic or multinomial")
     return probabilities(loaded.kind, scores)
+
+
+def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> Array:
+    """For each row, whether the exact minimizer is proved to predict that class."""
+    if numbers:
+        raise InputError("--proved is about the class of each row; leave out --scores and --proba")
+    places = places_of(loaded)
+    if places is None:
+        raise InputError(f"{path} does not say where the exact minimizer is: fit it with --loss, by this version of gordan")
+    number = {label: k for k, label in enumerate(loaded.classes)}
+    return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
 
 def _model(path: Path) -> Model:

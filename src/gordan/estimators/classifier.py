@@ -15,29 +15,31 @@ from sklearn.utils.parallel import Parallel, delayed
 from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.errors import InputError
-from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
+from gordan.estimators.fitting import KINDS, Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions
 from gordan.verdicts.weights import row_weights
 
 
 class InseparableWarning(UserWarning):
-    """No plane separates the classes (or none was found), so a soft margin was fitted, or none at all."""
+    """No plane separates the classes (or none was found), so that something else was fitted; or they are barely separable."""
 
 
 class MaxMarginClassifier(Planes, Parameters):
     """The linear classifier of largest margin, with a certified interval for that margin.
 
     The margin is γ* = max_{w,b} min_i y_i(x_i·w + b)/‖w‖_q: the distance of the nearest point to the plane, in the units of X.
-    There is no C to choose. Where no plane separates, the margin is made soft (`nu`), with a warning that names rows to blame.
+    There is no C to choose. Where no plane separates, that of least squared hinge loss is fitted instead (C = 1), with a warning
+    that names rows to blame; `LinearClassifier` chooses loss and C. Where planes separate, but the fit suggests that they would
+    get 1.5 % or more of further rows wrong (an estimate by the span of the support rows), a warning says so.
 
     Parameters
     ----------
     nu : float, optional
         None for the hard margin, or a number in (0, ν_max]: the share of the weight of the rows that the margin is averaged over,
-        as in ν-SVM. ν_max = 2·min(C₊, C₋)/(C₊ + C₋), C± the total weights of the classes (1 without a free intercept). With None
-        and data that no plane separates, ν_max/2 is used; if the reduced hulls meet there too, ν_max; if even there, w = 0
-        and the heavier class is predicted.
+        as in ν-SVM. ν_max = 2·min(C₊, C₋)/(C₊ + C₋), C± the total weights of the classes (1 without a free intercept). Where the
+        soft margin is 0, w = 0 and the heavier class is predicted, with a warning. With None, a norm other than 2 and data that
+        no plane separates, ν_max/2 is used; if the reduced hulls meet there too, ν_max.
     norm : float, default 2
         The norm p of feature space, 2 ≤ p ≤ ∞; w is measured in the dual one.
     intercept : {"free", "penalized", "none"}
@@ -50,7 +52,8 @@ class MaxMarginClassifier(Planes, Parameters):
     max_iter : int, optional
         Rounds at most, for each binary problem.
     time_limit : float, optional
-        Seconds at most, for the whole fit.
+        Seconds at most, for the whole fit. Where no separator is found in a quarter of it (shared by the binary problems), the
+        plane of least loss is fitted.
     multi_class : {"ovo", "ovr"}
         With more than two classes, one plane for each pair of classes, or one for each class against the rest. Pairs are
         separable far more often than a class and all others together.
@@ -69,11 +72,13 @@ class MaxMarginClassifier(Planes, Parameters):
         1 prints a line for each binary problem, 2 also one for each recorded round.
     on_inseparable : {"warn", "raise", "ignore"}
         What to do when no plane separates (and nu is None), or when none of positive soft margin is found: nu is too small.
+        "ignore" fits as "warn" does.
 
     Attributes
     ----------
     coef_ : (k, d) array
-        The planes, ‖w‖_q = 1 each: k is 1 for two classes, else the number of classes or of pairs (i, j), i < j, in order.
+        The planes, ‖w‖_q = 1 each unless it is that of least loss: k is 1 for two classes, else the number of classes or of
+        pairs (i, j), i < j, in order.
     intercept_ : (k,) array
         Their b: scores x·w + b are signed distances, positive on the side of `classes_[1]`, of the class, or of j.
     classes_, n_features_in_, feature_names_in_
@@ -83,22 +88,30 @@ class MaxMarginClassifier(Planes, Parameters):
     n_iter_ : int
         Rounds; the most over the binary problems.
     nu_ : float or None
-        The nu of the fit, None for a hard margin. A list when multiclass, as are `separable_`, `certificate_`, `witness_` and
-        `trace_`. Claims are about single binary problems; that all classes can be separated together is not claimed.
+        The nu of the fit, None for a hard margin or a loss. A list when multiclass, as are `separable_`, `certificate_`,
+        `witness_`, `loss_`, `objective_` and `trace_`. Claims are about single binary problems; that all classes can be separated
+        together is not claimed.
     margin_ : (lower, upper), or (k, 2) array when multiclass
         The certified interval for the (soft) margin.
+    loss_ : str or None
+        "squared_hinge" for a plane of least loss, since no plane separates; one for all classes if one of them against the rest
+        needs it.
+    objective_ : (lower, upper) or None
+        The certified interval for the least value of ½‖w‖² + Σ c_i(1 - z_i)₊², z = y(x·w + b), c the weights, where that was
+        minimized.
     gap_ : float, or (k,) array
-        (upper - lower)/upper.
+        (upper - lower)/upper, of the objective where there is one, else of the margin.
     separable_ : bool or None
-        Whether a plane separates, proved either way; None where that was not decided, or not asked since nu was given.
+        Whether a plane separates, proved either way; None where that was not decided, or not asked since nu was given or another
+        class needed a loss.
     support_ : array
         The rows of positive weight in any of the problems, in order.
     dual_coef_ : (k, s) array for s support rows
         y_i p_i, of total 1 in absolute value. For norm 2, `dual_coef_ @ X[support_]` is parallel to `coef_`, and its length is
-        the margin.
+        the margin; where a loss was minimized it is `coef_` itself, nearly.
     certificate_ : Certificate
-        Proof of `margin_`. `gordan.verify` checks it against X, y; for one class against the rest against X, y == class; for a
-        pair against the rows of that pair.
+        Proof of `margin_`, or of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against
+        X, y == class; for a pair against the rows of that pair.
     witness_ : Witness or None
         Rows and integer weights that prove that no plane separates, where that is so.
     trace_ : Trace or None
@@ -144,12 +157,17 @@ class MaxMarginClassifier(Planes, Parameters):
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
                 outcomes = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
         else:
-            outcomes = [fitting.outcome(*each) for each in asked]
+            outcomes = []
+            for each in asked:
+                by_loss = bool(outcomes) and fitting.kind == KINDS["ovr"] and outcomes[-1].plane.loss is not None
+                outcomes.append(fitting.outcome(*each, by_loss=by_loss))
+        outcomes = fitting.alike(problems, outcomes)
         self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
         self._keep_runs(outcomes, storage.n)
-        inseparable, unfinished = fitting.inseparable(outcomes), fitting.unfinished(outcomes)
-        if inseparable is not None:
-            warnings.warn(inseparable, InseparableWarning, stacklevel=2)
+        for told in (fitting.inseparable(outcomes), fitting.barely(outcomes)):
+            if told is not None:
+                warnings.warn(told, InseparableWarning, stacklevel=2)
+        unfinished = fitting.unfinished(outcomes)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
         return self
@@ -160,7 +178,8 @@ class MaxMarginClassifier(Planes, Parameters):
             return None
         if (self.kind_, *self.shape_fit_) != (kind, n, self.n_features_in_) or not np.array_equal(classes, self.classes_):
             return None
-        return (_spread(np.abs(dual), self.support_, n) for dual in self.dual_coef_)
+        totals = np.maximum(np.abs(self.dual_coef_).sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return (_spread(p, self.support_, n) for p in np.abs(self.dual_coef_) / totals)
 
     def _keep(self, kind: str, classes: Array, planes: Sequence[Plane]) -> None:
         """The attributes that a model file has as well."""
@@ -168,7 +187,7 @@ class MaxMarginClassifier(Planes, Parameters):
         self.classes_ = classes
         self.coef_ = np.array([plane.w for plane in planes])
         self.intercept_ = np.array([plane.b for plane in planes])
-        for name in ("margin", "gap", "nu", "separable", "certificate"):
+        for name in ("margin", "gap", "nu", "separable", "certificate", "loss", "objective"):
             values = [getattr(plane, name) for plane in planes]
             if name != "certificate" or None not in values:  # a file may have come without
                 several = np.array(values) if name in ("margin", "gap") else values
@@ -203,7 +222,7 @@ class MaxMarginClassifier(Planes, Parameters):
 
     def _model(self) -> Model:
         several = [None for _ in self.coef_]
-        facts = [self.margin_, self.nu_, self.separable_, getattr(self, "certificate_", several)]
+        facts = [self.margin_, self.nu_, self.separable_, getattr(self, "certificate_", several), self.objective_]
         facts = [[value] if self.kind_ == "binary" and value is not several else value for value in facts]
         planes = [Plane(*each) for each in zip(self.coef_, self.intercept_, *facts, strict=True)]
         return model_of(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))

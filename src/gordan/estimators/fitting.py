@@ -1,4 +1,4 @@
-"""A fit: the binary problems that some labels make, and the plane of each, soft where no hard one exists.
+"""A fit: the binary problems that some labels make, and the plane of each; by a loss where no plane separates.
 
 `MaxMarginClassifier.fit` and `gordan fit` are both this. Without scikit-learn, which takes a second to import.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -17,8 +17,14 @@ import numpy as np
 from gordan.arrays import Array, exponent, positive
 from gordan.certificates import Certificate
 from gordan.errors import InputError
+from gordan.estimators.least_loss import LossFitting, LossParameters
+from gordan.estimators.left_out import left_out_wrong
+from gordan.estimators.models import IN_PYTHON, Words, with_planes
 from gordan.intercepts import Intercept
-from gordan.io.model import Model, PlaneFacts, labels_of
+from gordan.io.model import Model, PlaneFacts
+from gordan.io.model import planes as number_of_planes
+from gordan.losses import Loss
+from gordan.rows import available
 from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
@@ -29,8 +35,13 @@ CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "i
 KINDS = {"ovr": "one-vs-rest", "ovo": "one-vs-one"}
 # The gap to which a fit is brought at the end, whatever `tol`.
 FINISH = 1e-9
-# Shares of the largest nu that are tried in turn where no hard margin exists.
+# Shares of the largest nu that are tried in turn where no hard margin exists, for norms other than 2.
 SHARES = (0.5, 1.0)
+# What is fitted instead for norm 2, and the share of the time that the search for a separator may take without one.
+LOSS, C, LOOKING = Loss.SQUARED_HINGE, 1.0, 0.25
+# The share of rows that a hard margin gets wrong when they are left out (an estimate, over all problems of so many rows) from
+# which its classes are called barely separable. `benchmarks/accuracy.py --data` counts such fits beside their test accuracy.
+BARELY, ENOUGH_ROWS = 0.015, 500
 # Problems that a warning names.
 MOST_NAMED = 3
 
@@ -68,7 +79,7 @@ def check_parameters(options: Parameters) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane of one binary problem, as a model file holds it."""
+    """The plane of one binary problem, as a model file holds it; `objective` is None unless it is that of least loss."""
 
     w: Array
     b: float
@@ -76,11 +87,17 @@ class Plane:
     nu: float | None
     separable: bool | None
     certificate: Certificate | None
+    objective: tuple[float, float] | None = None
+
+    @property
+    def loss(self) -> str | None:
+        """The loss that was minimized, if one was."""
+        return None if self.objective is None else LOSS.value
 
     @property
     def gap(self) -> float:
-        """(upper - lower)/upper; 0 if upper is 0."""
-        lower, upper = self.margin
+        """(upper - lower)/upper of the objective or the margin; 0 if upper is 0."""
+        lower, upper = self.objective or self.margin
         return 0.0 if upper == 0 else 1.0 if math.isinf(upper) else (upper - lower) / upper
 
 
@@ -88,6 +105,7 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
     """The model of these planes, with their certificates if all of them have one."""
     nus = [plane.nu for plane in planes]
     nu = nus[0] if len({*nus}) == 1 else options.nu
+    by_loss = any(plane.loss is not None for plane in planes)
     return with_planes(
         kind,
         classes,
@@ -97,26 +115,11 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
         norm=float(options.norm),
         nu=None if nu is None else float(nu),
         intercept_kind=options.intercept,
-        planes=tuple(PlaneFacts(None if plane.nu is None else float(plane.nu), plane.separable) for plane in planes),
-    )
-
-
-def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
-    """The model of planes that have w, b and a certificate (or None), with these facts beside."""
-    from gordan import __version__
-
-    labels, dtype = labels_of(classes)
-    texts = [plane.certificate.to_json() for plane in found if plane.certificate is not None]
-    return Model(
-        classes=labels,
-        coef=np.vstack([plane.w.T for plane in found]),
-        intercept=np.concatenate([np.atleast_1d(plane.b) for plane in found]),
-        kind=kind,
-        version=__version__,
-        names=None if names is None else tuple(map(str, names)),
-        certificates=tuple(texts) if len(texts) == len(found) else None,
-        class_dtype=dtype,
-        **facts,
+        planes=tuple(
+            PlaneFacts(None if plane.nu is None else float(plane.nu), plane.separable, plane.objective) for plane in planes
+        ),
+        loss=LOSS.value if by_loss else None,
+        C=C if by_loss else None,
     )
 
 
@@ -132,7 +135,8 @@ def planes_of(model: Model) -> list[Plane]:
         else:
             nu = model.nu if certificate is None else certificate.nu
             facts = PlaneFacts(nu, True if nu is None and lower > 0 else None)
-        planes.append(Plane(model.coef[k], float(model.intercept[k]), (lower, upper), facts.nu, facts.separable, certificate))
+        plane = Plane(model.coef[k], float(model.intercept[k]), (lower, upper), facts.nu, facts.separable, certificate)
+        planes.append(replace(plane, objective=facts.objective))
     return planes
 
 
@@ -141,7 +145,9 @@ class Outcome:
     """What came of one binary problem. It does not hold on to X.
 
     `told` is the last result in words; `support` and `dual` are the rows of X of positive weight, and y_i p_i there; `trace` is
-    the run that led to the plane; `stopped`: a limit that was set ended it; `resumed`: it went on from one of `checkpoints`.
+    the run that led to the plane; `stopped`: a limit that was set ended it; `resumed`: it went on from one of `checkpoints`;
+    `softened`: there is no separator, or none was found, and the plane is another one; `left_out_wrong`: how many
+    rows a hard one gets wrong when they are left out, by estimate.
     """
 
     binary: Binary
@@ -158,6 +164,8 @@ class Outcome:
     stopped: bool
     checkpoints: tuple[Path | None, ...] = ()
     resumed: bool = False
+    softened: bool = False
+    left_out_wrong: int = 0
 
     @property
     def found(self) -> bool:
@@ -167,7 +175,7 @@ class Outcome:
     @property
     def meets(self) -> bool:
         """Whether the (reduced) hulls of the classes meet, as far as is known: no positive margin, and no limit is to blame."""
-        return self.plane.margin[0] <= 0 and not self.stopped
+        return self.plane.loss is None and self.plane.margin[0] <= 0 and not self.stopped
 
     @property
     def settled(self) -> bool:
@@ -181,16 +189,6 @@ class NoPlane(InputError):
     def __init__(self, message: str, outcome: Outcome | None = None) -> None:
         super().__init__(message)  # the message alone: what is raised in a worker process is made anew from it
         self.outcome = outcome
-
-
-class Words(NamedTuple):
-    """How whoever is spoken to writes a label, and a parameter with or without a value."""
-
-    label: Callable[[Any], str]
-    option: Callable[..., str]
-
-
-IN_PYTHON = Words(repr, lambda name, value=None: name if value is None else f"{name}={value!r}")
 
 
 class Attempt(NamedTuple):
@@ -235,8 +233,9 @@ class Fitting:
         """The binary problems, in the order of the planes of a model; made one at a time."""
         return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
 
-    def outcome(self, k: int, binary: Binary, start: Array | None = None) -> Outcome:
-        """The plane of problem k: hard, or soft where that cannot be. `start` are weights over all rows of X."""
+    def outcome(self, k: int, binary: Binary, start: Array | None = None, by_loss: bool = False) -> Outcome:
+        """The plane of problem k: hard, or of least loss where that cannot be, or where it is asked for; soft for norms other
+        than 2. `start` are weights over all rows of X."""
         if time.perf_counter() >= self.deadline:
             return self._not_begun(binary)
         if start is not None and binary.rows is not None:
@@ -244,26 +243,100 @@ class Fitting:
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
-        tried = [self._attempt(X, binary, self.options.nu, start, checkpoints[0])]
-        if self.options.nu is None and self.options.on_inseparable != "raise":
-            for share, path in zip(SHARES, checkpoints[1:], strict=True):
-                if self._meets(tried[-1].result):
-                    tried.append(self._attempt(X, binary, share * binary.largest_nu(self.intercept), start, path))
-        found = replace(self._outcome(binary, X, tried), checkpoints=checkpoints, resumed=resumed)
+        tried = [] if by_loss else self._attempts(k, X, binary, start, checkpoints)
+        if by_loss or self._falls_back(tried[-1].result):
+            found = self._least(binary, X, tried)
+        else:
+            found = self._outcome(binary, X, tried)
+        found = replace(found, checkpoints=checkpoints, resumed=resumed)
         if found.meets and self.options.on_inseparable == "raise":
             raise NoPlane(f"{self._blame(found)}. {self._advice(binary)}", found)
         if self.options.verbose:
             print(f"[MaxMarginClassifier] {binary.name}: {found.told}", flush=True)
         return found
 
+    def alike(self, problems: Sequence[Binary], outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The same outcomes; but if one class against the rest needed a loss, all classes by it: scores are compared."""
+        mixed = self.kind == KINDS["ovr"] and len({each.plane.loss for each in outcomes}) > 1
+        numbered = enumerate(zip(problems, outcomes, strict=True))
+        if not mixed:
+            return [*outcomes]
+        return [
+            replace(self.outcome(k, binary, by_loss=True), checkpoints=each.checkpoints) if each.plane.loss is None else each
+            for k, (binary, each) in numbered
+        ]
+
+    def _attempts(self, k: int, X: Any, binary: Binary, start: Array | None, checkpoints: Sequence[Path | None]) -> list[Attempt]:
+        """The hard margin, or the soft one asked for; and for norms other than 2 softer ones where there is none."""
+        options = self.options
+        if options.nu is not None or options.on_inseparable == "raise":
+            return [self._attempt(X, binary, options.nu, start, checkpoints[0], self.deadline)]
+        now = time.perf_counter()
+        among = max(1, number_of_planes(self.kind, len(self.classes)) - k)
+        looking = now + LOOKING * (self.deadline - now) / among
+        tried = [self._attempt(X, binary, None, start, checkpoints[0], looking)]
+        first = tried[0].result
+        if first.margin[0] > 0 and first.status is Status.TIME_LIMIT:  # a separator: there is time to improve it
+            again = first if checkpoints[0] is None else start  # a checkpoint goes on from itself
+            tried.append(self._attempt(X, binary, None, again, checkpoints[0], self.deadline))
+        if options.norm != 2:
+            for share, path in zip(SHARES, checkpoints[1:], strict=True):
+                if self._meets(tried[-1].result):
+                    nu = share * binary.largest_nu(self.intercept)
+                    tried.append(self._attempt(X, binary, nu, start, path, self.deadline))
+        return tried
+
+    def _falls_back(self, result: MarginResult) -> bool:
+        """Whether the plane of least loss takes the place of this one: no separator, and neither Ctrl-C nor `max_iter` is why."""
+        options, unfinished = self.options, result.status is not Status.TIME_LIMIT and self._stopped(result)
+        hard = options.nu is None and options.norm == 2 and options.on_inseparable != "raise"
+        return hard and result.margin[0] <= 0 and not unfinished
+
+    def _least(self, binary: Binary, X: Any, tried: Sequence[Attempt]) -> Outcome:
+        """The plane of least loss, after these attempts at a hard margin."""
+        options = self.options
+        asked = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
+        result = LossFitting(
+            asked, X, self.y, self.classes, self.weights, self.deadline, self.seed, self.threads, self.watch, self.words
+        ).result(binary)
+        hard = tried[0].result if tried else None
+        witness = None if hard is None else _by_rows_of_x(hard.stated_witness, binary)
+        signs = np.where(binary.positive, 1.0, -1.0)
+        z = X.fetch(X.scores(result.w, result.b, X.place(signs.astype(np.int8), "signs"), self.threads or available()))
+        alpha = C * LOSS.weight(np.asarray(z, dtype=np.float64)) * (1.0 if binary.weights is None else binary.weights)
+        support = np.flatnonzero(alpha)
+        plane = Plane(
+            result.w,
+            result.b,
+            (0.0, math.inf) if hard is None else hard.margin,
+            None,
+            None if witness is None else False,
+            result.certificate if self.hashed else result.bare_certificate,
+            result.objective,
+        )
+        runs = _runs(tried)
+        return Outcome(
+            binary=binary,
+            plane=plane,
+            status=result.status,
+            told=repr(result),
+            witness=witness,
+            support=support if binary.rows is None else binary.rows[support],
+            dual=signs[support] * alpha[support],
+            trace=result.trace,
+            n_iter=result.n_iter,
+            passes=result.passes + sum(run.passes for run in runs),
+            seconds=result.seconds + sum(run.seconds for run in runs),
+            stopped=result.status in LIMITS,
+            softened=hard is not None,
+        )
+
     def _outcome(self, binary: Binary, X: Any, tried: list[Attempt]) -> Outcome:
         hard, (first, result) = tried[0].result, tried[-1]
-        witness = hard.stated_witness
-        if witness is not None and binary.rows is not None:
-            witness = replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
+        witness = _by_rows_of_x(hard.stated_witness, binary)
         p = np.empty(0) if result.p is None else result.p
         support = np.flatnonzero(p)
-        runs = {id(run): run for attempt in tried for run in attempt}.values()
+        runs = _runs(tried)
         whole = replace(  # with all that it cost, and by the rows of X
             result,
             stated_witness=None if result.stated_witness is None else witness,
@@ -284,6 +357,8 @@ class Fitting:
             passes=whole.passes,
             seconds=whole.seconds,
             stopped=self._stopped(result),
+            softened=self.options.nu is None and result.nu is not None,
+            left_out_wrong=left_out_wrong(X, binary.positive, result, self.intercept) if self._wants_estimate(binary) else 0,
         )
 
     def _not_begun(self, binary: Binary) -> Outcome:
@@ -313,7 +388,7 @@ class Fitting:
         ends += [f"{ends[0]}.nu{j}" for j in range(1, 1 + len(SHARES))]
         return tuple(None if self.checkpoint is None else self.checkpoint.with_name(self.checkpoint.name + end) for end in ends)
 
-    def _attempt(self, X: Any, binary: Binary, nu: float | None, start: Array | None, checkpoint: Path | None) -> Attempt:
+    def _attempt(self, X: Any, binary: Binary, nu: float | None, start: Any, checkpoint: Path | None, deadline: float) -> Attempt:
         """The plane at this nu, brought to the gap `FINISH` unless a limit comes first."""
         options, weights = self.options, binary.weights
         if nu is None and weights is not None and weights.all():
@@ -331,7 +406,7 @@ class Fitting:
                 tol=tol,
                 sample_weight=weights,
                 max_iter=options.max_iter,
-                time_limit=max(1e-3, self.deadline - time.perf_counter()),
+                time_limit=max(1e-3, deadline - time.perf_counter()),
                 start=start,
                 random_state=self.seed,
                 threads=self.threads,
@@ -354,6 +429,11 @@ class Fitting:
                 raise
             raise InputError(f"{binary.name}: {error}") from None
 
+    def _wants_estimate(self, binary: Binary) -> bool:
+        options = self.options
+        hard = options.nu is None and options.norm == 2 and options.on_inseparable == "warn"
+        return hard and binary.weights is None and len(binary.positive) >= ENOUGH_ROWS
+
     def _meets(self, result: MarginResult) -> bool:
         return result.margin[0] <= 0 and not self._stopped(result)
 
@@ -365,12 +445,25 @@ class Fitting:
 
     def inseparable(self, outcomes: Sequence[Outcome]) -> str | None:
         """What to say of the problems that no hard margin, or none this soft, separates; None where there are none."""
-        softened = [each.plane.nu is not None and self.options.nu is None for each in outcomes]
-        blamed = [each for each, soft in zip(outcomes, softened, strict=True) if soft or (each.settled and not each.found)]
+        blamed = [each for each in outcomes if each.softened or (each.settled and not each.found)]
         if not blamed or self.options.on_inseparable != "warn":
             return None
         more = f"; and {len(blamed) - MOST_NAMED} more" if len(blamed) > MOST_NAMED else ""
-        return f"{'; '.join(map(self._told, blamed[:MOST_NAMED]))}{more}. {self._advice(blamed[0].binary)}"
+        others = ", as are all classes" if blamed[0].plane.loss is not None and self.kind == KINDS["ovr"] else ""
+        return f"{'; '.join(map(self._told, blamed[:MOST_NAMED]))}{more}{others}. {self._advice(blamed[0].binary)}"
+
+    def barely(self, outcomes: Sequence[Outcome]) -> str | None:
+        """What to say of planes that separate all rows, but few others like them; None where they do well enough."""
+        hard = [each for each in outcomes if each.plane.separable and self._wants_estimate(each.binary)]
+        rows = sum(len(each.binary.positive) for each in hard)
+        wrong = sum(each.left_out_wrong for each in hard) / max(rows, 1)
+        if wrong < BARELY:
+            return None
+        return (
+            f"the classes are barely separable: planes separate all rows, but of rows that are left out they would get about "
+            f"{100 * wrong:.2g} % wrong (an estimate). Use {self.words.losses}, or "
+            f"{self.words.option('on_inseparable', 'ignore')} if this is expected"
+        )
 
     def unfinished(self, outcomes: Sequence[Outcome]) -> str | None:
         """What to say of the problems whose interval is wider than `tol`; None where there are none."""
@@ -378,11 +471,12 @@ class Fitting:
         if not wide:
             return None
         widest = max(wide, key=lambda each: each.plane.gap)
-        lower, upper = outward(*widest.plane.margin)
+        lower, upper = outward(*(widest.plane.objective or widest.plane.margin))
+        what = "margin" if widest.plane.loss is None else "least loss"
         which = f" of {widest.binary.name}" if len(outcomes) > 1 else ""
         others = f", as are {len(wide) - 1} others" if len(wide) > 1 else ""
         return (
-            f"the margin{which} is between {lower} and {upper}: wider than tol={self.options.tol:g} "
+            f"the {what}{which} is between {lower} and {upper}: wider than tol={self.options.tol:g} "
             f"(gap {widest.plane.gap:.2g}{others}) after {widest.n_iter} rounds ({widest.status}). Raise max_iter or time_limit "
             "where they are set; else bring the columns of X to a like size, or raise tol"
         )
@@ -390,10 +484,12 @@ class Fitting:
     def _told(self, outcome: Outcome) -> str:
         """What was done about a problem without a hard margin, or one this soft."""
         blame, nu = self._blame(outcome), outcome.plane.nu
+        by_loss = outcome.plane.loss is not None
+        how = f"fitted by squared hinge loss (C = {C:g})" if by_loss else f"fitted with nu = {nu:.6g}"
         if outcome.found:
-            return f"{blame}; fitted with nu = {nu:.6g}"
+            return f"{blame}; {how}"
         heavier = outcome.binary.labels[outcome.binary.positive == (outcome.plane.b > 0)][:1].tolist()
-        tried = f", also with nu = {nu:.6g}" if self.options.nu is None else ""
+        tried = "" if self.options.nu is not None else f"; {how}" if by_loss else f", also with nu = {nu:.6g}"
         return f"{blame}{tried}; w is 0 and the heavier class ({self.words.label(heavier[0])}) is predicted"
 
     def _blame(self, outcome: Outcome) -> str:
@@ -409,12 +505,27 @@ class Fitting:
         """What to pass instead."""
         most, hard, option = binary.largest_nu(self.intercept), self.options.nu is None, self.words.option
         if self.options.on_inseparable == "raise":
-            soft = f", or {option('on_inseparable', 'warn')} to fit softly with nu = {most / 2:.6g}" if hard else ""
-            return f"Pass {'' if hard else 'a larger '}{option('nu')} (at most {most:.6g}){soft}"
+            instead = "by squared hinge loss" if self.options.norm == 2 else f"softly with nu = {most / 2:.6g}"
+            soft = f", or {option('on_inseparable', 'warn')} to fit {instead}" if hard else ""
+            return f"Pass {'' if hard else 'a larger '}{option('nu')} (at most {most:.6g}){soft}, or use {self.words.losses}"
+        if hard and self.options.norm == 2:
+            return f"Use {self.words.losses}, or {option('on_inseparable', 'ignore')} if this is expected"
         if hard:
             ignore = option("on_inseparable", "ignore")
             return f"Pass {option('nu')} to choose how soft the margin is, or {ignore} if this is expected"
-        return f"Pass a larger {option('nu')} (at most {most:.6g})"
+        return f"Pass a larger {option('nu')} (at most {most:.6g}), or use {self.words.losses}"
+
+
+def _by_rows_of_x(witness: Witness | None, binary: Binary) -> Witness | None:
+    """The witness of a problem, with the numbers that its rows have in X."""
+    if witness is None or binary.rows is None:
+        return witness
+    return replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
+
+
+def _runs(tried: Sequence[Attempt]) -> Collection[MarginResult]:
+    """The results of these attempts, each once."""
+    return {id(run): run for attempt in tried for run in attempt}.values()
 
 
 def _printer(name: str) -> Callable[[Moment], None]:

@@ -14,8 +14,10 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate
+from gordan.certificates.regions import Place
 from gordan.errors import InputError
-from gordan.estimators.fitting import IN_PYTHON, Words, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, with_planes
+from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.losses import Loss
 from gordan.statuses import Status
@@ -54,6 +56,12 @@ class LeastPlane(NamedTuple):
     b: Any
     objective: tuple[float, float]
     certificate: Certificate | None
+    place: Place | None = None
+
+    @staticmethod
+    def of(result: LossResult, certificate: Certificate | None) -> LeastPlane:
+        """What a result found, with that certificate of it."""
+        return LeastPlane(result.w, result.b, result.objective, certificate, result._region.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +169,9 @@ class LossFitting:
 def model_of_least_loss(
     kind: str, classes: Array, planes: Sequence[LeastPlane], options: LossParameters, names: Sequence[Any] | None
 ) -> Model:
-    """The model of these planes, with their certificates if all of them have one."""
+    """The model of these planes, with their certificates if all of them have one, and likewise with what is known of the
+    minimizers."""
+    places = [plane.place for plane in planes]
     return with_planes(
         kind,
         classes,
@@ -175,4 +185,14 @@ def model_of_least_loss(
         planes=tuple(PlaneFacts(None, None) for _ in planes),
         loss=str(options.loss),
         C=float(options.C),
+        places=None if None in places else np.array([place.row() for place in places if place is not None]),
     )
+
+
+def places_of(model: Model) -> list[Place] | None:
+    """Where the minimizers of a model are, one for each of its problems; None where it does not say."""
+    if model.places is None:
+        return None
+    classes = len(model.classes) if model.kind == "multinomial" else None
+    kind, d = Intercept(model.intercept_kind), model.coef.shape[1]
+    return [Place.of_row(row, kind, d, classes) for row in model.places]

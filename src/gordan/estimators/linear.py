@@ -18,8 +18,9 @@ from gordan.arrays import Array, positive, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
+from gordan.certificates.regions import Place, same_labels
 from gordan.errors import InputError
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions, probabilities
 from gordan.losses import Loss
@@ -126,12 +127,10 @@ class LinearClassifier(Planes, LossParameters):
         else:
             results = fitting.results(problems, starts)
         one = fitting.kind != "one-vs-rest"
-        self._keep(fitting.kind, classes, [LeastPlane(r.w, r.b, r.objective, r.bare_certificate) for r in results])
+        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
-        self._regions = [result._region for result in results]
-        statuses, radii = [str(result.status) for result in results], [result.radius for result in results]
+        statuses = [str(result.status) for result in results]
         self.status_ = statuses[0] if one else statuses
-        self.radius_ = radii[0] if one else np.array(radii)
         unfinished = fitting.unfinished(problems, results)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
@@ -162,6 +161,10 @@ class LinearClassifier(Planes, LossParameters):
         self.gap_ = float(gaps[0]) if one else gaps
         if None not in certificates:  # a file may have come without
             self.certificate_ = certificates[0] if one else certificates
+        self._places = [plane.place for plane in planes if plane.place is not None]
+        if self._places:
+            radii = [place.radius for place in self._places]
+            self.radius_ = radii[0] if one else np.array(radii)
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 
@@ -187,22 +190,14 @@ class LinearClassifier(Planes, LossParameters):
     def same_prediction(self, X: Any) -> Array:
         """For each row, whether the exact minimizer is proved to predict the same class as this fit.
 
-        A model that was loaded from a file does not know this; `minimize_loss` has it for one plane.
+        What this needs, the place of the minimizer and not the rows of the fit, is kept with it and in model files.
         """
         check_is_fitted(self)
-        if not hasattr(self, "_regions"):
+        if not self._places:
             raise InputError("this classifier was loaded from a file, which does not hold what this needs; fit it again")
         predicted = np.searchsorted(self.classes_, self.predict(X))
         storage = self._stored(X, "no_validation", None)
-        matrix = Matrix(storage)
-        if self.kind_ != "one-vs-rest":
-            return np.asarray(self._regions[0].label(matrix) == predicted)
-        bounds = [region.scores(matrix) for region in self._regions]
-        lows, highs = (np.column_stack([pair[end] for pair in bounds]) for end in (0, 1))
-        rows = np.arange(storage.n)
-        own = lows[rows, predicted]
-        highs[rows, predicted] = -np.inf
-        return np.asarray(own > highs.max(axis=1))
+        return same_labels(self._places, Matrix(storage), predicted)
 
     # ---- files, and other libraries ----------------------------------------------------------------------------------
 
@@ -217,7 +212,7 @@ class LinearClassifier(Planes, LossParameters):
         intervals = np.reshape(self.objective_, (-1, 2)).tolist()
         certificates = getattr(self, "certificate_", [None] * len(intervals))
         certificates = certificates if isinstance(certificates, list) else [certificates]
-        planes = _planes(self.kind_, self.coef_, self.intercept_, intervals, certificates)
+        planes = _planes(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
         return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
@@ -226,7 +221,7 @@ class LinearClassifier(Planes, LossParameters):
         texts = model.certificates or [None] * len(model.margins)
         certificates = [None if text is None else Certificate.from_json(text) for text in texts]
         intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-        planes = _planes(model.kind, model.coef, model.intercept, intervals, certificates)
+        planes = _planes(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
         found._keep(model.kind, model.class_array(), planes)
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:
@@ -234,7 +229,11 @@ class LinearClassifier(Planes, LossParameters):
         return found
 
 
-def _planes(kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any]) -> list[LeastPlane]:
+def _planes(
+    kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
+) -> list[LeastPlane]:
     """The planes of each problem, of the multinomial loss those of all classes."""
     found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)
-    return [LeastPlane(*plane, *proved) for plane, *proved in zip(found, intervals, certificates, strict=True)]
+    known: Sequence[Place | None] = places or [None for _ in intervals]
+    proved = zip(found, intervals, certificates, known, strict=True)
+    return [LeastPlane(*plane, *facts) for plane, *facts in proved]

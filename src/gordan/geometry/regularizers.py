@@ -7,8 +7,8 @@ With it every learner's argmin is one call. For a loss ⟨c, z⟩ and a referenc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -78,6 +78,14 @@ class SquaredNorm:
 
     def divergence(self, z: Array, y: Array) -> float:
         return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
+
+    def has_form_of(self, other: object) -> bool:
+        """Whether `plus` can add the other."""
+        return type(other) is SquaredNorm and other.q == self.q
+
+    def plus(self, weight: float, other: Any) -> SquaredNorm:
+        """This and so many times the other."""
+        return replace(self, scale=self.scale + weight * other.scale)
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
         """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; for q = 2 on a simplex or another ball the nearest point."""

@@ -35,11 +35,13 @@ Label: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True)
 class PlaneFacts:
-    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), and whether its classes are
-    `separable` (proved either way; None where that was not asked, or not decided)."""
+    """What a file says of one plane: the `nu` that it was fitted with (None: a hard margin), whether its classes are
+    `separable` (proved either way; None where that was not asked, or not decided), and the certified interval for the least value
+    of the `objective` where a classifier of largest margin had to minimize a loss."""
 
     nu: float | None
     separable: bool | None
+    objective: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ class Model:
         What else is known of each plane; None in files of gordan 0.1.
     loss, C : optional
         Where a loss was minimized: its name, and the factor of its sum.
+    places : (problems, length) float64 array, optional
+        What is proved of the exact minimizers of the losses, a row for each problem, as in `gordan.certificates.regions.Place`.
     """
 
     classes: tuple[Label, ...]
@@ -99,6 +103,7 @@ class Model:
     planes: tuple[PlaneFacts, ...] | None = None
     loss: str | None = None
     C: float | None = None
+    places: Array | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -124,6 +129,14 @@ class Model:
                 raise InputError(
                     f"{name} of a model is a float64 array of shape {shape}, not {array.dtype} of shape {array.shape}"
                 )
+        if self.places is not None:
+            parts = (k + 1, k) if self.kind == "multinomial" else (2, 1)
+            length = 2 + parts[0] + d + parts[1] * (d + Intercept(self.intercept_kind).in_norm)
+            if self.places.dtype != np.float64 or self.places.shape != (m, length):
+                raise InputError(
+                    f"places of a model is None or a float64 array of shape {(m, length)}, not {self.places.dtype} of shape "
+                    f"{self.places.shape}"
+                )
         for name, length in {"names": d, "certificates": m, "planes": m}.items():
             if getattr(self, name) is not None and len(getattr(self, name)) != length:
                 raise InputError(f"{name} of a model is None or has {length} entries, not {len(getattr(self, name))}")
@@ -135,6 +148,8 @@ class Model:
         lower, upper = self.margins.T
         if not ((lower >= 0) & (lower <= upper) & np.isfinite(lower)).all():
             raise InputError("margins of a model are intervals 0 <= lower <= upper, lower finite")
+        if self.places is not None and (np.isnan(self.places).any() or not (self.places[:, :2] >= 0).all()):
+            raise InputError("places of a model begin with two distances, and have no NaN")
         for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
                 raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
@@ -181,6 +196,8 @@ class Model:
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
         }
         arrays = {name: getattr(self, name) for name in ARRAYS}
+        if self.places is not None:
+            arrays["places"] = self.places
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
@@ -207,7 +224,13 @@ class Field:
 
 def _written(value: Any) -> Any:
     """Floats as C99 hexadecimal; all else as it is."""
+    if isinstance(value, tuple):
+        return [*map(_written, value)]
     return value.hex() if isinstance(value, float) else value
+
+
+def _is_there(value: Any) -> bool:
+    return value is not None
 
 
 def _float_or_none(value: Any) -> float | None:
@@ -222,8 +245,10 @@ def _tuple_or_none(value: Any) -> tuple[Any, ...] | None:
 
 def _facts(entry: Any) -> PlaneFacts:
     if type(entry) is not dict or set(entry) != set(PlaneFacts.__dataclass_fields__):
-        raise ValueError("a plane has other fields than nu and separable")
-    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"])
+        raise ValueError("a plane has other fields than nu, separable and objective")
+    interval = _tuple_or_none(entry["objective"])
+    objective: Any = None if interval is None else tuple(map(container.read_hex, interval))
+    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"], objective)
 
 
 def _is_nu(value: Any) -> bool:
@@ -236,8 +261,17 @@ def _are_texts(values: Any) -> bool:
 
 def _are_facts(values: Any) -> bool:
     return values is None or all(
-        type(plane) is PlaneFacts and _is_nu(plane.nu) and type(plane.separable) in (bool, type(None)) for plane in values
+        type(plane) is PlaneFacts
+        and _is_nu(plane.nu)
+        and type(plane.separable) in (bool, type(None))
+        and (plane.objective is None or _is_interval(plane.objective))
+        for plane in values
     )
+
+
+def _is_interval(value: Any) -> bool:
+    floats = type(value) is tuple and len(value) == 2 and {*map(type, value)} == {float}
+    return floats and 0 <= value[0] <= value[1] and value[0] < math.inf
 
 
 FIELDS = {
@@ -262,13 +296,14 @@ FIELDS = {
     ),
     "version": Field("text", lambda version: type(version) is str),
     "planes": Field(
-        "None, or nu and separable of each plane",
+        "None, or nu, separable and objective of each plane",
         _are_facts,
         lambda facts: facts and [{name: _written(value) for name, value in asdict(plane).items()} for plane in facts],
         lambda entries: entries and tuple(map(_facts, _tuple_or_none(entries) or ())),
         format=2,
     ),
-    "certificates": Field("None or texts", _are_texts, lambda texts: texts is not None),
+    "places": Field("None or an array", lambda places: places is None or isinstance(places, np.ndarray), _is_there, format=2),
+    "certificates": Field("None or texts", _are_texts, _is_there),
 }
 
 
@@ -285,13 +320,16 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
     there = {name for name, field in FIELDS.items() if field.format <= version}
-    if set(header) != there | {"format", *LABELS} or type(header["certificates"]) is not bool:
+    flags = [header[name] for name in ("certificates", "places") if name in header]
+    if set(header) != there | {"format", *LABELS} or any(type(flag) is not bool for flag in flags):
         raise ValueError("its fields are not those of a model")
-    extra = [f"certificate {i}" for i in range(len(arrays) - len(ARRAYS))] if header["certificates"] else []
-    if list(arrays) != [*ARRAYS, *extra]:
+    named = [*ARRAYS, "places"] if header.get("places") else [*ARRAYS]
+    extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
+    if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
     read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
     read |= {name: field.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
+    read["places"] = arrays.get("places")
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
     read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
     return Model(**read)

@@ -11,7 +11,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
-from gordan.geometry import Entropy, Simplex
+from gordan.geometry import Simplex
 from gordan.learners import Leader
 from gordan.methods.registry import Guarantee, Method, choose, register
 from gordan.rows import Rows
@@ -54,11 +54,11 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
 
 
 def two_players(game: Game, eta: float) -> Protocol1:
-    """The game behind Algorithms 1 and 2: w leads optimistically, p follows with the entropy."""
+    """The game behind Algorithms 1 and 2: w leads optimistically, p follows with the entropy, or with what a loss costs it."""
     return Protocol1(
         game,
         w=Leader(game.w_set, np.zeros(game.rows.d), hint="last", curvature=game.w_curvature),
-        p=Leader(game.p_set, game.p0, Entropy(), eta, hint="current"),
+        p=Leader(game.p_set, game.p0, game.p_regularizer, eta * game.p_convexity, hint="current", curvature=game.p_curvature),
         first="w",
         weight=float,
     )

@@ -11,7 +11,7 @@ from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.model import chosen
-from gordan.plots.fitted import COLOURS, INK, axes, fitted, side
+from gordan.plots.fitted import COLOURS, INK, axes, by_loss, fitted, side
 
 # Directions in which a reduced hull is asked for its extreme point.
 DIRECTIONS = 720
@@ -143,7 +143,7 @@ def _closest(estimator: Any, X: Array, y: Array) -> tuple[tuple[Array, Array] | 
     support = np.zeros(len(X), bool)
     support[found.own[found.weights > 0]] = True
     share = found.share
-    if share is None or not Intercept.of(estimator.intercept).grouped:
+    if share is None or by_loss(estimator, 0) or not Intercept.of(estimator.intercept).grouped:
         return None, support
     negative, positive = ((share * (found.signs == sign)) @ X[found.own] for sign in (-1, 1))
     return (negative, positive), support

@@ -1,4 +1,4 @@
-"""The bracket around the margin closing, pass by pass."""
+"""The bracket around the margin, or around the least value of a loss, closing pass by pass."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
+from gordan.losses import Loss
 from gordan.plots.fitted import COLOURS, INK, axes, fitted
 from gordan.trace import Trace
+
+BOUNDS = ("upper: ‖Aᵀp‖", "lower: margin of w", "γ*")
 
 
 @dataclass(repr=False)
 class ConvergenceDisplay:
     """The bracket lower ≤ γ* ≤ upper over passes through the data, and the one that the method's theorem promises.
+
+    Of a run that minimizes a loss (`objective`) it is the bracket of the least value, which `margin` then is.
 
     `passes`, `lower`, `upper` are the recorded rounds; `promised` is (lower, upper) of the theorem for γ* = `margin`, or None for
     a method without a rate. After `plot`, `ax_` and `figure_` are what was drawn on.
@@ -27,22 +32,26 @@ class ConvergenceDisplay:
     promised: tuple[Array, Array] | None
     margin: float
     name: str
+    objective: bool = False
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, problem: int = 0, kind: str = "bracket", ax: Any = None) -> ConvergenceDisplay:
-        """The run of a fitted `MaxMarginClassifier`; `problem` is the number of the binary problem when multiclass."""
+        """The run of a fitted `MaxMarginClassifier`, also where it minimized a loss; `problem` is the number of the binary
+        problem when multiclass."""
         fitted(estimator)
         many = len(estimator.classes_) > 2
         traces = getattr(estimator, "trace_", None)
         trace = (traces[problem] if many else traces) if traces is not None else None
         if trace is None:
             raise InputError("this classifier has no trace (it was loaded from a file); fit it")
-        bracket = estimator.margin_[problem] if many else estimator.margin_
+        objectives = getattr(estimator, "objective_", None)
+        found = (objectives[problem] if many else objectives) if objectives is not None else None
+        bracket = found or (estimator.margin_[problem] if many else estimator.margin_)
         return cls._of(trace, float(sum(bracket) / 2) if np.isfinite(bracket[1]) else None).plot(ax, kind=kind)
 
     @classmethod
     def from_trace(cls, trace: Trace, *, kind: str = "bracket", ax: Any = None) -> ConvergenceDisplay:
-        """Any trace, such as that of `gordan.play`."""
+        """Any trace, such as that of `gordan.play`, or of a result of `maximize_margin` or `minimize_loss`."""
         if not isinstance(trace, Trace):
             raise InputError(f"trace is {trace!r:.60}; pass what `gordan.play` returns, or the trace of a result")
         return cls._of(trace, None).plot(ax, kind=kind)
@@ -51,10 +60,15 @@ class ConvergenceDisplay:
     def _of(cls, trace: Trace, margin: float | None) -> ConvergenceDisplay:
         lower, upper = np.maximum(trace.lower, 0.0), np.asarray(trace.upper)
         margin = float(lower[-1] + upper[-1]) / 2 if margin is None else margin
-        return cls(np.asarray(trace.passes), lower, upper, _promised(trace, margin), margin, trace.method)
+        objective = trace.method in {*Loss}
+        if objective:  # a step may be worse than an earlier one, whose ends still hold
+            lower, upper = np.maximum.accumulate(lower), np.minimum.accumulate(upper)
+        name = trace.method.replace("_", " ") if objective else trace.method
+        return cls(np.asarray(trace.passes), lower, upper, _promised(trace, margin), margin, name, objective)
 
     def __repr__(self) -> str:
-        return f"ConvergenceDisplay({self.name}: {len(self.passes)} recorded rounds, margin {self.margin:.6g})"
+        what = "least value" if self.objective else "margin"
+        return f"ConvergenceDisplay({self.name}: {len(self.passes)} recorded rounds, {what} {self.margin:.6g})"
 
     def plot(self, ax: Any = None, *, kind: str = "bracket") -> ConvergenceDisplay:
         """Draw the bracket itself, or (kind "gap") its relative width on a logarithmic scale."""
@@ -74,17 +88,19 @@ class ConvergenceDisplay:
     def _bracket(self, ax: Any) -> None:
         few = {"marker": "o", "markersize": 3.5} if len(self.passes) < 40 else {}
         ax.fill_between(self.passes, self.lower, self.upper, color=COLOURS[0], alpha=0.15, linewidth=0)
-        ax.plot(self.passes, self.upper, color=COLOURS[1], label="upper: ‖Aᵀp‖", **few)
-        ax.plot(self.passes, self.lower, color=COLOURS[0], label="lower: margin of w", **few)
-        top = float(np.max(self.upper))
+        words = ("upper: value of w", "lower: value of p", "least value") if self.objective else BOUNDS
+        ax.plot(self.passes, self.upper, color=COLOURS[1], label=words[0], **few)
+        ax.plot(self.passes, self.lower, color=COLOURS[0], label=words[1], **few)
+        # a loss begins far above its least value
+        top = min(float(np.max(self.upper)), 3 * self.margin if self.objective and self.margin > 0 else np.inf)
         if self.promised is not None:
             for k, end in enumerate(self.promised):
                 shown = (end > 0) & (end <= 1.2 * top)
                 label = "promised by the theorem" if k == 0 else None
                 ax.plot(self.passes[shown], end[shown], color=INK, linestyle="--", linewidth=1, label=label)
-        ax.axhline(self.margin, color=INK, linewidth=0.8, linestyle=":", label=f"γ* = {self.margin:.4g}")
+        ax.axhline(self.margin, color=INK, linewidth=0.8, linestyle=":", label=f"{words[2]} = {self.margin:.4g}")
         ax.set_ylim(0, 1.08 * top if top > 0 else 1)
-        ax.set_ylabel("margin")
+        ax.set_ylabel("objective" if self.objective else "margin")
 
     def _gap(self, ax: Any) -> None:
         few = {"marker": "o", "markersize": 3.5} if len(self.passes) < 40 else {}

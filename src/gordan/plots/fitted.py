@@ -68,6 +68,8 @@ def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
     if getattr(estimator, "shape_fit_", (None,))[0] == len(y):
         weights[estimator.support_] = np.abs(estimator.dual_coef_[problem])
     scores = _distances(estimator, X, problem)[own]
+    if by_loss(estimator, problem):  # x·w + b is no distance there
+        scores = scores / (float(np.linalg.norm(estimator.coef_[problem])) or 1.0)
     return Side(own, signs, scores, weights[own], labels)
 
 
@@ -75,6 +77,12 @@ def fitted(estimator: Any) -> None:
     """Refuse what is not a fitted `MaxMarginClassifier`."""
     if not hasattr(estimator, "coef_") or not hasattr(estimator, "margin_"):
         raise InputError(f"{estimator!r:.80} is not a fitted MaxMarginClassifier; call fit first")
+
+
+def by_loss(estimator: Any, problem: int) -> bool:
+    """Whether that plane is one of least loss, since none separates."""
+    losses = getattr(estimator, "loss_", None)
+    return (losses[problem] if isinstance(losses, list) else losses) is not None
 
 
 def _distances(estimator: Any, X: Any, problem: int) -> Array:

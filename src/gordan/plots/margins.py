@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.plots.fitted import COLOURS, INK, axes, side
+from gordan.plots.fitted import COLOURS, INK, axes, by_loss, side
 
 
 @dataclass(repr=False)
@@ -32,7 +32,7 @@ class MarginDisplay:
         found = side(estimator, X, y, problem)
         share = found.share
         closest = None
-        if share is not None:
+        if share is not None and not by_loss(estimator, problem):
             ends = [float(share[found.signs == sign] @ found.scores[found.signs == sign]) for sign in (-1, 1)]
             closest = ends[0], ends[1]
         nu = estimator.nu_[problem] if isinstance(getattr(estimator, "nu_", None), list) else getattr(estimator, "nu_", None)

@@ -22,7 +22,7 @@ from gordan.solve.proximal import MOST_COLUMNS
 from gordan.solve.rescaling import by_rescaling, is_rescalable
 
 # Newton's method is given rows down to a tolerance that the type of its scores can tell.
-NEWTON_TOL = {"float32": 1e-4, "float64": 1e-8}
+NEWTON_TOL = {"float32": 1e-4, "float64": 1e-9}
 # Share of the rows that a plane may have on the wrong side to be worth improving by play. Where classes overlap it is above 6% in
 # every set of benchmarks/order.py; where they hardly touch it is below, and play finds a plane up to 100 times as soon.
 HARDLY_ANY = 0.06
@@ -110,13 +110,15 @@ def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
     return _few(question, evidence) or (hardly and _playable(question, evidence))
 
 
-def _on_device(question: Question, evidence: Evidence) -> bool:
+def _by_passes(question: Question, evidence: Evidence) -> bool:
+    """Rows on a device; or so many at their caps that they are not to be looked at one by one."""
     storage, margin = question.counted.storage, question.margin
-    if not question.play.auto or question.play.checkpoint is not None or not storage.on_device:
-        return False  # what Newton's method keeps is on a device, and not in a file
+    if not question.play.auto or question.play.checkpoint is not None:
+        return False  # what Newton's method keeps is not in a file
     d = question.problem.X.d
     room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
-    return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+    suits = storage.on_device or playing.many_at_caps(question)
+    return room and margin.norm == 2 and suits and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -131,12 +133,16 @@ def _soft(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is not None
 
 
-def _always(question: Question, evidence: Evidence) -> bool:
-    return True
+def _open(question: Question, evidence: Evidence) -> bool:
+    """Not where a soft margin has been found to be too small to matter, or is known as well as floats can tell."""
+    if _hard(question, evidence) or evidence.effort.trace is None:
+        return True
+    vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
+    return not vanishes and bool(evidence.effort.trace.gap[-1] > question.tol)
 
 
 def _outgrown(question: Question, evidence: Evidence) -> bool:
-    return question.play.auto and playing.outgrown(question, evidence)
+    return question.play.auto and _open(question, evidence) and playing.outgrown(question, evidence)
 
 
 def _smooth(question: Any, evidence: Any) -> bool:
@@ -167,9 +173,9 @@ FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
-    Finder("Newton's method", playing.by_newton, width=_on_device),
+    Finder("Newton's method", playing.by_newton, width=_by_passes),
     Finder("linear program", by_linear_program, width=_box),
-    Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_always),
+    Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_open),
     Finder("levelling", by_levelling, sign=_uneven),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
     Finder("working set", separation.by_working_set, sign=_not_tiny),

@@ -31,8 +31,9 @@ class Tuning:
     # Of the tolerance, what the gap in floats is brought to: the proved one is a little wider.
     share: float = 0.8
     most_steps: int = 500
-    # Steps without a smaller gap after which rounding is taken to be what stops the method.
+    # Steps without a smaller gap, or a value smaller by that share, after which rounding is taken to be what stops the method.
     patience: int = 6
+    progress: float = 1e-6
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
     patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
@@ -231,7 +232,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         return c * loss.curvature(z, alpha / c)
 
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
-    waited, best = 0, math.inf
+    waited, best, least = 0, math.inf, math.inf
     for _ in range(TUNING.most_steps):
         alpha = weights(newton.z)
         gradient = newton.gradient(alpha)
@@ -243,7 +244,9 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             gradient = newton.gradient(alpha)
             upper, gap = task.value(newton.w, newton.z), 0.5 * float(gradient[:-1] @ gradient[:-1])
         yield Found(newton.w, alpha, upper - gap, upper, newton.steps)
-        waited, best = (0, gap) if gap < best else (waited + 1, best)
+        # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
+        waited = 0 if gap < best or upper < (1 - TUNING.progress) * least else waited + 1
+        best, least = min(gap, best), min(upper, least)
         if waited >= TUNING.patience or task.spent():
             return
         if not newton.step(gradient, weights, curvature, alpha):

@@ -1,4 +1,5 @@
-"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU.
+"""Newton's method on the game with a proximal term: for rows that can only be passed over, such as those on a GPU, or many at
+their caps.
 
 The p-player keeps near its last weights c: p(w) = argmin_{p∈P} pᵀAw + (τ/2) Σ (p_i - c_i)²/D_i, where D is the size that a weight
 is expected to have (its cap, under caps). That makes ψ(w) = -½‖w‖² + min_p (…) concave and smooth, with ∇ψ = Aᵀp(w) - w and, over
@@ -105,7 +106,7 @@ class ProximalNewton:
         w = self._counted(lambda: self.rows.combine(p0))
         scores = self._scores(w)
         parts = [scores[group.rows] for group in self.groups]
-        tau = max(float(part.std(correction=0)) for part in parts)
+        tau = max(math.sqrt(float(((part - part.mean()) ** 2).mean())) for part in parts)
         return State([p0[group.rows] for group in self.groups], w, scores, max(tau, 1e-12))
 
     def round(self, state: State, t: int) -> tuple[State, Round]:
@@ -163,18 +164,20 @@ class ProximalNewton:
         """Newton's; None where rounding has none."""
         H = self.rows.lift(np.eye(self.game.rows.d))
         for group, part in zip(self.groups, parts, strict=True):
-            free = ((part > 0) & (part < group.caps)).nonzero()[:, 0]
-            if len(free):
-                thin = max(1, len(free) // (ENOUGH * self.game.rows.d))  # every so many stands for its neighbours
-                chosen = free[::thin]
-                sizes = group.sizes[chosen] * (len(free) / len(chosen) / tau)
+            free = (part > 0) & (part < group.caps)
+            rows, sizes = group.rows[free], group.sizes[free]
+            if len(rows):
+                thin = max(1, len(rows) // (ENOUGH * self.game.rows.d))  # every so many stands for its neighbours
+                chosen, sizes = rows[::thin], sizes[::thin]
                 self.game.rows.passes += len(chosen) / self.game.rows.n
-                products, sums, total = self.rows.moments(sizes, group.rows[chosen])
+                products, sums, total = self.rows.moments(sizes * (len(rows) / len(chosen) / tau), chosen)
                 H += products - sums[:, None] * (sums / total)
         return self.rows.solve(H, ascent)
 
     def _lowest(self, scores: Any) -> float:
-        """min_{p∈P} p·scores, as `Simplex.lowest`."""
+        """min_{p∈P} p·scores, as `Simplex.lowest`, which need not sort but knows no device."""
+        if not self.game.rows.storage.on_device:
+            return float(self.game.p_set.lowest(scores))
         total, mass = 0.0, self.game.p_set.mass
         for group in self.groups:
             s = scores[group.rows]
@@ -216,7 +219,7 @@ def nearest(z: Any, sizes: Any, caps: Any, mass: float, guess: float = math.nan)
         low = float(((z - mass) / sizes).max())
     mu = guess if low < guess < high else low
     for _ in range(200):
-        x = z.sub(sizes, alpha=mu).clip(none, caps)
+        x = (z - mu * sizes).clip(none, caps)
         excess = float(x.sum()) - mass
         if excess > 0:
             low = mu

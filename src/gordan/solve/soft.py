@@ -12,7 +12,8 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Play, Proposal, Question
 from gordan.rows import stored
 from gordan.solve.double_oracle import double_oracle
-from gordan.solve.playing import by_playing, may_be_copied
+from gordan.solve.playing import by_playing, many_at_caps, may_be_copied
+from gordan.solve.proximal import proximal_newton
 
 # The tolerance of the search among scaled columns, where any plane of positive margin will do.
 ROUGH = 1e-2
@@ -47,7 +48,7 @@ def by_equal_columns(question: Question, evidence: Evidence, doubt: Callable[[],
         margin=replace(margin, X=problem.X, signs=problem.signs, norm=2.0, weights=weights),
         tol=ROUGH,
         budget=replace(question.budget, max_iter=None),
-        play=Play(double_oracle()),
+        play=Play(proximal_newton() if many_at_caps(question) else double_oracle()),
     )
     found = Evidence(alike)
     for proposal in by_playing(alike, found, lambda: None):

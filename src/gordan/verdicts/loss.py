@@ -116,7 +116,7 @@ class LossResult:
             raise InputError(f"Z has {storage.d} columns, but the plane was found for {len(self.w)}")
         X = Matrix(storage)
         own = certain_label(X, self.w, self.b)
-        return np.asarray((own >= 0) & (own == self._region.label(X)))
+        return np.asarray((own >= 0) & (own == self._region.place.label(X)))
 
     @property
     def bare_certificate(self) -> Certificate:
@@ -149,7 +149,7 @@ class LossResult:
                 "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
             )
         region = region_of(question.objective, self._optimum, self.b)
-        _ = region.intercept, region.weights
+        _ = region.intercept, region.weights, region.place
         return region
 
     def __repr__(self) -> str:

@@ -1,0 +1,142 @@
+"""Where p lives when a loss is minimized, and what the p-player then pays: a set with a regularizer and a mass of its own.
+
+A loss is ℓ(z) = max_a g(a) - a z (`gordan.losses`). With α_i = C_i a_i, ½‖w‖² + Σ C_i ℓ(A_i·w) is
+
+    -min_α αᵀAw + ψ(α) - ½‖w‖²,   ψ(α) = -Σ C_i g(α_i/C_i),   0 ≤ α_i ≤ (the largest a) · C_i:
+
+the game of the hard margin, but for the set of p, which has no mass to share, and for ψ. Hinge: ψ = -Σα, a box. Squared hinge:
+ψ = Σ α²/4C - Σα. Logistic: C times the negative entropy of (a, 1 - a).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, dot, vector
+from gordan.errors import InputError
+from gordan.losses import Loss
+
+
+@dataclass(frozen=True, eq=False)
+class LossCost:
+    """scale · H(α) - linear · Σα: H is C times the negative entropy of (α/C, 1 - α/C) for the logistic loss, else Σ α²/4C.
+
+    ψ of every loss has this form, and so has the regularizer H of the p-player: their sums do too.
+    """
+
+    loss: Loss
+    c: Array
+    scale: float = 1.0
+    linear: float = 0.0
+
+    @property
+    def convexity(self) -> float:
+        """H is so strongly convex in the norm √(Σ α²/C)."""
+        return 4.0 if self.loss is Loss.LOGISTIC else 0.5
+
+    def value(self, z: Array) -> float:
+        """The value at α."""
+        own = -dot(self.c, self.loss.paid(z / self.c)) if self.loss is Loss.LOGISTIC else dot(z, z / self.c) / 4
+        return self.scale * own - self.linear * float(np.sum(z))
+
+    def gradient(self, z: Array) -> Array:
+        """Its gradient."""
+        if self.loss is Loss.LOGISTIC:
+            with np.errstate(divide="ignore"):
+                own = np.log(z) - np.log(self.c - z)
+        else:
+            own = z / (2 * self.c)
+        return np.asarray(self.scale * own - self.linear)
+
+    def divergence(self, z: Array, y: Array) -> float:
+        """D(z, y)."""
+        return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
+
+    def mirror(self, domain: Any, theta: Array) -> tuple[Array, Array]:
+        """argmin over the weights of the loss of this less ⟨θ, α⟩, and the gradient there."""
+        if not isinstance(domain, LossWeights) or not self.scale > 0:
+            raise InputError(f"no argmin of a {self.loss.value} cost of scale {self.scale:g} over {domain!r:.60}")
+        target = (theta + self.linear) / self.scale
+        if self.loss is Loss.LOGISTIC:
+            z = self.c * self.loss.weight(-target)
+        else:
+            z = np.clip(2 * self.c * target, 0.0, self.loss.most_weight * self.c)
+        return z, self.gradient(z)
+
+    def has_form_of(self, other: object) -> bool:
+        """Whether `plus` can add the other."""
+        return isinstance(other, LossCost) and other.loss is self.loss
+
+    def plus(self, weight: float, other: Any) -> LossCost:
+        """This and so many times the other."""
+        return replace(self, scale=self.scale + weight * other.scale, linear=self.linear + weight * other.linear)
+
+
+@dataclass(frozen=True, eq=False)
+class LossWeights:
+    """{0 ≤ α_i ≤ (the largest a of the loss) · C_i}, with what each α costs.
+
+    >>> LossWeights.of("hinge", 2.0, 3).lowest(np.array([0.0, 1.0, 5.0]))  # -Σ C (1 - z)₊
+    -2.0
+    """
+
+    loss: Loss
+    c: Array
+    caps = None
+    halves = None
+
+    @staticmethod
+    def of(loss: Any, C: Any, n: int) -> LossWeights:
+        """Of a loss by name, with one C for all rows or one for each."""
+        c = np.full(n, float(C)) if np.ndim(C) == 0 else vector(C, "C", n)
+        if not ((c > 0) & np.isfinite(c)).all():
+            raise InputError(f"C is {C!r:.60}; pass a positive number, or one for each of the {n} rows")
+        found = Loss.of(loss)
+        if found not in COSTS:
+            raise InputError(f"the game is played for {', '.join(map(repr, map(str, COSTS)))}, not for {found.value!r}")
+        return LossWeights(found, c)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.c)
+
+    @property
+    def regularizer(self) -> LossCost:
+        """H."""
+        return LossCost(self.loss, self.c)
+
+    @property
+    def cost(self) -> LossCost:
+        """ψ."""
+        return LossCost(self.loss, self.c, *COSTS[self.loss])
+
+    @cached_property
+    def centre(self) -> Array:
+        """p_0: the weights at w = 0; of the hinge, where any of 0 to C is one, the middle."""
+        return self.c * (0.5 if self.loss is Loss.HINGE else float(self.loss.weight(np.zeros(1))[0]))
+
+    def lowest(self, scores: Array) -> float:
+        """min_α α·scores + ψ(α) = -Σ C ℓ(scores)."""
+        return -dot(self.c, self.loss.cost(scores))
+
+    def diameter(self, p0: Array) -> float:
+        """max_α D_H(α, p_0); infinite for the squared hinge, whose weights are not bounded."""
+        if self.loss is Loss.SQUARED_HINGE:
+            return math.inf
+        if self.loss is Loss.HINGE:
+            return float(np.sum(np.maximum(p0, self.c - p0) ** 2 / (4 * self.c)))
+        return float(-np.sum(self.c * np.log(np.minimum(p0, self.c - p0) / self.c)))
+
+    def contains(self, p: Array, tol: float = 1e-9) -> bool:
+        """Whether p is in the set up to `tol`."""
+        return bool((p >= -tol).all() and (p <= self.loss.most_weight * self.c + tol).all())
+
+
+# ψ of each loss as (scale, linear) of a `LossCost`.
+COSTS = {Loss.HINGE: (0.0, 1.0), Loss.SQUARED_HINGE: (1.0, 1.0), Loss.LOGISTIC: (1.0, 0.0)}
