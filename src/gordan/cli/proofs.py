@@ -43,7 +43,7 @@ def verify(
     with Watch(f"reading {source.file}") as watch:
         claims = claims_in(certificate)
         several = any(claim.positive is not None or claim.certificate.several for claim in claims)
-        data = source.read(multiclass=several)
+        data = source.read(multiclass=several or any(claim.certificate.model != "logistic" for claim in claims))
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)

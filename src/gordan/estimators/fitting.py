@@ -236,7 +236,7 @@ class Fitting:
     def outcome(self, k: int, binary: Binary, start: Array | None = None, by_loss: bool = False) -> Outcome:
         """The plane of problem k: hard, or of least loss where that cannot be, or where it is asked for; soft for norms other
         than 2. `start` are weights over all rows of X."""
-        if time.perf_counter() >= self.deadline:
+        if k > 0 and not by_loss and time.perf_counter() >= self.deadline:
             return self._not_begun(binary)
         if start is not None and binary.rows is not None:
             start = start[binary.rows]
