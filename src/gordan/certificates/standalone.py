@@ -20,6 +20,18 @@ rounding can have (Python's floats are IEEE doubles); all else is computed in fr
 way only, as Python's float.hex and hex do; everything else is bad input. Rows that the certificate has dropped by a rule are
 left out first: "missing" are those with an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
 
+A certificate with another `model` than logistic is about other rows a_i, which are made from the data: nothing is multiplied by
+a label then, and there is no intercept beside the one that they have. With z_i = (1, x_i), or x_i without intercept, each
+observation gives, in this order:
+
+    multinomial   for its class c and every other class j, in the order of `classes`: z_i in the block of c, -z_i in that of j;
+                  the first class, the reference, has no block
+    ordinal       (-1 in the place of the threshold below its class, x_i) unless it is the first class, and (1 in that of the
+                  threshold above, -x_i) unless it is the last; thresholds come before the columns
+    poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0
+
+The log-likelihood of the model increases for ever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
+
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
             For if w, b separated, then 0 < sum_i t_i y_i (x_i.w + b) = 0.
@@ -277,8 +289,9 @@ class Claim:
         n = self.shape[0]
         _demand(len(X) == n, f"it is about {n} rows; the data has {len(X)}{self._hint(len(X) - n)}")
         if self.model == "logistic":
-            leaves_out = _leaves_out(y, self.classes)
-            _demand(leaves_out or set(y) <= set(self.classes), f"its classes {self.classes} are not those of the data")
+            leaves_out = not self.several and _leaves_out(y, self.classes)
+            known = leaves_out or (set(y) == set(self.classes) if self.several else set(y) <= set(self.classes))
+            _demand(known, f"its classes {self.classes} are not those of the data")
             claim, X, y = self._without(X, y) if leaves_out else (self, X, y)
             return claim._proved(X, y if self.several else [1 if label == self.classes[1] else -1 for label in y])
         poisson = self.model == "poisson"
