@@ -11,6 +11,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from gordan.arrays import Array
 from gordan.floats import ieee_floats
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ Part = TypeVar("Part")
 ENTRIES_A_CHUNK = 1 << 17
 TIMES_D = 16
 MOST_CHUNKS = 32
+# Rows of a range where there are vectors over rows and nothing else, and the ranges from which threads are worth waking.
+ROWS_A_RANGE, WORTH_THREADS = 1 << 15, 8
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -69,6 +74,19 @@ def run(
     for task in tasks:
         task.result()
     return parts
+
+
+def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
+    """work(lo, hi) for ranges of n rows, in their order; a vector over the rows of one stays in the cache. In IEEE arithmetic if
+    the caller's is."""
+    ranges = [(lo, min(lo + ROWS_A_RANGE, n)) for lo in range(0, n, ROWS_A_RANGE)]
+    return run(work, ranges, available() if len(ranges) >= WORTH_THREADS else 1)
+
+
+def nonzero(values: Array) -> Array:
+    """Where a vector over rows is not 0: `np.flatnonzero` on all cores."""
+    found = over_rows(lambda lo, hi: np.flatnonzero(values[lo:hi]) + lo, len(values))
+    return np.concatenate(found) if found else np.empty(0, np.intp)
 
 
 def _shared_pool() -> ThreadPoolExecutor:
