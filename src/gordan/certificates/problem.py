@@ -189,9 +189,14 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
     require_labels(array[:0])
     if array.dtype.kind in "biufU":
-        missing = np.flatnonzero(array != array)
+        missing = np.flatnonzero(array != array) if array.dtype.kind == "f" else np.empty(0, np.intp)
         if len(missing):
             raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
+        if len(array) and array.dtype.kind != "U":
+            low, high = array.min(), array.max()
+            second = array == high
+            if low != high and (second | (array == low)).all():  # two numbers: no need to sort
+                return [low.item(), high.item()], second.view(np.int8)
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
     plain = _of_one_kind([_label(value, i) for i, value in enumerate(array)])

@@ -43,12 +43,22 @@ class Asks(Enum):
     LOSS = "loss"
 
 
-class UnitRows(NamedTuple):
-    """Rows of norm 1 at most, the squares of their norms, and the R that they were divided by."""
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows of norm 1 at most, the R that they were divided by, and the squares of their norms, made when they are asked for."""
 
     A: Rows
-    squares: Array
     R: float
+    make: Callable[[], Array]
+
+    @cached_property
+    def squares(self) -> Array:
+        """‖A_i‖²."""
+        return self.make() / self.R**2
+
+
+def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows | None:
+    return UnitRows(A.scaled(1 / R), R, squares) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
 
 
 def _measured(rows: Rows, seconds: float) -> Pace:
@@ -182,13 +192,11 @@ class Question:
         """The rows y_i(x_i, 1?) divided by their largest norm; None where floats leave no room for that."""
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
-        if A.in_memory:  # proofs need these norms as well
-            with np.errstate(over="ignore"):
-                squares = np.asarray(problem.X.norms**2 + exists)
-        else:
-            squares = A.squares()
-        R = math.sqrt(float(np.max(squares)))
-        return UnitRows(A.scaled(1 / R), squares / R**2, R) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
+        if not A.in_memory:
+            return _unit(A, A.radius(), A.squares)
+        with np.errstate(over="ignore"):
+            squares = np.asarray(problem.X.norms**2 + exists)  # proofs need these norms as well
+        return _unit(A, math.sqrt(float(np.max(squares))), lambda: squares)
 
     @cached_property
     def p_set(self) -> Simplex:
