@@ -18,6 +18,7 @@ from gordan.solve import double_oracle, minimizing, overlapping, playing, separa
 from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
+from gordan.solve.nearest_points import by_nearest_points
 from gordan.solve.proximal import MOST_COLUMNS
 from gordan.solve.rescaling import by_rescaling, is_rescalable
 
@@ -116,7 +117,12 @@ def _on_device(question: Question, evidence: Evidence) -> bool:
         return False  # what Newton's method keeps is on a device, and not in a file
     d = question.problem.X.d
     room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
-    return room and margin.norm == 2 and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+    enough = question.sign_alone or question.tol >= NEWTON_TOL[question.rows.storage.sums]
+    return room and margin.norm == 2 and enough
+
+
+def _hard_on_device(question: Question, evidence: Evidence) -> bool:
+    return _hard(question, evidence) and _on_device(question, evidence)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -163,6 +169,7 @@ FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
+    Finder("nearest points", by_nearest_points, sign=_hard_on_device, width=_hard_on_device),
     Finder("Newton's method", playing.by_newton, width=_on_device),
     Finder("linear program", by_linear_program, width=_box),
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_always),

@@ -47,7 +47,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
     A, n = unit.A, unit.A.n
     count = ROWS_A_COLUMN * A.d
     rng = np.random.default_rng(question.budget.seed)
-    inside = np.arange(n) if n <= count else np.sort(rng.choice(n, count, replace=False))
+    inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
     for _ in range(ROUNDS):
         if question.budget.spent:
             return
@@ -69,11 +69,11 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         v = w / columns
         body, b = intercept.plane_of(v * A.scale)
         yield Proposal(body, float(b))
-        scores = A.scores(v)
-        wrong = np.setdiff1d(np.flatnonzero(scores <= 0), inside)
+        lowest, scores = A.lowest(v, count + len(inside))
+        wrong = lowest[(scores <= 0) & np.isin(lowest, inside, invert=True)][:count]
         if not len(wrong):
             return
-        inside = np.sort(np.concatenate((inside, wrong[np.argsort(scores[wrong], kind="stable")[:count]])))
+        inside = np.sort(np.concatenate((inside, wrong)))
 
 
 @np.errstate(all="ignore")
