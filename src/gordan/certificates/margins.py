@@ -77,7 +77,7 @@ class Margin:
         """Why there is no such margin; empty if there is one."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
-        if not ((self.c >= 0) & np.isfinite(self.c)).all():
+        if self.weights is not None and not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
         if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
             return f"nu is {self.nu}, which leaves no p"

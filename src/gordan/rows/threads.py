@@ -26,8 +26,9 @@ Part = TypeVar("Part")
 ENTRIES_A_CHUNK = 1 << 17
 TIMES_D = 16
 MOST_CHUNKS = 32
-# Rows of a range where there are vectors over rows and nothing else, and the ranges from which threads are worth waking.
-ROWS_A_RANGE, WORTH_THREADS = 1 << 15, 8
+# Rows of a range where there are vectors over rows and nothing else: few where one thread goes through them, so that they stay in
+# its cache; more for several threads, up to so many, which wait for each other's Python between any two operations.
+ROWS_A_RANGE, ROWS_A_THREAD, MOST_THREADS = 1 << 15, 1 << 18, 8
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -77,10 +78,10 @@ def run(
 
 
 def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
-    """work(lo, hi) for ranges of n rows, in their order; a vector over the rows of one stays in the cache. In IEEE arithmetic if
-    the caller's is."""
-    ranges = [(lo, min(lo + ROWS_A_RANGE, n)) for lo in range(0, n, ROWS_A_RANGE)]
-    return run(work, ranges, available() if len(ranges) >= WORTH_THREADS else 1)
+    """work(lo, hi) for ranges of n rows, in their order. In IEEE arithmetic if the caller's is."""
+    threads = min(available(), MOST_THREADS, n // ROWS_A_THREAD)
+    step = ROWS_A_THREAD if threads > 1 else ROWS_A_RANGE
+    return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], max(1, threads))
 
 
 def nonzero(values: Array) -> Array:

@@ -112,17 +112,21 @@ def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
 
 
 def _on_device(question: Question, evidence: Evidence) -> bool:
+    return _passed_over(question) and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+
+
+def _passed_over(question: Question) -> bool:
+    """Whether rows are on a device, with room for a matrix of their columns there."""
     storage, margin = question.counted.storage, question.margin
     if not question.play.auto or question.play.checkpoint is not None or not storage.on_device:
         return False  # what Newton's method keeps is on a device, and not in a file
     d = question.problem.X.d
     room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
-    enough = question.sign_alone or question.tol >= NEWTON_TOL[question.rows.storage.sums]
-    return room and margin.norm == 2 and enough
+    return room and margin.norm == 2
 
 
 def _hard_on_device(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and _on_device(question, evidence)
+    return _hard(question, evidence) and _passed_over(question)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -200,9 +204,11 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
 
     def ask(wanted: Asks, narrowing: bool) -> None:
         for finder in FINDERS:
+            if evidence.answered:  # by those who were asked about the sign in between
+                return
             if finder.name in asked or not finder.applies(wanted, question, evidence):
                 continue
-            if wanted is Asks.SIGN and asked and question.budget.spent:
+            if asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
                 return
             asked.add(finder.name)
             for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
@@ -224,6 +230,11 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
         evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
+
+
+def _proposed(evidence: Any) -> bool:
+    """Whether there is something to report where the time is up."""
+    return evidence.question.asks is Asks.WIDTH and evidence.p is not None
 
 
 def _offered(evidence: Any, proposal: Proposal) -> bool:

@@ -153,14 +153,17 @@ def by_nearest_points(question: Question, evidence: Evidence, doubt: Any) -> Ite
     """Games on few rows, until the bracket in floats is narrow enough; for the sign until w separates or the hulls meet."""
     with suppress(InputError):  # rows too small, large or unlike for float64 products: others will decide, or say so
         if question.radius > 0:
-            yield from _Search(question).proposals()
+            search = _Search(question, evidence)
+            yield from search.proposals()
+            if search.upper <= VANISHED and not question.sign_alone:
+                doubt()
 
 
 class _Search:
     """The working set and the best bracket so far."""
 
-    def __init__(self, question: Question) -> None:
-        self.question, self.R = question, question.radius
+    def __init__(self, question: Question, evidence: Evidence) -> None:
+        self.question, self.effort, self.R = question, evidence.effort, question.radius
         self.rows = question.rows.scaled(1 / self.R)
         self.halves = question.margin.intercept.halves(question.counted.signs)
         self.mass = 1.0 if self.halves is None else 0.5
@@ -183,11 +186,15 @@ class _Search:
         most = MOST_GAMES if budget.max_iter is None else min(MOST_GAMES, budget.max_iter)
         status = "rounds"
         for t in range(1, most + 1):
-            found = self._game(inside).solve(inner, budget.time)
-            low = self._look(inside, found)
-            stop = self._told(t)
-            if stop or budget.spent or self.upper <= VANISHED:
-                status = "callback" if stop else "time-limit" if budget.spent else "finished"
+            try:
+                found = self._game(inside).solve(inner, budget.time)
+                low = self._look(inside, found)
+            except KeyboardInterrupt:
+                self.effort.stopped = True
+                break
+            self._tell(t)
+            if self.effort.stopped or budget.spent or self.upper <= VANISHED:
+                status = "callback" if self.effort.stopped else "time-limit" if budget.spent else "finished"
                 break
             if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
                 yield self._proposal("callback", t)
@@ -200,8 +207,8 @@ class _Search:
             before = self.width
             inner = max(TIGHTEST, min(LOOSEST, INNER * self.width, inner if len(new) else 0.03 * inner))
             inside = self._renewed(inside, found.slack, new)
-        if not question.sign_alone:
-            yield self._proposal(status, t)
+        if not question.sign_alone and self.moments:
+            yield self._proposal("interrupted" if self.effort.stopped else status, t)
 
     def _sample(self) -> Array:
         """Some rows of each group, group by group."""
@@ -241,15 +248,15 @@ class _Search:
         together = np.concatenate((inside, new))
         return together[np.lexsort((together, self.which[together]))]
 
-    def _told(self, t: int) -> bool:
-        """The round is noted and shown to whoever watches; whether they want to stop."""
+    def _tell(self, t: int) -> None:
+        """Note the round, and show it to whoever watches, who may want to stop."""
         lower, upper = self.R * self.lower, self.R * self.upper
         length = math.sqrt(dot(self.w, self.w))
         seconds, passes = time.perf_counter() - self.begun, self.rows.passes
         moment = Moment(t, lower * length, lower, lower, upper, None, None, None, None, float(t), None, passes, seconds)
         self.moments.append(moment)
         watch = None if self.question.sign_alone else self.question.play.watch
-        return watch is not None and bool(watch(moment))
+        self.effort.stopped |= watch is not None and bool(watch(moment))
 
     def _proposal(self, status: str, t: int) -> Proposal:
         question, intercept = self.question, self.question.margin.intercept

@@ -30,6 +30,8 @@ MOST_COLUMNS, COPIES = 3000, 4
 STEPS, HALVINGS = 40, 20
 # Added to the diagonal of the equations, as a share of it; and weights that count as 0, as a share of the largest.
 RIDGE, LIGHT = 1e-13, 1e-9
+# Share of other scores below which a negative one may be rounding.
+ROUNDING = 1e-6
 
 
 def applies(question: Question) -> bool:
@@ -67,9 +69,10 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         if w is None:
             return
         v = w / columns
-        body, b = intercept.plane_of(v * A.scale)
-        yield Proposal(body, float(b))
         lowest, scores = A.lowest(v, count + len(inside))
+        if scores[0] > -ROUNDING * abs(scores[-1]):  # to have it checked costs several passes
+            body, b = intercept.plane_of(v * A.scale)
+            yield Proposal(body, float(b))
         wrong = lowest[(scores <= 0) & np.isin(lowest, inside, invert=True)][:count]
         if not len(wrong):
             return
