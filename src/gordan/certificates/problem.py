@@ -55,7 +55,7 @@ class Problem:
             if len(found) == 1:
                 raise InputError(f"y has one class only, {found[0]!r}; two are needed")
             raise InputError(f"y has {len(found)} classes; two are needed: pass y == one of them for that class against the rest")
-        signs = (2 * which - 1).astype(np.int8)
+        signs = 2 * which.astype(np.int8) - 1
         return Problem(Matrix(storage), signs, (found[0], found[1]))
 
     def signs_for(self, classes: tuple[Label, ...]) -> Array:
@@ -196,7 +196,7 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
             low, high = array.min(), array.max()
             second = array == high
             if low != high and (second | (array == low)).all():  # two numbers: no need to sort
-                return [low.item(), high.item()], second.view(np.int8)
+                return [low.item(), high.item()], second.astype(np.intp)
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
     plain = _of_one_kind([_label(value, i) for i, value in enumerate(array)])

@@ -128,7 +128,7 @@ def maximize_margin(
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     problem = Problem.of(X, y, device).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    which = (problem.signs > 0).astype(np.intp)
+    which = (problem.signs > 0).view(np.int8)
     weights = that_matter(row_weights(sample_weight, class_weight, problem.classes, which), caps=nu is not None)
     nu = allowed_nu(nu, problem, weights, kind)
     order = seed(random_state)
