@@ -1,7 +1,8 @@
-"""The fused pass on a GPU: read bandwidth by type and row length, against `torch.sum` and against two products in torch.
+"""What people call on a GPU, in seconds with proof; and the fused pass, its read bandwidth by type and row length.
 
-Prints Markdown, and writes it with a JSON twin: `python benchmarks/gpu.py --out docs/gpu`. Every array has 4·10⁹ entries;
-`--entries` says otherwise. `--sweep` also tries other cuts of the pass than the one that gordan plans.
+The pass stands against `torch.sum` and against two products in torch. Prints Markdown, and writes it with a JSON twin:
+`python benchmarks/gpu.py --out docs/gpu`. Every array has 4·10⁹ entries; `--entries` says otherwise, `--rows` how many rows the
+problems have. `--sweep` also tries other cuts of the pass than the one that gordan plans.
 """
 
 from __future__ import annotations
@@ -122,19 +123,24 @@ def levels(entries: int, d: int) -> list[dict]:
     here, there = rows.of(X, signs), rows.of(X, signs, resident=True)
     v, log_p0 = np.full(d, 0.01), np.zeros(len(X))
     placed = there.place(log_p0)
-    form = gordan.methods.smooth_perceptron().build(here.scaled(1 / here.radius()), Simplex(len(X)), Simplex(len(X)).centre)
-    state, sums, t = form.start(), Sums(), 0
 
-    def play() -> None:
-        nonlocal state, sums, t
-        t += 1
-        state, played = form.round(state, t)
-        sums = sums.after(form.game, played)
+    def rounds(A: rows.Rows):
+        form = gordan.methods.smooth_perceptron().build(A.scaled(1 / A.radius()), Simplex(len(X)), Simplex(len(X)).centre)
+        state, sums, t = form.start(), Sums(), 0
+
+        def play() -> None:
+            nonlocal state, sums, t
+            t += 1
+            state, played = form.round(state, t)
+            sums = sums.after(form.game, played)
+
+        return play
 
     cases = {
         "fused pass, vectors over rows stay on the device": lambda: there.softmin(v, placed),
         "fused pass, log p0 copied there and scores back": lambda: here.softmin(v, log_p0),
-        "round of the Smooth Perceptron, vectors over rows in NumPy": play,
+        "round of the Smooth Perceptron, vectors over rows stay on the device": rounds(there),
+        "round of the Smooth Perceptron, vectors over rows in NumPy": rounds(here),
     }
     return [{"what": name, "ms": wall(case)} for name, case in cases.items()]
 
@@ -162,6 +168,63 @@ def wall(function, repeats: int = 5) -> float:
         torch.cuda.synchronize()
         times.append(1000 * (time.perf_counter() - begin))
     return statistics.median(times[1:])
+
+
+def planted(n: int, d: int, turned: float = 0.0) -> tuple[torch.Tensor, np.ndarray]:
+    """Points of norm about 1 on both sides of a plane, 0.02 and more away from it; a share of the labels is turned over. y is an
+    array in memory."""
+    torch.manual_seed(int(1000 * turned))
+    w = torch.nn.functional.normalize(torch.randn(d, device=DEVICE), dim=0)
+    X, y = torch.empty((n, d), device=DEVICE), torch.empty(n, device=DEVICE)
+    for part, labels in zip(X.split(1 << 19), y.split(1 << 19), strict=True):
+        part.normal_().div_(d**0.5)
+        labels.copy_(torch.where(part @ w >= 0, 1.0, -1.0))
+        part += 0.02 * labels[:, None] * w
+    y[torch.rand(n, device=DEVICE) < turned] *= -1
+    return X, y.cpu().numpy().astype(np.int64)
+
+
+def calls(n: int, d: int, wide: tuple[int, int], repeats: int = 5) -> list[dict]:
+    """What people call, by the clock on the wall: X on the device, y in memory, proofs included."""
+    import gordan
+
+    def line(what: str, call) -> dict:
+        call()
+        times, answers = [], []
+        for _ in range(repeats):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            answers.append(call())
+            times.append(time.perf_counter() - begin)
+        row = {
+            "call": what,
+            "rows × columns": f"{len(X):,} × {X.shape[1]:,}",
+            "s": statistics.median(times),
+            "most s": max(times),
+        }
+        row |= {"answer": str(answers[-1].status), "passes": getattr(answers[-1], "passes", None)}
+        print(json.dumps(row), flush=True)
+        return row
+
+    def margin(**options):
+        return gordan.maximize_margin(X, y, **options)
+
+    X, y = planted(n, d)
+    found = [line("separate", lambda: gordan.separate(X, y))]
+    found += [
+        line(f"maximize_margin, tol={tol:g}", lambda tol=tol: gordan.maximize_margin(X, y, tol=tol)) for tol in (1e-3, 1e-6)
+    ]
+    X, y = planted(n, d, turned=0.02)
+    found.append(line("separate, 2% of the labels turned over", lambda: gordan.separate(X, y)))
+    del X
+    X, y = planted(*wide)
+    found += [
+        line(f"maximize_margin, tol={tol:g}", lambda tol=tol: gordan.maximize_margin(X, y, tol=tol)) for tol in (1e-3, 1e-6)
+    ]
+    for limit in (0.5, 1.0):
+        what = f"maximize_margin, tol=1e-12, time_limit={limit:g}"
+        found.append(line(what, lambda limit=limit: margin(tol=1e-12, time_limit=limit)))
+    return found
 
 
 def sweep(entries: int, d: int, dtype: torch.dtype, sums: str) -> list[dict]:
@@ -196,15 +259,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("docs/gpu"))
     parser.add_argument("--entries", type=float, default=4e9, help="of each array")
+    parser.add_argument("--rows", type=float, default=1e7, help="of the problems that people's calls are timed on")
     parser.add_argument("--sweep", action="store_true", help="also try other cuts of the pass")
     options = parser.parse_args()
     if DEVICE == "cuda" and not torch.cuda.is_available():
         parser.exit(1, "no CUDA device: these are figures of a GPU\n")
     entries = int(options.entries)
+    n = int(options.rows)
     result: dict = {
         "machine": {"gpu": name(), "torch": torch.__version__, "triton": triton.__version__},
+        "calls": calls(n, 256, (n // 5, 1024)),
         "passes": [],
     }
+    torch.cuda.empty_cache()
     for dtype, sums in TYPES:
         for d in LENGTHS:
             result["passes"].append(cell(entries, d, dtype, sums))

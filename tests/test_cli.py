@@ -322,7 +322,7 @@ def test_fit_three_classes(scheme, tmp_path):
     checks = answer("verify", model, write_csv(tmp_path / "moved.csv", moved, y), code=1)["checks"]
     assert [check["accepted"] for check in checks] == {"ovo": [True, False, False], "ovr": [False, True, False]}[scheme]
     assert [check["other_data"] for check in checks] == [5 in pair or None in pair for pair in sides]
-    assert run("verify", model, write_csv(tmp_path / "two.csv", X[:20], np.where(X[:20, 0] > 6, "a", "b"))).exit_code == 2
+    assert run("verify", model, write_csv(tmp_path / "two.csv", X[:20], np.where(X[:20, 0] > 6, "a", "b"))).exit_code in (1, 2)
 
 
 def test_fit_without_a_separator_is_soft_and_says_so(table, tmp_path):
@@ -456,7 +456,7 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
     loaded = gordan.load(model)
     assert isinstance(loaded, gordan.LinearClassifier)
     # the classifier looks at classes together, the command shows the progress of each: they differ in last digits
-    np.testing.assert_allclose(loaded.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(loaded.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
     assert [plane["status"] for plane in told["planes"]] == ["solved"] * (1 if loss == "multinomial" else len(loaded.coef_))
     np.testing.assert_allclose(
         [plane["objective"] for plane in told["planes"]], np.reshape(expected.objective_, (-1, 2)), rtol=1e-9

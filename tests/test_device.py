@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
 from modes import CAN_BE_SET, MODES, REASON, mode
 from passes import passes_agree
@@ -24,7 +25,7 @@ from gordan import InputError, rows
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
 from gordan.geometry import Simplex
-from gordan.solve import proximal
+from gordan.solve import nearest_points, proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
 
@@ -603,6 +604,7 @@ def test_many_columns_are_not_for_newton():
 def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     """With no steps to make Newton's method finds nothing; the answer is there all the same."""
     monkeypatch.setattr(proximal, "MOST_STEPS", 0)
+    monkeypatch.setattr(nearest_points, "MOST_STEPS", 0)
     rng = np.random.default_rng(1)
     X = torch.from_numpy(rng.standard_normal((100, 3)))
     y = np.where(X[:, 0] > 0, 1, -1)
@@ -610,6 +612,127 @@ def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     result = gordan.maximize_margin(X, y)
     assert result.status == "solved"
     assert result.trace.method == "double_oracle"
+
+
+# ---- games on few rows ------------------------------------------------------------------------------------------------
+
+
+def _exactly(X, y, intercept):
+    """The rows y_i x_i, or y_i (x_i, 1), as exact numbers; and the largest squared margin of the game."""
+    points, last = X.double().tolist(), [] if intercept == "none" else [1.0]
+    signed = [[sign * value for value in (*point, *last)] for point, sign in zip(points, y.tolist(), strict=True)]
+    square = oracle.squared_margin_free(points, y.tolist()) if intercept == "free" else oracle.squared_margin(signed)
+    return square, signed
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("seed", range(8))
+def test_small_problems_against_exact_answers(request, intercept, seed):
+    """Through the device's finders: the sign is right, and the bracket holds the margin in rational arithmetic."""
+    fused = seed == 0 and bool(request.getfixturevalue("interpreter"))
+    rng = np.random.default_rng([seed, len(intercept)])
+    n, d = int(rng.integers(4, 11)), int(rng.integers(1, 4))
+    X = torch.from_numpy(rng.integers(-4, 5, (n, d)) / 2.0).to(DTYPES[seed % 4])
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    y[:2] = 1, -1
+    if rng.random() < 0.5:
+        X[:, 0] += torch.from_numpy(3.0 * y).to(X.dtype)
+    square, signed = _exactly(X, y, intercept)
+    held = Device(X, fused=fused)
+    verdict = gordan.separate(held, y, intercept=intercept)
+    assert verdict.status == ("separable" if oracle.separable(signed) else "not-separable")
+    assert gordan.verify(verdict.certificate, X.double().numpy(), y)
+    result = gordan.maximize_margin(held, y, intercept=intercept, tol=1e-4)
+    low, high = map(Fraction, result.margin)
+    assert low * low <= square <= high * high
+    assert gordan.verify(result.certificate, X.double().numpy(), y)
+
+
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_few_rows_close_the_bracket(intercept):
+    """Far more rows than are in hand: a handful of passes, and the bracket is that of the rows in memory."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((20_000, 12)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += np.float32(0.1) * y
+    result = gordan.maximize_margin(torch.from_numpy(X), y, intercept=intercept, tol=1e-7)
+    assert (result.status, result.trace.method) == ("solved", "nearest_points")
+    assert result.passes <= 20
+    twin = gordan.maximize_margin(X, y, intercept=intercept, tol=1e-7)
+    assert max(result.margin[0], twin.margin[0]) <= min(result.margin[1], twin.margin[1])
+    assert gordan.verify(result.certificate, X, y)
+
+
+def test_hulls_that_meet_are_left_to_others():
+    """The games on few rows say nothing where no plane separates; a witness comes from others, and is exact."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((3000, 6))
+    y = np.where(rng.random(3000) < 0.5, 1, -1)
+    verdict, result = gordan.separate(torch.from_numpy(X), y), gordan.maximize_margin(torch.from_numpy(X), y)
+    assert verdict.status == result.status == "not-separable"
+    assert result.passes <= 10  # the sign is asked for at once, and decides
+    for certificate in (verdict.certificate, result.certificate):
+        assert gordan.verify(certificate, X, y)
+
+
+def test_a_moment_of_few_rows_may_stop_the_search():
+    """A callback sees the bracket of every game, and ends it."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((5000, 8))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += 0.2 * y
+    seen = []
+    result = gordan.maximize_margin(
+        torch.from_numpy(X), y, tol=1e-9, callback=lambda moment: seen.append(moment.gap) or len(seen) == 2
+    )
+    assert len(seen) == 2
+    assert result.status == "interrupted"
+    assert result.margin[0] <= result.margin[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16], ids=str)
+def test_rows_that_repeat_are_found_where_they_are(dtype):
+    """Equal points of different labels are a witness of two rows; a row of zeros without intercept one of one."""
+    rng = np.random.default_rng(6)
+    X = torch.from_numpy(rng.standard_normal((500, 9))).to(dtype)
+    y = np.where(np.arange(500) % 2, 1, -1)
+    X[321] = X[44]
+    X[12] = X[10]
+    found = gordan.separate(X, y).witness
+    assert (found.rows, found.weights) == ((44, 321), (1, 1))
+    X[7] = 0
+    assert gordan.separate(X, y, intercept="none").witness.rows == (7,)
+
+
+def test_the_smooth_perceptron_where_the_rows_are():
+    """Its vectors over rows stay tensors; what it plays, and what a callback sees, is the same as in memory."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((300, 5))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += 0.3 * y
+    seen = []
+    for intercept in ("free", "none"):
+        options = {"method": "smooth_perceptron", "max_iter": 30, "intercept": intercept}
+        here = gordan.maximize_margin(X, y, **options)
+        there = gordan.maximize_margin(
+            torch.from_numpy(X), y, callback=lambda moment: seen.append(type(moment.p)) and False, **options
+        )
+        assert {*seen} == {np.ndarray}
+        np.testing.assert_allclose(there.trace.p, here.trace.p, rtol=1e-9)
+        np.testing.assert_allclose(there.trace.p_bar, here.trace.p_bar, rtol=1e-9)
+        assert there.trace.lower.tolist() == pytest.approx(here.trace.lower.tolist())
+
+
+def test_the_user_s_tensor_is_left_as_it_is():
+    """Norms, keys and checksums are made of copies."""
+    X = torch.from_numpy(np.random.default_rng(9).standard_normal((50, 3)))
+    before = X.clone()
+    held = Device(X)
+    for p in (2.0, 3.0, np.inf):
+        held.largest_norm(p, 1)
+    TensorBlock(X).checksum(True)
+    gordan.separate(X, np.where(np.arange(50) % 2, 1, -1))
+    assert torch.equal(X, before)
 
 
 # ---- functions that people call ---------------------------------------------------------------------------------------

@@ -402,11 +402,11 @@ def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
         scale=done.scale,
         status=status,
         w=sums.w / sums.weight if played.output is None else played.output.w,
-        p=played.p,
+        p=_fetched(game, played.p),
         w_bar=None if played.w is None else sums.w / sums.weight,
-        p_bar=_p_bar(played, sums),
+        p_bar=_fetched(game, _p_bar(played, sums)),
         w_best=done.best.w,
-        p_best=done.best.p,
+        p_best=_fetched(game, done.best.p),
     )
 
 
@@ -461,11 +461,16 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         passes=0.0,
         seconds=0.0,
         w=_read_only(played.w),
-        p=_read_only(played.p),
+        p=_read_only(_fetched(game, played.p)),
         w_out=_read_only(output.w),
-        p_bar=_read_only(p_bar),
+        p_bar=_read_only(_fetched(game, p_bar)),
     )
     return moment, best
+
+
+def _fetched(game: Game, x: Any) -> Any:
+    """A vector over rows on the host, also where rows are `resident`."""
+    return x if x is None or isinstance(x, np.ndarray) else game.rows.fetch(x)
 
 
 def _read_only(x: Any) -> Any:

@@ -38,7 +38,7 @@ class Response(NamedTuple):
     @property
     def p(self) -> Array:
         """The answer itself, made when it is asked for: some want its logarithm only."""
-        return np.exp(self.log_p)
+        return np.exp(self.log_p) if isinstance(self.log_p, np.ndarray) else self.log_p.exp()
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,15 @@ class Game:
 
     @cached_property
     def log_p0(self) -> Array:
-        """log p_0."""
-        return np.log(self.p0)
+        """log p_0, where `resident` rows are."""
+        log_p0 = np.log(self.p0)
+        return self.rows.place(log_p0) if self.rows.resident else log_p0
+
+    @cached_property
+    def halves(self) -> Any:
+        """Those of P, where `resident` rows are."""
+        halves = self.p_set.halves
+        return self.rows.split(halves) if self.rows.resident and halves is not None else halves
 
     @cached_property
     def D(self) -> float:
@@ -195,11 +202,16 @@ class Game:
         anchor = self.log_p0 if log_p0 is None else log_p0
         if self.p_set.caps is not None:
             return [self._capped(v, anchor) for v in stack]
-        return [self._response(soft, anchor) for soft in self.rows.softmins(stack, anchor, self.p_set.halves)]
+        return [self._response(soft, anchor) for soft in self.rows.softmins(stack, anchor, self.halves)]
 
     def _response(self, soft: Softmin, anchor: Array) -> Response:
         halves = self.p_set.halves
         log_p = anchor - soft.scores
+        if halves is not None and self.rows.storage.on_device and self.rows.resident:  # `take` would be one of a host vector
+            second = self.rows.lift(self.halves.groups * 1.0)  # float64: int8 times a number is float32 there
+            for part in (soft.peak, [rest + math.log(2) for rest in soft.log_rest]):
+                log_p -= (1 - second) * part[0] + second * part[1]
+            return Response(log_p, soft.combination, soft.scores, 0.5 * sum(soft.lowest), None)
         if halves is None:
             log_p -= soft.peak[0]
             log_p -= soft.log_rest[0]

@@ -16,11 +16,12 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import bounds, exact
 from gordan.certificates.data import Certificate
-from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
+from gordan.certificates.matrix import Groups, Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.geometry import Ball
 from gordan.intercepts import Intercept
+from gordan.rows import nonzero
 
 # Rows whose lowest end is refined exactly where enclosures are wide.
 MOST_EXACT_ROWS = 4096
@@ -76,7 +77,7 @@ class Margin:
         """Why there is no such margin; empty if there is one."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
-        if not ((self.c >= 0) & np.isfinite(self.c)).all():
+        if self.weights is not None and not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "a sample weight is negative or not finite"
         if self.nu is not None and not (0 < self.nu <= 1 and self._reached(self.c)):
             return f"nu is {self.nu}, which leaves no p"
@@ -88,7 +89,7 @@ class Margin:
 
     def allows(self, p: Array) -> bool:
         """Whether p ≥ 0, scaled to the mass it must have, is in P: decided exactly."""
-        if not ((p >= 0) & np.isfinite(p)).all() or (self.weights is not None and (p[self.weights == 0] > 0).any()):
+        if not (np.min(p) >= 0 and np.max(p) < math.inf) or (self.weights is not None and (p[self.weights == 0] > 0).any()):
             return False
         return self.nu is None or (bool((p <= self.c).all()) and self._reached(p))
 
@@ -132,32 +133,37 @@ class Margin:
 
     def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the scores of each group are at least."""
-        lo, hi = products.scores(b, self.signs, slack)
-        groups = self._counting
-        if any(not len(group) for group in groups):
-            return [0.0]
-        lows, narrow = _lows(lo, hi, groups)
-        if not narrow:
-            products.sharpen(np.sort(np.concatenate([group[lo[group] <= np.min(hi[group])] for group in groups])))
-            lo, hi = products.scores(b, self.signs, slack)
-            lows, narrow = _lows(lo, hi, groups)
-        if exactly or not narrow:
-            lows = [self._refined(products, lo, hi, group, b) for group in groups]
-        return lows
+        groups = self._groups
+        ends = products.ends(b, self.signs, groups, slack)
+        if any(math.isinf(low) and low > 0 for low, _ in ends):
+            return [0.0]  # a group without rows
+        if not _narrow(ends):
+            products.sharpen(np.sort(np.concatenate(products.near([hi for _, hi in ends], b, self.signs, groups, slack))))
+            ends = products.ends(b, self.signs, groups, slack)
+        if exactly or not _narrow(ends):
+            close = products.near([hi for _, hi in ends], b, self.signs, groups, slack)
+            return [self._refined(products, rows, low, b) for rows, (low, _) in zip(close, ends, strict=True)]
+        return [low for low, _ in ends]
+
+    @cached_property
+    def _groups(self) -> Groups:
+        """The group of each row that counts."""
+        group = (self.signs < 0).astype(np.int8) if self.intercept.grouped else None
+        if self.weights is not None:
+            group = np.where(self.weights > 0, 0 if group is None else group, -1)
+        return Groups(1 + self.intercept.grouped, group)
 
     @property
     def _counting(self) -> list[Array]:
         """The groups without rows of weight 0."""
         return self.groups if self.weights is None else [group[self.weights[group] > 0] for group in self.groups]
 
-    def _refined(self, products: Products, lo: Array, hi: Array, group: Array, b: float) -> float:
+    def _refined(self, products: Products, close: Array, low: float, b: float) -> float:
         """What the scores of a group are at least, by exact scores of those that may be the lowest."""
-        ceiling = float(np.min(hi[group]))
-        close = group[lo[group] < ceiling]
         if len(close) > MOST_EXACT_ROWS:
-            return float(np.min(lo[group]))
+            return low
         self.X.have(close)
-        return min(_rounded_score(products, int(i), b, self.signs)[0] for i in close)  # the row of the ceiling is one of them
+        return min(_rounded_score(products, int(i), b, self.signs)[0] for i in close)
 
     def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""
@@ -234,7 +240,7 @@ class Margin:
         q = self._normalized(p) if self.allows(p) else None
         if q is None:
             return math.inf
-        centre, error = combination_with_error(self.X, self.signs, q, self.intercept)
+        centre, error = _combined(self.X, self.signs, *q, self.intercept)
         if not np.isfinite(centre).all():
             return math.inf
         if self.robust > 0:
@@ -261,11 +267,13 @@ class Margin:
         size = self._noise(np.abs(delta), dual=False)
         return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
 
-    def _normalized(self, p: Array) -> Array | None:
-        """p with a mass of 1 in all, up to a share of (GO + 4)u; None where a group has none."""
-        q = np.zeros(self.X.n)
-        for group in self.groups:
-            part = p[group]
+    def _normalized(self, p: Array) -> tuple[Array, Array] | None:
+        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (GO + 4)u; None where a
+        group has none."""
+        rows = nonzero(p)
+        q, groups = p[rows], self.intercept.groups(self.signs[rows])
+        for group in groups:
+            part = q[group]
             top = float(np.max(part, initial=0.0))
             if top == 0:
                 return None
@@ -275,12 +283,12 @@ class Margin:
             if self.nu is not None and tiny.any():
                 return None  # without them the others may be above their caps
             part[tiny] = 0.0
-            q[group] = part * (1 / (bounds.near_sum(part) * len(self.groups)))
-        return q
+            q[group] = part * (1 / (bounds.near_sum(part) * len(groups)))
+        return rows, q
 
     def weighty(self, p: Array) -> Array:
         """p without the weights that are lost beside the largest of their group: `upper` leaves them out, and so must a claim."""
-        if np.min(p, where=p > 0, initial=math.inf) >= 2.0**-1000 * np.max(p):
+        if np.min(p[nonzero(p)], initial=math.inf) >= 2.0**-1000 * np.max(p):
             return p
         kept = p.copy()
         for group in self.groups:
@@ -296,9 +304,7 @@ class Margin:
         if self.robust > 0:
             return self._proves_distance(upper, p)
         q = self._normalized(p)
-        centre, error = (
-            (np.full(1, math.nan), math.nan) if q is None else combination_with_error(self.X, self.signs, q, self.intercept)
-        )
+        centre, error = (np.full(1, math.nan), math.nan) if q is None else _combined(self.X, self.signs, *q, self.intercept)
         if np.isfinite(centre).all() and math.isfinite(error):
             entries, e = exact.whole(centre)
             most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
@@ -379,38 +385,57 @@ class Margin:
 
 
 def combination_with_error(X: Matrix, signs: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
-    """Aᵀq as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
+    """`_combined` for weights over all rows."""
+    rows = nonzero(q)
+    return _combined(X, signs, rows, q[rows], intercept)
+
+
+def _combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
+    """Aᵀq for weights q of these rows as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
     Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
     with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
     p ≥ 2, is no larger.
     """
-    used = np.flatnonzero(q)
+    rows, q = rows[q != 0], q[q != 0]
+    signed = q * signs[rows]
+
+    def combination() -> Array:
+        over_all = np.zeros(X.n)
+        over_all[rows] = signed
+        return X.combination(over_all, rows)
+
     with np.errstate(over="ignore", invalid="ignore"):
-        signed = q * signs
-        centre = X.remembered("combination", signed, lambda: X.combination(signed))
-        sizes = X.norms[used]
+        centre = X.remembered("combination", np.concatenate((rows, signed)), combination)
+        sizes = X.norms[rows]
         if intercept.in_norm:
             centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
-        total = bounds.near_sum(q[used] * sizes)
-        relative = 2 * bounds.U * (len(used) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
+        total = bounds.near_sum(q * sizes)
+        relative = 2 * bounds.U * (len(rows) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
         # what underflow does to a weight, and to a product
-        lost = len(used) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
+        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
     return centre, relative * total + lost
 
 
 @ieee_floats()
 def first_not_positive(products: Products, b: float, signs: Array) -> int | None:
     """The first row with y_i(x_i·w + b) ≤ 0, decided exactly."""
-    lo, hi = products.scores(b, signs)
-    if (lo <= 0).any():
-        if (hi < 0).any():
-            return int(np.argmax(hi < 0))
-        products.sharpen(np.flatnonzero(lo <= 0))
-        lo, hi = products.scores(b, signs)
-        products.X.have(np.flatnonzero(lo <= 0)[:MOST_EXACT_ROWS])
-    for i in np.flatnonzero(lo <= 0):
-        if hi[i] < 0 or _rounded_score(products, int(i), b, signs)[1] <= 0:
+
+    def doubtful(part: slice, lo: Array, hi: Array) -> tuple[Array, Array]:
+        below = np.flatnonzero(lo <= 0) if np.min(lo) <= 0 else np.empty(0, np.intp)
+        return below + part.start, below[hi[below] < 0] + part.start
+
+    rows, wrong = map(np.concatenate, zip(*products.each(doubtful, b, signs), strict=True))
+    if len(wrong):
+        return int(wrong[0])
+    if not len(rows):
+        return None
+    products.sharpen(rows)
+    lo, hi = products.scores(b, signs, part=rows)
+    rows, hi = rows[lo <= 0], hi[lo <= 0]
+    products.X.have(rows[:MOST_EXACT_ROWS])
+    for i, high in zip(rows.tolist(), hi.tolist(), strict=True):
+        if high < 0 or _rounded_score(products, i, b, signs)[1] <= 0:
             return int(i)
     return None
 
@@ -425,11 +450,10 @@ def _rounded_score(products: Products, i: int, b: float, signs: Array) -> tuple[
     return bounds.round_down(m, e), float((m > 0) - (m < 0))
 
 
-def _lows(lo: Array, hi: Array, groups: list[Array]) -> tuple[list[float], bool]:
-    """The lowest end in each group, and whether the enclosures of the lowest scores are narrow for their size."""
-    lows = [float(np.min(lo[group])) for group in groups]
-    width = sum(float(np.min(hi[group])) for group in groups) - sum(lows)
-    return lows, width <= NARROW * sum(lows)
+def _narrow(ends: list[tuple[float, float]]) -> bool:
+    """Whether the enclosures of the lowest scores are narrow for their size."""
+    lows = sum(low for low, _ in ends)
+    return sum(high for _, high in ends) - lows <= NARROW * lows
 
 
 def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:

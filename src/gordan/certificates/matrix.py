@@ -12,14 +12,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
 from gordan.certificates.bounds import TINY, U, add, dyadic, multiply, norm_bound
 from gordan.floats import ieee_floats
-from gordan.rows import Block, Storage
+from gordan.rows import Block, Storage, over_rows
 
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
@@ -30,6 +30,9 @@ ROWS_AT_A_TIME = 4096
 WORTH_COMPILING = 1 << 19
 # Products above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
+ALL = slice(None)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,10 @@ class Matrix:
         """|X||w| for these rows (in order), or all of them, as computed."""
         return np.concatenate([np.empty(0), *self.storage.each_block(_absolute, (), (np.abs(w),), rows)])
 
-    def combination(self, q: Array) -> Array:
-        """Xᵀq in float64, from the rows where q is not 0; for a vector q or a block (n, k)."""
+    def combination(self, q: Array, rows: Array | None = None) -> Array:
+        """Xᵀq in float64, from the rows where q is not 0, which may be named; for a vector q or a block (n, k)."""
         total = np.zeros((self.d, *q.shape[1:]))
-        used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1))
+        used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
         with ieee_floats():
             for part in self.storage.each_block(_combination, (q,), (), used, added=True):
                 total += part
@@ -181,8 +184,14 @@ class Products:
     @staticmethod
     def _computed(X: Matrix, w: Array) -> Products:
         (sums, terms), length = X.products(w), norm_bound(np.abs(w), 2.0, dual=True)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return Products(X, w, length, sums, X.norms * length, terms)
+        absolute = np.empty(X.n)
+
+        def fill(lo: int, hi: int) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.multiply(X.norms[lo:hi], length, out=absolute[lo:hi])
+
+        over_rows(fill, X.n)
+        return Products(X, w, length, sums, absolute, terms)
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -192,21 +201,68 @@ class Products:
                     sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
                 self.absolute[rows] = sharper
 
-    def scores(self, b: float, signs: Array, slack: float = 1.0) -> tuple[Array, Array]:
-        """lo ≤ y_i(x_i·w + b) ≤ hi for every row; infinite where float64 overflows. `slack` widens the enclosures."""
+    def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
+        """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the
+        enclosures."""
+        terms = self.terms[part] if self.terms.ndim else self.terms
         with np.errstate(over="ignore", invalid="ignore"):
-            radius = error(self.absolute + abs(b), self.terms + 1.0)
+            radius = error(self.absolute[part] + abs(b), terms + 1.0)
             radius *= slack
-            centre = self.sums + b
-            centre *= signs
+            centre = self.sums[part] + b
+            centre *= signs[part]
             hi = centre + radius
             lo = np.subtract(centre, radius, out=radius)
             del centre  # as long as X has rows, like the others
-            finite = bool(np.isfinite(np.min(lo) + np.max(hi)))  # NaN goes through both
+            finite = bool(np.isfinite(np.min(lo, initial=0.0) + np.max(hi, initial=0.0)))  # NaN goes through both
         if not finite:
             lo[~np.isfinite(lo)] = -np.inf
             hi[~np.isfinite(hi)] = np.inf
         return lo, hi
+
+    def each(self, work: Callable[[slice, Array, Array], T], b: float, signs: Array, slack: float = 1.0) -> list[T]:
+        """work(part, lo, hi) for some rows at a time: for those who want a few numbers of all, and no vector as long as X."""
+
+        def enclosed(first: int, end: int) -> T:
+            part = slice(first, end)
+            return work(part, *self.scores(b, signs, slack, part))
+
+        return over_rows(enclosed, self.X.n)
+
+    def ends(self, b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[tuple[float, float]]:
+        """The least lo of each group, and the hi of that row, which the least score is at most; infinite where it has no rows."""
+
+        def least(part: slice, lo: Array, hi: Array) -> list[tuple[float, float]]:
+            found = []
+            for g in range(groups.count):
+                own = groups.within(g, part)
+                low = lo if own is None else np.where(own, lo, np.inf)
+                i = int(np.argmin(low))
+                found.append((float(low[i]), float(hi[i]) if low[i] < np.inf else math.inf))
+            return found
+
+        return [min(ends) for ends in zip(*self.each(least, b, signs, slack), strict=True)]
+
+    def near(self, levels: list[float], b: float, signs: Array, groups: Groups, slack: float = 1.0) -> list[Array]:
+        """The rows of each group whose lo is at most the level of the group."""
+
+        def close(part: slice, lo: Array, hi: Array) -> list[Array]:
+            owns = [groups.within(g, part) for g in range(groups.count)]
+            below = [lo <= level if own is None else own & (lo <= level) for own, level in zip(owns, levels, strict=True)]
+            return [np.flatnonzero(rows) + part.start for rows in below]
+
+        return [np.concatenate(rows) for rows in zip(*self.each(close, b, signs, slack), strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Rows by group: the number of groups, and the group of each row (negative for one that does not count; None: all in one)."""
+
+    count: int
+    of_row: Array | None = None
+
+    def within(self, g: int, part: slice) -> Array | None:
+        """Which of the rows of a part are in group g; None if all are."""
+        return None if self.of_row is None else self.of_row[part] == g
 
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:

@@ -77,7 +77,7 @@ class Problem:
             return Problem(Matrix(storage), np.ones(storage.n, np.int8), tuple(found), which=which)
         if len(found) != 2:
             raise InputError(f"y has {len(found)} classes; two are needed: pass y == one of them for that class against the rest")
-        signs = (2 * which - 1).astype(np.int8)
+        signs = 2 * which.astype(np.int8) - 1
         return Problem(Matrix(storage), signs, (found[0], found[1]))
 
     def signs_for(self, classes: tuple[Label, ...]) -> Array:
@@ -232,9 +232,14 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
     require_labels(array[:0])
     if array.dtype.kind in "biufU":
-        missing = np.flatnonzero(array != array)
+        missing = np.flatnonzero(array != array) if array.dtype.kind == "f" else np.empty(0, np.intp)
         if len(missing):
             raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
+        if len(array) and array.dtype.kind != "U":
+            low, high = array.min(), array.max()
+            second = array == high
+            if low != high and (second | (array == low)).all():  # two numbers: no need to sort
+                return [low.item(), high.item()], second.astype(np.intp)
         distinct, which = np.unique(array, return_inverse=True)
         return distinct.tolist(), which
     plain = _of_one_kind([_label(value, i) for i, value in enumerate(array)])

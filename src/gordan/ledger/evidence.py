@@ -14,11 +14,12 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate, exact
 from gordan.certificates.data import MARGINS, Kind
 from gordan.certificates.margins import first_not_positive
-from gordan.certificates.matrix import CLAIM, Products
+from gordan.certificates.matrix import CLAIM, Groups, Products
 from gordan.certificates.verify import accepts, check, deviation
 from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.geometry.sets import level
 from gordan.ledger.question import Asks, Cancelling, Cone, Proposal, Question
+from gordan.rows import over_rows
 from gordan.trace import Trace
 
 # Rows whose exact scores are asked for, at most, to put a plane midway between the classes.
@@ -212,7 +213,8 @@ class Evidence:
         products = Products.of(margin.X, w)
         if first_not_positive(products, b, margin.signs) is None:
             return True
-        self.broken = min(self.broken, float(np.mean((products.sums + b) * margin.signs <= 0)))
+        wrong = products.each(lambda part, lo, hi: int(np.count_nonzero(lo + hi <= 0)), b, margin.signs)
+        self.broken = min(self.broken, sum(wrong) / margin.X.n)
         return False
 
     def _apart(self, w: Array, before: Array) -> bool:
@@ -222,9 +224,8 @@ class Evidence:
         underflow = np.min(np.abs(w), where=w != 0, initial=1.0) < SMALLEST or np.count_nonzero(w) < np.count_nonzero(before)
         if margin.nu is not None or margin.weights is not None or underflow:
             return True
-        _, hi = Products.of(margin.X, w).scores(0.0, margin.signs, slack=2.0)
-        groups = [hi[margin.signs == side] for side in (1, -1)] if margin.intercept.exists else [hi]
-        return sum(float(np.min(group)) for group in groups) > 0
+        ends = Products.of(margin.X, w).ends(0.0, margin.signs, self._sides, slack=2.0)
+        return sum(hi for _, hi in ends) > 0
 
     def _planes(self, w: Array, b: float | None) -> Iterator[tuple[Array, float]]:
         """Of length 1, so that scores are distances; but for a thin cone, where the division rounds it away, as it is.
@@ -259,14 +260,26 @@ class Evidence:
         if intercept.exists and self.question.sign_alone:
             yield self._middle(w)
 
+    @cached_property
+    def _sides(self) -> Groups:
+        """The rows by the side on which they are to be, where an intercept has two."""
+        margin = self.question.margin
+        return Groups(2, (margin.signs < 0).astype(np.int8)) if margin.intercept.exists else Groups(1)
+
     def _midway(self, w: Array) -> tuple[float, bool]:
         """The b midway between the nearest points of the classes, or between the levels up to which p fills them; and whether
         these lie apart."""
         question, signs = self.question, self.question.counted.signs
-        scores = Products.of(question.margin.X, w).sums[question.kept] * signs
+        scores = Products.of(question.margin.X, w).sums[question.kept]
         if question.margin.nu is None:
-            low, high = (float(np.min(scores[signs == side])) for side in (1, -1))
+
+            def nearest(first: int, end: int) -> tuple[float, float]:
+                part, positive = scores[first:end], signs[first:end] > 0
+                return float(np.min(np.where(positive, part, np.inf))), -float(np.max(np.where(positive, -np.inf, part)))
+
+            low, high = map(min, zip(*over_rows(nearest, len(scores)), strict=True))
         else:
+            scores = scores * signs
             caps, mass = question.p_set.caps, question.p_set.mass * (1 - 1e-12)
             assert caps is not None
             low, high = (level(scores[own], caps[own], mass) for own in question.p_set.members)
@@ -275,10 +288,10 @@ class Evidence:
     def _middle(self, w: Array) -> float:
         """The b midway between the classes as exactly as floats hold it; NaN where no b separates, or many rows are in doubt."""
         margin = self.question.margin
-        lo, hi = Products.of(margin.X, w).scores(0.0, margin.signs)
-        sides = [np.flatnonzero(margin.signs == side) for side in (1, -1)]
-        close = [side[lo[side] <= np.min(hi[side])] for side in sides]
-        if sum(float(np.min(hi[side])) for side in sides) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
+        products = Products.of(margin.X, w)
+        highs = [hi for _, hi in products.ends(0.0, margin.signs, self._sides)]
+        close = products.near(highs, 0.0, margin.signs, self._sides)
+        if sum(highs) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
             return math.nan
         ends = []
         for rows in close:
@@ -292,7 +305,7 @@ class Evidence:
     def _bound_by(self, p: Array) -> None:
         """The upper bound that p, over the rows that count, proves."""
         question, margin = self.question, self.question.margin
-        if not np.isfinite(p).all():
+        if not (np.min(p) > -math.inf and np.max(p) < math.inf):
             return
         if margin.nu is not None:
             p = under_caps(p, margin.c[question.kept], margin.nu, question.p_set)
@@ -338,20 +351,20 @@ def _nearest(w: Sequence[int]) -> list[float]:
 
 def under_caps(found: Array, c: Array, nu: float, p_set: Simplex) -> Array:
     """p as a certificate wants it, p_i ≤ c_i with a mass of at least νΣc (its share in each group), from the p of the game."""
-    total = nu * math.fsum(c.tolist())
+    total = nu * float(np.sum(c))  # sums in pairs are off by some 40 units in the last place: the mass has room for that
     used = found > 0
     with np.errstate(over="ignore"):  # as much as the caps have room for: what is beyond νΣc makes up for rounding
         most = float(np.min(c[used] / found[used]))
     p = np.minimum(found * max(total, most), c)
     for members in p_set.members:
-        needed = total * p_set.mass * (1 + 1e-14)
+        needed = total * p_set.mass * (1 + 2e-14)
         for _ in range(50):
-            missing = needed - math.fsum(p[members].tolist())
+            missing = needed - float(np.sum(p[members]))
             if missing <= 0:
                 break
             room = (c - p)[members]
             room = room * (p[members] > 0) if (room * (p[members] > 0)).any() else room
             if not room.any():
                 break
-            p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / math.fsum(room)), c[members])
+            p[members] = np.minimum(p[members] + room * min(1.0, (missing * (1 + 1e-15)) / float(np.sum(room))), c[members])
     return p

@@ -29,6 +29,8 @@ T = TypeVar("T")
 # Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
 # overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
 PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
+# Seconds for a row of a device in a proof on the host, as a share of the passes of a proof.
+ON_HOST = 4e-9
 # Seconds for an entry in a pass on a slow machine.
 SLOW = 1e-8
 
@@ -43,20 +45,31 @@ class Asks(Enum):
     LOSS = "loss"
 
 
-class UnitRows(NamedTuple):
-    """Rows of norm 1 at most, the squares of their norms, and the R that they were divided by."""
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """Rows of norm 1 at most, the R that they were divided by, and the squares of their norms, made when they are asked for."""
 
     A: Rows
-    squares: Array
     R: float
+    make: Callable[[], Array]
+
+    @cached_property
+    def squares(self) -> Array:
+        """‖A_i‖²."""
+        return self.make() / self.R**2
+
+
+def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows | None:
+    return UnitRows(A.scaled(1 / R), R, squares) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
 
 
 def _measured(rows: Rows, seconds: float) -> Pace:
-    """The pace, with a pass over rows in memory; over others it takes about the seconds that it took to read them."""
-    if rows.in_memory:
+    """The pace, with a pass over rows in memory or on a device; over others it takes about the seconds that it took to read them.
+    Of a device a proof is mostly vectors over rows on the host."""
+    if rows.in_memory or rows.storage.on_device:
         begin = time.perf_counter()
-        rows.scaled(1.0).scores(np.zeros(rows.d))
-        seconds = time.perf_counter() - begin
+        rows.scaled(1.0).residing().scores(np.zeros(rows.d))
+        seconds = time.perf_counter() - begin + (0.0 if rows.in_memory else ON_HOST * rows.n)
     return Pace.measured(seconds, rows.entries)
 
 
@@ -185,13 +198,11 @@ class Question:
         """The rows y_i(x_i, 1?) divided by their largest norm; None where floats leave no room for that."""
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
-        if A.in_memory:  # proofs need these norms as well
-            with np.errstate(over="ignore"):
-                squares = np.asarray(problem.X.norms**2 + exists)
-        else:
-            squares = A.squares()
-        R = math.sqrt(float(np.max(squares)))
-        return UnitRows(A.scaled(1 / R), squares / R**2, R) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
+        if not A.in_memory:
+            return _unit(A, A.radius(), A.squares)
+        with np.errstate(over="ignore"):
+            squares = np.asarray(problem.X.norms**2 + exists)  # proofs need these norms as well
+        return _unit(A, math.sqrt(float(np.max(squares))), lambda: squares)
 
     @cached_property
     def p_set(self) -> Simplex:

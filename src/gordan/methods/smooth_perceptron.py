@@ -92,8 +92,10 @@ class _Smooth:
     mu0: float
 
     def start(self) -> _State:
-        v = self.game.rows.combine(self.game.p0)
-        return _State(v, self.mu0, self.game.p0, v, None)
+        rows = self.game.rows
+        p0 = rows.place(self.game.p0) if rows.resident else self.game.p0
+        v = rows.combine(p0)
+        return _State(v, self.mu0, p0, v, None)
 
     def round(self, state: _State, t: int) -> tuple[_State, Round]:
         if state.response is None:

@@ -27,7 +27,7 @@ from gordan.rows.reads import LONGEST_SUM
 from gordan.rows.rows import SMALLEST_RADIUS, Rows, Softmin, of
 from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
-from gordan.rows.threads import available
+from gordan.rows.threads import available, nonzero, over_rows
 from gordan.rows.threads import run as in_threads
 from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
 
@@ -55,7 +55,9 @@ __all__ = [
     "is_tensor",
     "level_out",
     "nearby",
+    "nonzero",
     "of",
+    "over_rows",
     "require_finite",
     "stored",
 ]

@@ -292,7 +292,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
     def knows_norms(self, p: float) -> bool:
         return False
 
-    def largest_norm(self, p: float) -> float:
+    def largest_norm(self, p: float, threads: int) -> float:
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
         return float(self.engine.merged(self._start(tasks.largest_norm, (), (p, self._threads)), np.max))
 

@@ -33,7 +33,7 @@ from gordan.rows.tensors import TensorBlock, affordable, device_is_ieee, exact, 
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
 
 # Entries that proofs, which make several float64 copies of a block, take at a time.
-PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 24}
+PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 
 # Fewer entries than this are solved in memory: a pass over them takes less time than its launch.
 WORTH_IT = 1 << 22
@@ -86,7 +86,7 @@ class Device(FetchesRows):
         self.wide = getattr(torch, self.sums)
         self.narrow = torch.float64 if name == "float64" else torch.float32
         self._fused = X.is_cuda if fused is None else fused
-        self._norms: dict[float, Array] = {}
+        self._found_norms: dict[float, Any] = {}
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
@@ -131,6 +131,17 @@ class Device(FetchesRows):
         chosen = torch.nonzero(scores <= last)[:, 0]
         values, order = torch.sort(scores[chosen], stable=True)
         return chosen[order[:k]].cpu().numpy(), self.fetch(values[:k])
+
+    def repeated(self, scores: Any) -> Array:
+        """The rows whose score is that of another row: sorted on the device, and only those come to the host."""
+        torch = torch_for()
+        ordered = torch.sort(scores).values
+        again = torch.unique_consecutive(ordered[1:][ordered[1:] == ordered[:-1]])
+        if not len(again):
+            return np.empty(0, np.int64)
+        place = torch.searchsorted(again, scores).clamp_(max=len(again) - 1)
+        found: Array = torch.nonzero(again[place] == scores)[:, 0].cpu().numpy()
+        return found
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
@@ -192,24 +203,34 @@ class Device(FetchesRows):
         return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
 
     def norms(self, p: float, threads: int) -> Array:
-        if p not in self._norms:  # one problem for each class asks for them
-            self._norms[p] = self._find_norms(p)
-        return self._norms[p]
+        return self.fetch(self._norms(p))
+
+    def largest_norm(self, p: float, threads: int) -> float:
+        return float(self._norms(p).max())  # NaN goes through
 
     def knows_norms(self, p: float) -> bool:
         return False
 
+    def _norms(self, p: float) -> Any:
+        if p not in self._found_norms:  # one problem for each class asks for them
+            self._found_norms[p] = self._find_norms(p)
+        return self._found_norms[p]
+
     @_within_memory
-    def _find_norms(self, p: float) -> Array:
+    def _find_norms(self, p: float) -> Any:
         torch = torch_for()
-        norms = np.empty(self.n)
+        norms = self.X.new_empty(self.n, dtype=torch.float64)
         for lo, hi in self._blocks():
-            x = self.X[lo:hi].to(torch.float64).abs()
-            top = x.amax(1)
+            if p == 2 and self.X.element_size() < 8:  # no square of these is beyond float64
+                found = torch.linalg.vector_norm(self.X[lo:hi].to(torch.float64), dim=1)
+                norms[lo:hi] = torch.where(torch.isfinite(found), found, math.nan)
+                continue
+            x = self.X[lo:hi].to(torch.float64).abs()  # a new tensor: the user's is not changed
+            top = x.amax(1)  # NaN goes through
             if p < math.inf:
-                scaled = x / torch.where(top > 0, top, 1.0)[:, None]
-                top = top * (scaled**p).sum(1) ** (1 / p)
-            norms[lo:hi] = self.fetch(torch.where(torch.isfinite(x).all(1), top, math.nan))
+                x /= torch.where(top > 0, top, 1.0)[:, None]
+                top = top * ((x.square_() if p == 2 else x.pow_(p)).sum(1) ** (1 / p))
+            norms[lo:hi] = torch.where(torch.isfinite(top), top, math.nan)
         return norms
 
     def take(self, i: Array) -> Dense:
@@ -229,14 +250,16 @@ class Device(FetchesRows):
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products are narrow."""
+        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products over all rows are
+        narrow. Those over few rows are float64: an interior point weighs rows by up to 10¹⁵ times others."""
         torch = torch_for()
+        kind = self.narrow if i is None else torch.float64
         size = self.d + constant
         products = torch.zeros((size, size), dtype=torch.float64, device=self.X.device)
         sums = torch.zeros(size, dtype=torch.float64, device=self.X.device)
         for lo, hi in self._blocks(len(q)):
             which = slice(lo, hi) if i is None else i[lo:hi]
-            x, weights = self.X[which].to(self.narrow), q[lo:hi].to(self.narrow)
+            x, weights = self.X[which].to(kind), q[lo:hi].to(kind)
             x = torch.cat((x, torch.ones_like(x[:, :1])), 1) if constant else x
             products += (x * weights[:, None]).T @ x
             sums += (weights * signs[which]) @ x
@@ -322,6 +345,8 @@ class Device(FetchesRows):
         """The fused kernel for each v: (k, groups, 4 + d) in float64, and the scores."""
         torch = torch_for()
         passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
+        if len(passes) == 1:  # most often, and then without a copy
+            return passes[0][0][None], passes[0][1][None]
         return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
 
     def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
+from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number, zeros_and_ones
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.memory import Held
@@ -180,12 +180,16 @@ class Rows:
         self.check(0.0 if self.storage.finite(s) else math.nan)
         if halves is None:
             return self.storage.smallest(s, k)
-        fetched, chosen = self.storage.fetch(s), []
-        for half in (0, 1):
-            own = np.flatnonzero(host(halves) == half)
-            chosen.append(own[np.argsort(fetched[own], kind="stable")[:k]])
-        i = np.concatenate(chosen)
-        return i, fetched[i]
+        groups = self.storage.place(
+            zeros_and_ones(halves, "halves", self.n) if isinstance(halves, np.ndarray) else halves, "halves"
+        )
+        chosen = []
+        for half in (0, 1):  # selected where the scores are
+            own = s + 0.0
+            own[groups != half] = math.inf
+            i, lowest = self.storage.smallest(own, k)
+            chosen.append((i[lowest < math.inf], lowest[lowest < math.inf]))
+        return np.concatenate([i for i, _ in chosen]), np.concatenate([lowest for _, lowest in chosen])
 
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""
@@ -197,6 +201,11 @@ class Rows:
         i = i.astype(np.intp)
         self.passes += len(i) / self.n
         return replace(self, storage=self.storage.take(i), signs=self.signs[i])
+
+    def part(self, i: Array) -> Rows:
+        """The rows i where they are, as rows again, if that is a device, else in memory; costs their share of a pass."""
+        self.passes += len(i) / self.n
+        return replace(self, storage=self.storage.part(i), signs=self.signs[i])
 
     def scaled(self, factor: float) -> Rows:
         """The rows factor · A over the same storage."""
@@ -227,12 +236,9 @@ class Rows:
         """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
         if not p >= 1:
             raise InputError(f"p is {p}; a norm needs p >= 1")
-        if isinstance(self.storage, Reduces):
-            self.passes += 1
-            norms = np.array([self.storage.largest_norm(p)])
-        else:
-            norms = self._norms(p)
-        self.check(np.max(norms))
+        self.passes += not self.storage.knows_norms(p)
+        norms = np.array([self.storage.largest_norm(p, self._threads)])
+        self.check(norms)
         if self.constant:
             top = np.maximum(norms, 1.0)
             norms = top if math.isinf(p) else top * ((norms / top) ** p + top**-p) ** (1 / p)

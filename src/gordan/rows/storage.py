@@ -106,6 +106,10 @@ class Storage(Protocol):
         """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
         ...
 
+    def repeated(self, scores: Any) -> Array:
+        """The rows whose score is that of another row, in order, on the host."""
+        ...
+
     # ---- passes -----------------------------------------------------------------------------------------------------
 
     def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
@@ -142,6 +146,10 @@ class Storage(Protocol):
 
     def norms(self, p: float, threads: int) -> Array:
         """‖x_i‖_p on the host; NaN where an entry is not finite."""
+        ...
+
+    def largest_norm(self, p: float, threads: int) -> float:
+        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
         ...
 
     def knows_norms(self, p: float) -> bool:
@@ -257,10 +265,6 @@ class Reduces(ABC):
     def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None) -> tuple[list[Array], list[Array], bool]:
         """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite."""
 
-    @abstractmethod
-    def largest_norm(self, p: float) -> float:
-        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-
 
 class OnHost(ABC):
     """The part of a storage that computes on processors: second moments come from combinations and Σ q x xᵀ."""
@@ -268,7 +272,17 @@ class OnHost(ABC):
     n: int
     place: Any
     combine: Any
+    fetch: Any
+    norms: Any
     on_device = False
+
+    def repeated(self, scores: Any) -> Array:
+        fetched = self.fetch(scores)
+        values, counts = np.unique(fetched, return_counts=True)
+        return np.flatnonzero(np.isin(fetched, values[counts > 1]))
+
+    def largest_norm(self, p: float, threads: int) -> float:
+        return float(np.max(self.norms(p, threads)))
 
     def ieee(self) -> bool:
         return True  # threads see to their own mode

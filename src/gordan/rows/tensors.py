@@ -163,9 +163,12 @@ class TensorBlock(DenseBlock):
         bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[self.X.element_size()]
 
         def made() -> Any:
-            x = self.X.contiguous().view(bits).reshape(-1).to(torch.int64)
-            x = x ^ (x >> 31)  # a new tensor; modulo 2⁶⁴ the last bit of a product would not tell two changed signs from none
-            return (x * (2 * torch.arange(len(x), device=x.device) + 1)).sum()
+            x = self.X.contiguous().view(bits).reshape(-1)
+            x = x.to(torch.int32) if bits == torch.int16 else x.clone()
+            left = (1 << (8 * x.element_size() - 15)) - 1  # bits that a shift by 15 leaves
+            x ^= (x >> 15) & left  # modulo 2³² the last bit of a product would not tell two changed signs from none
+            x *= torch.arange(1, 2 * len(x) + 1, 2, device=x.device, dtype=torch.int64).to(x.dtype)
+            return x.sum(dtype=torch.int64)
 
         return [int(self._made(made))]
 

@@ -11,6 +11,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from gordan.arrays import Array
 from gordan.floats import ieee_floats
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ Part = TypeVar("Part")
 ENTRIES_A_CHUNK = 1 << 17
 TIMES_D = 16
 MOST_CHUNKS = 32
+# Rows of a range where there are vectors over rows and nothing else: few where one thread goes through them, so that they stay in
+# its cache; more for several threads, up to so many, which wait for each other's Python between any two operations.
+ROWS_A_RANGE, ROWS_A_THREAD, MOST_THREADS = 1 << 15, 1 << 18, 8
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -69,6 +75,19 @@ def run(
     for task in tasks:
         task.result()
     return parts
+
+
+def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
+    """work(lo, hi) for ranges of n rows, in their order. In IEEE arithmetic if the caller's is."""
+    threads = min(available(), MOST_THREADS, n // ROWS_A_THREAD)
+    step = ROWS_A_THREAD if threads > 1 else ROWS_A_RANGE
+    return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], max(1, threads))
+
+
+def nonzero(values: Array) -> Array:
+    """Where a vector over rows is not 0: `np.flatnonzero` on all cores."""
+    found = over_rows(lambda lo, hi: np.flatnonzero(values[lo:hi]) + lo, len(values))
+    return np.concatenate(found) if found else np.empty(0, np.intp)
 
 
 def _shared_pool() -> ThreadPoolExecutor:

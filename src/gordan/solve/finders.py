@@ -18,6 +18,7 @@ from gordan.solve import double_oracle, minimizing, overlapping, playing, separa
 from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
+from gordan.solve.nearest_points import by_nearest_points
 from gordan.solve.proximal import MOST_COLUMNS
 from gordan.solve.rescaling import by_rescaling, is_rescalable
 
@@ -110,15 +111,24 @@ def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
     return _few(question, evidence) or (hardly and _playable(question, evidence))
 
 
-def _by_passes(question: Question, evidence: Evidence) -> bool:
-    """Rows on a device; or so many at their caps that they are not to be looked at one by one."""
-    storage, margin = question.counted.storage, question.margin
+def _matrix_of_columns(question: Question) -> bool:
+    """Whether there is room for a matrix of the columns, and for passes that keep nothing in a file."""
+    margin = question.margin
     if not question.play.auto or question.play.checkpoint is not None:
-        return False  # what Newton's method keeps is not in a file
+        return False
     d = question.problem.X.d
     room = d <= MOST_COLUMNS and fits(8 * playing.COPIES * d * d)
-    suits = storage.on_device or playing.many_at_caps(question)
-    return room and margin.norm == 2 and suits and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+    return room and margin.norm == 2
+
+
+def _by_passes(question: Question, evidence: Evidence) -> bool:
+    """Rows on a device; or so many at their caps that they are not to be looked at one by one."""
+    suits = question.counted.storage.on_device or playing.many_at_caps(question)
+    return suits and _matrix_of_columns(question) and question.tol >= NEWTON_TOL[question.rows.storage.sums]
+
+
+def _hard_on_device(question: Question, evidence: Evidence) -> bool:
+    return question.counted.storage.on_device and _hard(question, evidence) and _matrix_of_columns(question)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -173,6 +183,7 @@ FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
+    Finder("nearest points", by_nearest_points, sign=_hard_on_device, width=_hard_on_device),
     Finder("Newton's method", playing.by_newton, width=_by_passes),
     Finder("linear program", by_linear_program, width=_box),
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_open),
@@ -204,9 +215,11 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
 
     def ask(wanted: Asks, narrowing: bool) -> None:
         for finder in FINDERS:
+            if evidence.answered:  # by those who were asked about the sign in between
+                return
             if finder.name in asked or not finder.applies(wanted, question, evidence):
                 continue
-            if wanted is Asks.SIGN and asked and question.budget.spent:
+            if asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
                 return
             asked.add(finder.name)
             for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
@@ -228,6 +241,11 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
         evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
+
+
+def _proposed(evidence: Any) -> bool:
+    """Whether there is something to report where the time is up."""
+    return evidence.question.asks is Asks.WIDTH and evidence.p is not None
 
 
 def _offered(evidence: Any, proposal: Proposal) -> bool:

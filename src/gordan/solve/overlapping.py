@@ -30,6 +30,8 @@ MOST_COLUMNS, COPIES = 3000, 4
 STEPS, HALVINGS = 40, 20
 # Added to the diagonal of the equations, as a share of it; and weights that count as 0, as a share of the largest.
 RIDGE, LIGHT = 1e-13, 1e-9
+# Share of other scores below which a negative one may be rounding.
+ROUNDING = 1e-6
 
 
 def applies(question: Question) -> bool:
@@ -47,7 +49,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
     A, n = unit.A, unit.A.n
     count = ROWS_A_COLUMN * A.d
     rng = np.random.default_rng(question.budget.seed)
-    inside = np.arange(n) if n <= count else np.sort(rng.choice(n, count, replace=False))
+    inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
     for _ in range(ROUNDS):
         if question.budget.spent:
             return
@@ -67,13 +69,14 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         if w is None:
             return
         v = w / columns
-        body, b = intercept.plane_of(v * A.scale)
-        yield Proposal(body, float(b))
-        scores = A.scores(v)
-        wrong = np.setdiff1d(np.flatnonzero(scores <= 0), inside)
+        lowest, scores = A.lowest(v, count + len(inside))
+        if scores[0] > -ROUNDING * abs(scores[-1]):  # to have it checked costs several passes
+            body, b = intercept.plane_of(v * A.scale)
+            yield Proposal(body, float(b))
+        wrong = lowest[(scores <= 0) & np.isin(lowest, inside, invert=True)][:count]
         if not len(wrong):
             return
-        inside = np.sort(np.concatenate((inside, wrong[np.argsort(scores[wrong], kind="stable")[:count]])))
+        inside = np.sort(np.concatenate((inside, wrong)))
 
 
 @np.errstate(all="ignore")

@@ -37,6 +37,8 @@ INNER = 0.3
 # Rounds of the methods that solve a game in each of them, and of all others.
 FEW_ROUNDS = {"double_oracle": 1000, "proximal_newton": 100}
 MOST_ROUNDS = 100_000
+# Methods and forms whose vectors over rows stay where the rows are, unless a checkpoint has to hold them or there are caps.
+RESIDENT = {("smooth_perceptron", "published")}
 # What goes on, for norm 2 and for others, where the rows need a larger working set than fits.
 GAMES = ("accelerated_perceptron", "accelerated_p_norm_perceptron")
 # With a free intercept the points may be moved. They are, if their mean is so large a share of R, and n·d is at most so large:
@@ -139,6 +141,7 @@ class _Playing:
         before = self._before()
         moved, R = self._moved(before)
         rows = moved.scaled(1 / R) if R > 0 else moved
+        rows = rows.residing() if self._resides(rows) else rows
         try:
             trace = self._run(question.p_set.start(start), moved, rows, R)
         except KeyboardInterrupt:  # before the first round was over: p_0 is what there is
@@ -153,6 +156,12 @@ class _Playing:
             w, b = w[:-1], float(w[-1])
         p = question.p_set.centre if trace.p_best is None else trace.p_best
         yield Proposal(w, b, p, trace=trace, rounds=int(trace.t[-1]), passes=passes)
+
+    def _resides(self, rows: Rows) -> bool:
+        """Whether vectors over rows can stay on a device."""
+        question, method = self.question, self.method
+        held = question.play.checkpoint is not None or question.p_set.caps is not None
+        return rows.storage.on_device and (method.name, method.form) in RESIDENT and not held
 
     def _run(self, p0: Array, moved: Rows, rows: Rows, R: float) -> Trace:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""

@@ -9,7 +9,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
-from gordan.rows import Block
+from gordan.rows import Block, Storage
 
 # Entries of a row that are looked at first: rows that differ in these differ.
 SAMPLE = 8
@@ -21,18 +21,29 @@ def quick_witness(problem: Problem, intercept: Intercept) -> dict[int, int] | No
         zero = np.flatnonzero(problem.X.norms == 0)
         if len(zero):
             return {int(zero[0]): 1}
-    rows = np.arange(problem.X.n)
-    keys = sample_keys(problem)
-    if keys is not None:
+    rows = np.arange(0 if problem.storage.on_device else problem.X.n)
+    keys = None if problem.storage.on_device else sample_keys(problem)
+    if problem.storage.on_device:
+        rows = _repeated(problem.storage)
+        if not len(rows):
+            return None
+    elif keys is not None:
         alike = list(_both_labels(keys, problem.signs))
         if not alike:
             return None
         rows = np.sort(np.concatenate(alike))
-    for group in _both_labels(row_keys(problem, None if keys is None else rows), problem.signs[rows]):
+    for group in _both_labels(row_keys(problem, None if len(rows) == problem.X.n else rows), problem.signs[rows]):
         pair = _opposite(problem, rows[group])
         if pair is not None:
             return dict.fromkeys(pair, 1)
     return None
+
+
+def _repeated(storage: Storage) -> Array:
+    """Rows on a device whose product with a random vector is that of another row: one pass there. Those that are equal are among
+    them as far as the device adds up every row in one order; whom it does not, others will find."""
+    r = _factors(np.arange(storage.d)) - 1.5
+    return storage.repeated(storage.scores(r[:, None], np.zeros(1), storage.place(np.ones(storage.n, np.int8), "signs"), 1)[:, 0])
 
 
 def _both_labels(keys: Array, signs: Array) -> Iterator[Array]:

@@ -177,7 +177,7 @@ def margin_of(
     keeper: Checkpoint | None = None,
 ) -> MarginResult:
     """The largest margin of one problem."""
-    which = (problem.signs > 0).astype(np.intp)
+    which = (problem.signs > 0).view(np.int8)
     weights = that_matter(row_weights(sample_weight, asked.class_weight, problem.classes, which), caps=asked.nu is not None)
     nu = allowed_nu(asked.nu, problem, weights, asked.kind)
     question = Question(
