@@ -44,6 +44,7 @@ PAGES = [
     HERE / "losses.md",
     HERE / "robust.md",
     HERE / "one_game.md",
+    HERE / "methods.md",
     HERE / "displays.md",
     HERE / "cli.md",
     HERE / "long_runs.md",
