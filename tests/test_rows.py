@@ -19,7 +19,7 @@ from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.compiling import compiled, compiled_exactly
-from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory
+from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory, threads
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, FetchesRows, SparseBlock
@@ -1193,3 +1193,13 @@ def test_the_process_that_compiles_computes_the_same_bits(tmp_path):
     told = [subprocess.run([sys.executable, "-c", BITS], env=environment, capture_output=True, check=True) for _ in range(2)]
     assert any(tmp_path.rglob("*.nbc"))
     assert told[0].stdout == told[1].stdout
+
+
+def test_ranges_of_rows_within_a_thread_of_the_pool(monkeypatch):
+    """All threads of the pool may go through ranges of rows at once: none waits for another one that waits, too."""
+    monkeypatch.setattr(threads, "ROWS_A_THREAD", 2)
+    values = np.arange(12.0)
+    count = threads.available()
+    found = threads.run(lambda lo, hi: threads.nonzero(values).tolist(), [(k, k + 1) for k in range(4 * count)], max(2, count))
+    assert found == [list(range(1, 12))] * (4 * count)
+    assert sum(threads.over_rows(lambda lo, hi: float(values[lo:hi].sum()), 12)) == 66.0

@@ -8,6 +8,7 @@ the one that starts them, so each task is done in the default mode (`floats`).
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +31,7 @@ MOST_CHUNKS = 32
 # its cache; more for several threads, up to so many, which wait for each other's Python between any two operations.
 ROWS_A_RANGE, ROWS_A_THREAD, MOST_THREADS = 1 << 15, 1 << 18, 8
 
+POOL = "gordan-rows"
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -79,7 +81,8 @@ def run(
 
 def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
     """work(lo, hi) for ranges of n rows, in their order. In IEEE arithmetic if the caller's is."""
-    threads = min(available(), MOST_THREADS, n // ROWS_A_THREAD)
+    within = threading.current_thread().name.startswith(POOL)  # a thread of the pool that waited for others might wait forever
+    threads = 1 if within else min(available(), MOST_THREADS, n // ROWS_A_THREAD)
     step = ROWS_A_THREAD if threads > 1 else ROWS_A_RANGE
     return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], max(1, threads))
 
@@ -95,7 +98,7 @@ def _shared_pool() -> ThreadPoolExecutor:
     if _pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _pool = ThreadPoolExecutor(max_workers=available(), thread_name_prefix="gordan-rows")
+        _pool = ThreadPoolExecutor(max_workers=available(), thread_name_prefix=POOL)
     return _pool
 
 
