@@ -112,7 +112,7 @@ class Problem:
         `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
         """
         X, checksum = watched(self.X, given)
-        return replace(self, X=X, checksum=checksum)
+        return self if X is self.X and checksum is self.checksum else replace(self, X=X, checksum=checksum)
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
