@@ -361,7 +361,7 @@ OPTIONS = {
     "threads 0": ({"threads": 0}, "threads is 0", "at least 1"),
     "threads as a string": ({"threads": "2"}, "threads is '2'", ""),
     "callback a number": ({"callback": 3}, "callback", "3"),
-    "method unknown": ({"method": "perceptrn"}, "no method 'perceptrn'", "smooth_perceptron"),
+    "method unknown": ({"method": "perceptrn"}, "no method 'perceptrn'", "did you mean 'perceptron'?"),
     "method empty": ({"method": ""}, "no method ''", "smooth_perceptron"),
     "method None": ({"method": None}, "method is None", "pass a name"),
     "method not called": ({"method": methods.smooth_perceptron}, "method is <function", "call it"),

@@ -125,7 +125,7 @@ class LossFitting:
         if self.kind != "one-vs-rest" or self.watch is not None:
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
         try:
-            many = minimize_loss(
+            many: Any = minimize_loss(
                 self.X,
                 np.column_stack([binary.positive for binary in problems]),
                 loss=options.loss,

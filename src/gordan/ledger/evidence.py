@@ -213,7 +213,7 @@ class Evidence:
         products = Products.of(margin.X, w)
         if first_not_positive(products, b, margin.signs) is None:
             return True
-        wrong = products.each(lambda part, lo, hi: int(np.count_nonzero(lo + hi <= 0)), b, margin.signs)
+        wrong = products.each(lambda part, lo, hi: int(np.count_nonzero((lo <= -hi) & (hi < math.inf))), b, margin.signs)
         self.broken = min(self.broken, sum(wrong) / margin.X.n)
         return False
 

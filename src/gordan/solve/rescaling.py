@@ -12,6 +12,7 @@ from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
+from gordan.memory import fits
 from gordan.methods import rescaling
 from gordan.rows import Rows
 from gordan.solve.cancelling import cancelling
@@ -19,12 +20,14 @@ from gordan.solve.cancelling import cancelling
 # Multiplications of a phase at most (rows times columns squared), and rounds of both players: the hardest chains of 150 columns
 # need some 2,000 each. Where others have failed this takes a second or two.
 MOST_MULTIPLICATIONS, MOST_ROUNDS = 20_000_000, 6000
+# Copies of the rows that are in use at a time.
+COPIES = 4
 
 
 def is_rescalable(question: Question) -> bool:
-    """Whether a phase costs little."""
+    """Whether a phase costs little, and there is room for the rows spread out."""
     n, d = question.counted.X.n, question.counted.X.d
-    return n * d * d <= MOST_MULTIPLICATIONS
+    return n * d * d <= MOST_MULTIPLICATIONS and fits(8.0 * COPIES * n * (d + 1))
 
 
 def by_rescaling(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:

