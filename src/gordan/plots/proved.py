@@ -16,8 +16,8 @@ from gordan.plots.fitted import COLOURS, INK, axes
 class ProvedDisplay:
     """How far ahead the predicted class of each row is, and whether the exact minimizer is proved to predict it too.
 
-    `ahead` is |x·w + b|, of several classes the largest score less the next; `proved` is `same_prediction`; `wrong` marks rows
-    with another label, or is None where there are no labels. After `plot`, `ax_` and `figure_` are what was drawn on.
+    `ahead` is the size of x·w + b, of several classes the largest score less the next; `proved` is `same_prediction`; `wrong`
+    marks rows with another label, or is None where there are no labels. After `plot`, `ax_` and `figure_` are what was drawn on.
     """
 
     ahead: Array
