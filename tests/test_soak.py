@@ -58,8 +58,8 @@ def long_run(label, name, dtype, rounds):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("label", METHODS)
-def test_two_thousand_rounds(label, name, dtype):
-    long_run(label, name, dtype, 2000)
+def test_a_thousand_rounds(label, name, dtype):
+    long_run(label, name, dtype, 1000)
 
 
 @pytest.mark.soak
