@@ -967,3 +967,22 @@ def test_verify_reads_before_it_checks():
     assert gordan.verify(SEPARATOR, POINTS, [1, 1, 0, 0])
     assert gordan.verify(SEPARATOR, [[1e308, 1e308], [1e308, 0.0], [-1e308, 1e308], [-1.0, 0.0]], [1, 1, 0, 0])
     assert not gordan.verify(replace(SEPARATOR, w=(1.0, 0.0, 1.0)), POINTS, [1, 1, 0, 0])
+
+
+NAMED = {
+    "noise": ({"robust": 0.5}, "under perturbations of size 0.5 in the 2-norm"),
+    "norm": ({"norm": 1}, "in the 1-norm"),
+    "the largest entry": ({"norm": math.inf}, "in the inf-norm"),
+    "soft": ({"nu": 0.9}, "(soft, nu = 0.9)"),
+    "penalized": ({"intercept": "penalized"}, "with a penalized intercept"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_both_checkers_name_what_a_margin_is_of(case):
+    """Two claims about the same data with different numbers must not read as if they were about the same thing."""
+    options, words = NAMED[case]
+    X, y = [[0.0, 0.0], [0.0, 1.0], [3.0, 4.0], [3.0, 5.0]], [0, 0, 1, 1]
+    certificate = gordan.maximize_margin(X, y, **options).certificate
+    assert words in gordan.verify(certificate, X, y).claim
+    assert words in standalone.Claim(json.loads(certificate.to_json())).words()

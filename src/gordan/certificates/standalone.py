@@ -258,15 +258,22 @@ class Claim:
                 "quasi-separation": f"{data} is separated{partly}: its maximum-likelihood estimates do not exist",
                 "overlap": f"{data} overlaps: its maximum-likelihood estimates exist",
             }.get(kind, f"{data} is not completely separated")
-        margin = "" if self.nu is None else f" of the soft margin with nu = {float(self.nu):.6g}"
-        interval = f"between {_decimals(self.lower, up=False)} and {_decimals(self.upper, up=True)}{margin}"
+        interval = f"between {_decimals(self.lower, up=False)} and {_decimals(self.upper, up=True)}"
+        intercept = {"none": " without intercept", "penalized": " with a penalized intercept"}.get(self.intercept, "")
+        largest = "largest margin" + ("" if self.nu is None else f" (soft, nu = {float(self.nu):.6g})")
+        if self.norm != 2:
+            largest += f" in the {'inf' if self.norm is None else format(float(self.norm), 'g')}-norm"
+        if self.kind == "bracket" and self.noise > 0:
+            largest += f" under perturbations of size {float(self.noise):.6g} in the {float(self.noise_norm):g}-norm"
+        origin, C = intercept if self.intercept == "none" else "", "?" if self.C is None else f"{float(self.C):.6g}"
         return {
-            "separator": "the data is separable" + (f", with a largest margin {interval}" if self.states_bracket else ""),
-            "bracket": f"the largest margin is {interval}",
+            "separator": "the data is separable"
+            + (f", with a {largest}{intercept} {interval}" if self.states_bracket else origin),
+            "bracket": f"the {largest}{intercept} is {interval}",
             "quasi-separation": "the data is quasi-completely separated: some plane separates it weakly, and none strictly",
             "overlap": "the data overlaps: no plane separates it, not even weakly",
-            "optimum": f"the least value of the {self.loss} objective is {interval}",
-        }.get(kind, f"the data is not separable: {len(self.rows)} rows suffice to show it")
+            "optimum": f"the least value of the {self.loss} objective with C = {C}{intercept} is {interval}",
+        }.get(kind, f"the data is not separable{origin}: {len(self.rows)} rows suffice to show it")
 
     def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
         """The data as it is checked: rows, their width, labels; without the rows that the certificate has dropped."""

@@ -432,21 +432,34 @@ def _optimum(c: Certificate, problem: Problem) -> str:
 
 
 def _least(c: Certificate) -> str:
-    return f"the least value of the {c.loss} objective with C = {c.C!r} is at least {c.lower!r} and at most {c.upper!r}"
+    what = f"the {c.loss} objective with C = {c.C!r}{_INTERCEPTS[c.intercept]}"
+    return f"the least value of {what} is at least {c.lower!r} and at most {c.upper!r}"
+
+
+# What is said of planes whose b is not free.
+_INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a penalized intercept"}
+
+
+def _largest(c: Certificate) -> str:
+    """The margin in question: what differs from the hard margin in the 2-norm with a free intercept is named."""
+    soft = "" if c.nu is None else f" (soft, nu = {c.nu!r})"
+    norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
+    noise = f" under perturbations of size {c.robust!r} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
+    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}"
 
 
 def _separable(c: Certificate) -> str:
-    bracket = "" if c.lower is None or c.upper is None else f" with a largest margin between {c.lower!r} and {c.upper!r}"
-    return f"the data is separable{bracket}"
+    bracket = "" if c.lower is None or c.upper is None else f" with a {_largest(c)} between {c.lower!r} and {c.upper!r}"
+    return f"the data is separable{bracket}" + ("" if bracket or c.intercept != "none" else _INTERCEPTS["none"])
 
 
 def _inseparable(c: Certificate) -> str:
-    return f"the data is not separable: {len(c.rows)} rows suffice to show it"
+    through = _INTERCEPTS["none"] if c.intercept == "none" else ""
+    return f"the data is not separable{through}: {len(c.rows)} rows suffice to show it"
 
 
 def _between(c: Certificate) -> str:
-    noise = f" under perturbations of size {c.robust!r} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
-    return f"the largest margin{noise} is at least {c.lower!r} and at most {c.upper!r}"
+    return f"the {_largest(c)} is at least {c.lower!r} and at most {c.upper!r}"
 
 
 def _weakly_separable(c: Certificate) -> str:
