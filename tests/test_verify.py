@@ -986,3 +986,11 @@ def test_both_checkers_name_what_a_margin_is_of(case):
     certificate = gordan.maximize_margin(X, y, **options).certificate
     assert words in gordan.verify(certificate, X, y).claim
     assert words in standalone.Claim(json.loads(certificate.to_json())).words()
+
+
+@pytest.mark.parametrize("change", [{"robust_norm": 2.002}, {"robust_norm": -2.0}, {"robust": 2.0**-1000}, {"robust": -1.0}])
+def test_both_checkers_reject_unknown_perturbations(change):
+    X, y = [[0.0, 0.0], [0.0, 1.0], [3.0, 4.0], [3.0, 5.0]], [0, 0, 1, 1]
+    certificate = gordan.maximize_margin(X, y, norm=3).certificate
+    assert both(certificate, X, y) == (True, True)
+    assert both(replace(certificate, **change), X, y) == (False, False)

@@ -449,8 +449,10 @@ class Claim:
             _demand(0 < self.nu <= 1, "nu is not between 0 and 1")
             needed = self.nu * sum(c) / len(groups)
             _demand(all(sum(c[i] for i in group) >= needed for group in groups), "nu is too large: no p is allowed")
+        unknown = "it is about perturbations that are unknown"
+        _demand(self.noise_norm in (None, 1, 2, math.inf), unknown)  # None: separators, and the first format, have none
         if self.noise != 0:
-            _demand(self.noise > 0 and self.noise_norm in (1, 2, math.inf), "it is about perturbations that are unknown")
+            _demand(self.noise_norm is not None and self.noise >= Fraction(1, 2**900), unknown)
             plain = self.norm == 2 and self.nu is None and self.intercept != "penalized"
             _demand(plain, "perturbations are for the 2-norm, without nu and without a penalized intercept")
         if self.lower is not None and self.lower > 0:
@@ -1031,7 +1033,10 @@ def _about(value: Any) -> dict[str, Any]:
     texts = ("file", "label", "positive", "version", "statement")
     if type(value) is not dict or set(value) != {*texts, "size", "columns"}:
         raise ValueError("a part `about` with other fields")
-    for text in (*(value[name] for name in texts if value[name] is not None), *_list(value["columns"] or [])):
+    for text in (
+        *(value[name] for name in texts if value[name] is not None),
+        *([] if value["columns"] is None else _list(value["columns"])),
+    ):
         _text(text)
     if value["size"] is not None:
         _count(value["size"])
