@@ -93,23 +93,29 @@ class LossFitting:
         """The binary problems, in the order of the planes of a model; made one at a time."""
         return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
 
+    def _asked(self) -> dict[str, Any]:
+        """What `minimize_loss` is asked for, whatever the labels, in the time that is left."""
+        options = self.options
+        return {
+            "loss": options.loss,
+            "C": options.C,
+            "intercept": options.intercept,
+            "tol": min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
+            "max_iter": options.max_iter,
+            "time_limit": None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
+            "random_state": self.seed,
+            "threads": self.threads,
+        }
+
     def result(self, binary: Binary, start: Array | None = None) -> LossResult:
         """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
-        options = self.options
         try:
             result: LossResult = minimize_loss(
                 self.X,
                 binary.labels,
-                loss=options.loss,
-                C=options.C,
-                intercept=options.intercept,
-                tol=min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
                 sample_weight=binary.weights,
-                max_iter=options.max_iter,
-                time_limit=None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
                 start=start,
-                random_state=self.seed,
-                threads=self.threads,
+                **self._asked(),
                 callback=self.watch,
             )
         except InputError as error:
@@ -121,23 +127,15 @@ class LossFitting:
     def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
         """The planes of several problems: classes against the rest share the passes over X, and those that the time is up for
         are not begun."""
-        options = self.options
         if self.kind != "one-vs-rest" or self.watch is not None:
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
         try:
             many: Any = minimize_loss(
                 self.X,
                 np.column_stack([binary.positive for binary in problems]),
-                loss=options.loss,
-                C=options.C,
-                intercept=options.intercept,
-                tol=min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
                 sample_weight=self.weights,
-                max_iter=options.max_iter,
-                time_limit=None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
                 start=None if any(start is None for start in starts) else [*starts],
-                random_state=self.seed,
-                threads=self.threads,
+                **self._asked(),
             )
         except InputError:  # one by one, by the name of the class
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]

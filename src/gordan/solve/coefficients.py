@@ -137,6 +137,7 @@ class _FromCentre:
         self.G = dense(F[strict] if self.full else F[strict] @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
         self.rows = np.sort(np.argsort(self.G @ c, kind="stable")[: max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])])
+        self.exact: Array | None = None
         self.centre = self._central(c / np.linalg.norm(c))
         self.inside = self._all_around() if self.full else []
 
@@ -211,15 +212,22 @@ class _FromCentre:
 
     def _take_in(self, wrong: Array) -> None:
         """Have some more rows in hand: of these, the first."""
+        self.exact = None
         self.rows = np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])])
+
+    def _exact_rows(self) -> Array:
+        """The rows in hand as they are stored; read once, until there are more of them."""
+        if self.exact is None:
+            problem, rows = self.cone.problem, self.strict[self.rows].tolist()
+            self.exact = signed_rows(problem, rows, self.cone.intercept, problem.signs)[:, list(self.cone.columns)]
+        return self.exact
 
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
         """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
         _, e, s = self.cone.floats
         rows = self.strict[self.rows]
         if self.full:  # then these rows and -sign·e_j cancel with positive weights
-            S = signed_rows(self.cone.problem, rows.tolist(), self.cone.intercept, self.cone.problem.signs)
-            S = np.vstack([S[:, list(self.cone.columns)], -sign * np.eye(1, self.cone.k, j)])
+            S = np.vstack([self._exact_rows(), -sign * np.eye(1, self.cone.k, j)])
             with np.errstate(all="ignore"):
                 try:
                     weights = near(S, np.append(times_powers(q, -e[rows]), 1 / s[j]))
