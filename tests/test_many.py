@@ -547,9 +547,8 @@ def test_blocks_of_planes_take_no_more_passes_than_one(monkeypatch):
     X, passes = r.standard_normal((2000, 300)), []
     for k in (1, 12):
         rows = Rows(stored(X), np.ones(2000, np.int8), constant=True)
-        W, steps = block_newton.planes(
-            rows, table(2000, k, 1).astype(float), np.full(2000, 0.01), Loss.LOGISTIC, True, 1e-4, lambda: False
-        )
+        losses = block_newton.Table(rows, table(2000, k, 1), np.full(2000, 0.01), Loss.LOGISTIC, free=True)
+        W, steps = block_newton.planes(losses, 1e-4, lambda: False)
         assert np.isfinite(W).all()
         assert steps.min() >= 1
         passes.append(rows.passes)

@@ -26,6 +26,11 @@ MOST_EXACT_INTEGER = 2**53
 BEYOND_FLOATS = 2**1024 - 2**970
 
 
+def namespace(x: Any) -> Any:
+    """NumPy, or torch for its tensors: what functions of arrays are taken from where these may lie on a device."""
+    return np if isinstance(x, (np.ndarray, np.generic)) else sys.modules["torch"]
+
+
 def dot(x: Array, y: Array) -> float:
     """x·y. Neither form warns of an overflow, as `x @ y` does: it is infinite, and whoever asked looks at it."""
     return float(np.vdot(x, y) if len(x) < LONG else np.einsum("i,i->", x, y))

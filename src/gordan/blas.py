@@ -7,9 +7,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+
+Matrix: TypeAlias = npt.NDArray[np.float64]
 
 # Entries from which matrix products are worth more than one BLAS thread.
 WORTH_THREADS = 1 << 26
@@ -139,3 +142,25 @@ def scipy_linalg() -> Any:
             if _users:
                 _hold()
     return scipy.linalg
+
+
+def factorized(H: Matrix) -> tuple[Matrix, Matrix]:
+    """The factor of H scaled to a diagonal of 1, and the scale; what rounding makes indefinite is made definite again."""
+    scale = 1 / np.sqrt(np.maximum(np.diagonal(H), 1e-300))
+    H *= scale
+    H *= scale[:, None]
+    potrf = scipy_linalg().lapack.dpotrf
+    ridge = 0.0
+    while True:
+        factor, info = potrf(H, lower=True, clean=False, overwrite_a=False)
+        if info == 0:
+            return factor, scale
+        added = max(4 * ridge, 1e-14 * len(H))
+        H[np.diag_indices(len(H))] += added - ridge
+        ridge = added
+
+
+def solved(factor: tuple[Matrix, Matrix], r: Matrix) -> Matrix:
+    """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
+    lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
+    return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.errors import InputError
 
 
 class Loss(StrEnum):
-    """A loss by the name that users pass and that files hold; formulas are in plain floats, for finders."""
+    """A loss by the name that users pass and that files hold; formulas are in plain floats, for finders, and for arrays of NumPy
+    and tensors alike."""
 
     HINGE = "hinge"
     SQUARED_HINGE = "squared_hinge"
@@ -61,24 +62,27 @@ class Loss(StrEnum):
     def cost(self, z: Array) -> Array:
         """ℓ(z)."""
         if self is Loss.LOGISTIC:
-            return np.logaddexp(0.0, -z)
-        short = np.maximum(1.0 - z, 0.0)
+            xp = namespace(z)
+            return np.logaddexp(0.0, -z) if xp is np else xp.nn.functional.softplus(-z)
+        short = (1.0 - z).clip(min=0.0)
         return short if self is Loss.HINGE else short * short
 
     def weight(self, z: Array) -> Array:
         """a(z) = -ℓ'(z); for the hinge 1 where z < 1, else 0."""
         if self is Loss.LOGISTIC:
-            e = np.exp(-np.abs(z))
-            return np.asarray(np.where(z >= 0, e, 1.0) / (1.0 + e))
+            xp = namespace(z)
+            e = xp.exp(-abs(z))
+            weight: Array = xp.where(z >= 0, e, 1.0) / (1.0 + e)
+            return weight
         if self is Loss.HINGE:
-            return (z < 1).astype(np.float64)
-        return 2.0 * np.maximum(1.0 - z, 0.0)
+            return (z < 1) * 1.0
+        return 2.0 * (1.0 - z).clip(min=0.0)
 
     def curvature(self, z: Array, a: Array) -> Array:
         """ℓ''(z), given a(z)."""
         if self is Loss.LOGISTIC:
             return a * (1.0 - a)
-        return 2.0 * (z < 1) if self is Loss.SQUARED_HINGE else np.zeros_like(z)
+        return 2.0 * (z < 1) if self is Loss.SQUARED_HINGE else 0.0 * (z < 1)
 
     def paid(self, a: Array) -> Array:
         """g(a)."""

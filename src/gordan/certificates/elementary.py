@@ -2,13 +2,16 @@
 
 A library's `exp` is as good as its authors say; these are as good as the comments prove, on every machine with IEEE arithmetic.
 u = 2⁻⁵³. Each function is off by a share of less than 10u; REL = 32u is allowed for, and TINY besides where results underflow.
+They take arrays of NumPy, and tensors on a device whose float64 is that of IEEE 754.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates.bounds import TINY, U
 
 REL = 2.0**-48
@@ -30,15 +33,24 @@ def exp(x: Array) -> Array:
     difference is below ½. So r is off by 0.4u; the Taylor sum of degree 14 leaves out 0.001u, and its last steps round by
     less than 3u.
     """
-    x = np.maximum(x, LEAST_EXPONENT)
-    k = np.rint(x * 1.4426950408889634)
+    xp = namespace(x)
+    x = x.clip(min=LEAST_EXPONENT)
+    k = xp.round(x * 1.4426950408889634)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
-    total = np.ones_like(r)
+    total = xp.ones_like(r)
     for j in range(14, 0, -1):
         total *= r
         total /= j
         total += 1.0
-    return np.asarray(np.ldexp(total, k.astype(np.int32)))
+    return np.asarray(np.ldexp(total, k.astype(np.int32))) if xp is np else _ldexp(total, k, xp)
+
+
+def _ldexp(x: Any, k: Any, torch: Any) -> Any:
+    """x·2^k of tensors: by two powers of two that are made of their bits, since torch's own are those of a library."""
+    k = k.to(torch.int64)
+    for part in (k // 2, k - k // 2):
+        x = x * ((part + 1023) << 52).view(torch.float64)
+    return x
 
 
 def log1p(x: Array) -> Array:
@@ -49,17 +61,19 @@ def log1p(x: Array) -> Array:
     """
     s = x / (2.0 + x)
     square = s * s
-    total = np.full_like(s, 1.0 / 35)
+    total = namespace(s).full_like(s, 1.0 / 35)
     for j in range(33, 0, -2):
         total *= square
         total += 1.0 / j
-    return np.asarray(2.0 * s * total)
+    log: Array = 2.0 * s * total
+    return log
 
 
 def neg_log(q: Array) -> Array:
     """-log q (1 ± REL) for 0 < q ≤ ½: q = m·2^e with ½ ≤ m < 1, where m - 1 is exact and both parts have one sign."""
-    m, e = np.frexp(q)
-    return np.asarray(-e * 0.6931471805599453 - log1p(m - 1.0))
+    m, e = namespace(q).frexp(q)
+    log: Array = -e * 0.6931471805599453 - log1p(m - 1.0)
+    return log
 
 
 def log1p_above(x: Array) -> Array:
@@ -81,19 +95,21 @@ def complement_below(x: Array) -> Array:
 
 def softplus_above(z: Array) -> Array:
     """What log(1 + e⁻ᶻ) is at most. max(-z, 0) + log1p(e^-|z|): an error of e^-|z| is at most the same share of its log1p."""
-    small = log1p(exp(-np.abs(z)))
-    return np.asarray((np.maximum(-z, 0.0) + small * (1 + REL_TWO) + 4 * TINY) * (1 + 4 * U))
+    small = log1p(exp(-abs(z)))
+    return ((-z).clip(min=0.0) + small * (1 + REL_TWO) + 4 * TINY) * (1 + 4 * U)
 
 
 def sigmoid(z: Array) -> tuple[Array, Array]:
     """What 1/(1 + eᶻ) is at least and at most."""
-    e = exp(-np.abs(z))
-    centre = np.where(z >= 0, e, 1.0) / (1.0 + e)
-    return np.maximum(centre * (1 - REL_TWO) - 4 * TINY, 0.0), np.minimum(centre * (1 + REL_TWO) + 4 * TINY, 1.0)
+    e = exp(-abs(z))
+    centre = namespace(z).where(z >= 0, e, 1.0) / (1.0 + e)
+    return (centre * (1 - REL_TWO) - 4 * TINY).clip(min=0.0), (centre * (1 + REL_TWO) + 4 * TINY).clip(max=1.0)
 
 
 def entropy_below(q: Array) -> Array:
     """What -q ln q - (1-q) ln(1-q) is at least, for 0 ≤ q ≤ ½. Both parts are positive."""
-    s = np.where(q > 0, q, 0.5)
+    xp = namespace(q)
+    s = xp.where(q > 0, q, 0.5)
     entropy = s * neg_log(s) - (1.0 - s) * log1p(-s)
-    return np.where(q > LEAST_SHARE, entropy * (1 - REL_TWO), 0.0)
+    below: Array = xp.where(q > LEAST_SHARE, entropy * (1 - REL_TWO), 0.0)
+    return below

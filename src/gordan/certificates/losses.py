@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
@@ -153,16 +153,14 @@ class Objective:
 
     def _value_above(self, products: Products, b: float, slack: float) -> float:
         """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
-        lo, _ = products.scores(b, self.signs, slack if slack == 1 else dense_slack(self.X, products.terms, slack))
+        lo, _ = products.scores(b, self.signs, slack if slack == 1 else dense_slack(self.X.d, products.terms, slack))
         size, sums = np.abs(self.intercept.joined(products.w, b)), 2 * bounds.GO * U
         length = bounds.norm_bound(size, 2.0, dual=False)
         total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))
         terms = np.empty(len(lo))
         with np.errstate(over="ignore", invalid="ignore"):
             for part in _blocks(len(lo)):
-                terms[part] = np.where(
-                    self.c[part] > 0, self.c[part] * _loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0
-                )
+                terms[part] = np.where(self.c[part] > 0, self.c[part] * loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0)
             whole = up(bounds.near_sum(terms) * (1 + slack * sums))
         value = up(total + whole)
         return value if value < math.inf else math.inf  # NaN is no bound
@@ -217,7 +215,7 @@ class Objective:
         paid = np.empty(len(alpha))
         with np.errstate(over="ignore", invalid="ignore"):
             for part in _blocks(len(alpha)):
-                paid[part] = _paid_below(self.loss, alpha[part], self.c[part])
+                paid[part] = paid_below(self.loss, alpha[part], self.c[part])
             v, error = combination_with_error(self.X, self.signs, alpha, self.intercept)
             if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
                 return nothing
@@ -265,10 +263,10 @@ def row_constants(C: float, sample_weight: Array | None, class_weight: Array | N
         return np.asarray(float(C) * c)
 
 
-def dense_slack(X: Matrix, terms: Array, slack: float) -> Any:
+def dense_slack(d: int, terms: Any, slack: float) -> Any:
     """`slack` for rows of so many terms. A checker may hold X as a dense array, where a row counts as a sum of more."""
-    dense = X.d if X.d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-X.d // LONGEST_SUM)
-    return np.maximum(slack, 2.5 + 1.01 * (dense + 5.0) / (terms + 5.0))
+    dense = d if d <= 2 * LONGEST_SUM else LONGEST_SUM + -(-d // LONGEST_SUM)
+    return (2.5 + 1.01 * (dense + 5.0) / (terms + 5.0)).clip(min=slack)
 
 
 def hash_of(sample_weight: Array) -> str:
@@ -280,15 +278,15 @@ def _blocks(n: int) -> list[slice]:
     return [slice(lo, min(lo + BLOCK, n)) for lo in range(0, n, BLOCK)]
 
 
-def _loss_above(loss: Loss, z: Array) -> Array:
+def loss_above(loss: Loss, z: Array) -> Array:
     """What ℓ(z) is at most. 1 - z is rounded by a share u, its square by 3u."""
     if loss is Loss.LOGISTIC:
         return elementary.softplus_above(z)
-    short = np.maximum(1.0 - z, 0.0) * (1 + 2 * U)
+    short = (1.0 - z).clip(min=0.0) * (1 + 2 * U)
     return short if loss is Loss.HINGE else short * short * (1 + 2 * U) + TINY
 
 
-def _paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
+def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     """What C g(α/C) is at least, for 0 ≤ α ≤ `most_weight`·C; 0 where α is.
 
     Squared hinge: α - α²/4C, of which the second part is rounded by 3u, and the difference by u. Logistic: C times the
@@ -296,14 +294,16 @@ def _paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     a is from ½.
     """
     if loss is Loss.HINGE:
-        return alpha.copy()
-    used = alpha > 0
-    share = np.divide(alpha, c, out=np.zeros_like(alpha), where=used)
+        return 1.0 * alpha
+    xp, used = namespace(alpha), alpha > 0
+    share = alpha / xp.where(used, c, 1.0)
     if loss is Loss.SQUARED_HINGE:
         quarter = 0.25 * share * alpha * (1 + 4 * U) + TINY
-        return np.where(used, (alpha - quarter) - (alpha + quarter) * (2 * U), 0.0)
-    q = np.where(share <= 0.5, share * (1 - 4 * U), 1.0 - np.minimum(share * (1 + 4 * U), 1.0))
-    return np.where(used, c * elementary.entropy_below(np.maximum(q, 0.0)) * (1 - 4 * U), 0.0)
+        paid: Array = xp.where(used, (alpha - quarter) - (alpha + quarter) * (2 * U), 0.0)
+        return paid
+    q = xp.where(share <= 0.5, share * (1 - 4 * U), 1.0 - (share * (1 + 4 * U)).clip(max=1.0))
+    paid = xp.where(used, c * elementary.entropy_below(q.clip(min=0.0)) * (1 - 4 * U), 0.0)
+    return paid
 
 
 def sum_below(values: Array, slack: float = 1.0) -> float:

@@ -132,8 +132,8 @@ def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, A
     norms = _norms(block) if with_norms else None  # while the block is in the cache
     if w.ndim == 1:
         return *block.dot(w), norms
-    sums, terms = zip(*map(block.dot, w), strict=True)
-    return np.stack(sums, axis=1), terms[0], norms
+    sums, terms = block.dots(w.T)
+    return block.drop(sums), terms, norms
 
 
 def _absolute(block: Block, size: Array) -> Array:
@@ -141,9 +141,7 @@ def _absolute(block: Block, size: Array) -> Array:
 
 
 def _combination(block: Block, q: Array) -> Array:
-    if q.ndim == 1:
-        return block.weighted(q)
-    return np.stack([*map(block.weighted, np.ascontiguousarray(q.T))], axis=1)
+    return block.weighted(q) if q.ndim == 1 else block.drop(block.combined(block.lift(q)))
 
 
 def _checksum(block: Block, at_length: bool) -> list[int]:
@@ -156,7 +154,7 @@ def error(absolute: Array, terms: Any) -> Array:
     2(k+4)u·fl(Σ|a||w|) is more than γ_k Σ|a||w| for k < 2⁴⁰, by enough for the few operations with the sum that follow; and TINY
     a term is for underflow.
     """
-    bound = np.asarray(absolute * ((2.0 * U) * (terms + 4.0)))
+    bound: Array = absolute * ((2.0 * U) * (terms + 4.0))
     bound += (terms + 4.0) * TINY
     return bound
 

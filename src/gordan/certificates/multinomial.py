@@ -119,7 +119,7 @@ class Multinomial:
         mixed = np.zeros(self.k)  # Σ C over the rows whose largest weight is that of another class than their own
         moved, drift = np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            wider = np.asarray(slack if slack == 1 else dense_slack(self.X, scores.terms, slack))
+            wider = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack))
             for part in self._blocks():
                 s, radius = scores.enclosed(self.X, b, part)
                 own = wider[part] if wider.ndim else wider

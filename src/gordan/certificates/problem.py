@@ -288,7 +288,9 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     if array.dtype == object and all(isinstance(value, (bool, np.bool_)) for value in array.flat):
         array = array.astype(bool)
     if array.dtype == bool:
-        return (False, True), np.asfortranarray(2 * array.astype(np.int8) - 1)
+        signs = np.asfortranarray(array).view(np.int8) * np.int8(2)
+        signs -= 1
+        return (False, True), signs
     if array.dtype.kind not in "iufO":
         raise InputError(f"Y has labels of type {array.dtype}; pass True and False, or -1, 0 and 1")
     plain = array.dtype != object

@@ -65,7 +65,7 @@ class Place:
         kind, m = self.intercept, self.centre
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
             if kind.grouped:
-                sizes = _up(_distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
+                sizes = _up(distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
             norms = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
             m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
@@ -160,12 +160,12 @@ class Region:
 
     @cached_property
     def _origin(self) -> Array:
-        return _origin(self.objective)
+        return mean_of(self.objective.X, self.objective.c > 0)
 
     @cached_property
     def _shift(self) -> tuple[float, float]:
         """origin·m, enclosed."""
-        return _product(self._origin, self.m)
+        return enclosed_product(self._origin, self.m)
 
     @cached_property
     @ieee_floats()
@@ -181,7 +181,7 @@ class Region:
             """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
             with np.errstate(over="ignore", invalid="ignore"):
                 z = (scores + b) * signs
-                light, heavy = _weight_bounds(objective.loss, _down(z), _up(z))
+                light, heavy = weight_bounds(objective.loss, _down(z), _up(z))
                 return sum_below(_down(np.where(gaining, c * light, -c * heavy))) > 0
 
         near = near if math.isfinite(near) else 0.0
@@ -252,7 +252,7 @@ class ClassRegion:
 
     @cached_property
     def _origin(self) -> Array:
-        return _origin(self.objective)
+        return mean_of(self.objective.X, self.objective.c > 0)
 
     @cached_property
     def _offset(self) -> Array:
@@ -271,7 +271,7 @@ class ClassRegion:
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
             excess, least = objective.balance(self.m, self._offset)
-            reach = float(np.max(_distances(objective.X, self._origin)[kept], initial=0.0))
+            reach = float(np.max(distances(objective.X, self._origin)[kept], initial=0.0))
             kappa = up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U)) if reach > 0 else 0.0
             share = up(excess / least) if least > 0 else 1.0
             if not (share < 0.5 and kappa < math.inf):
@@ -303,15 +303,14 @@ def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Ar
         return np.where(_down(first - hi.max(axis=1)) > apart, best, -1)
 
 
-def _origin(objective: Objective | Multinomial) -> Array:
+def mean_of(X: Matrix, counted: Array) -> Array:
     """The mean of the rows that count, as computed: any point will do."""
-    X, counted = objective.X, objective.c > 0
     with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
         mean = X.combination(counted / max(int(np.count_nonzero(counted)), 1))
     return mean if np.isfinite(mean).all() else np.zeros(X.d)
 
 
-def _product(x: Array, m: Array) -> tuple[float, float]:
+def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
     """x·m, enclosed."""
     with np.errstate(over="ignore", invalid="ignore"):
         terms = x * m
@@ -321,7 +320,7 @@ def _product(x: Array, m: Array) -> tuple[float, float]:
     return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
 
 
-def _distances(X: Matrix, origin: Array) -> Array:
+def distances(X: Matrix, origin: Array) -> Array:
     """What ‖x - o‖ is at most for the rows of X."""
     towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
     length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
@@ -341,7 +340,7 @@ def _reach(sizes: Array, r: float) -> Array:
 
 def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
     """(x - origin)·w* for the rows of X, at least and at most, where ‖w* - m‖ ≤ r."""
-    reach, shift = _reach(_distances(X, origin), r), _product(origin, m)
+    reach, shift = _reach(distances(X, origin), r), enclosed_product(origin, m)
     lo, hi = Products.of(X, m).scores(0.0, np.ones(X.n))
     with np.errstate(over="ignore", invalid="ignore"):
         return _down(_down(lo - shift[1]) - reach), _up(_up(hi - shift[0]) + reach)
@@ -368,13 +367,13 @@ def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
     return outer
 
 
-def _weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
+def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
     """What a(z) is at least and at most for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
     if loss is Loss.HINGE:
-        return (hi < 1).astype(np.float64), (lo <= 1).astype(np.float64)
+        return (hi < 1) * 1.0, (lo <= 1) * 1.0
     if loss is Loss.SQUARED_HINGE:
-        light = 2.0 * np.maximum(1.0 - hi, 0.0) * (1 - 2 * U)
-        return light, 2.0 * np.maximum(1.0 - lo, 0.0) * (1 + 2 * U)
+        light = 2.0 * (1.0 - hi).clip(min=0.0) * (1 - 2 * U)
+        return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)
     return elementary.sigmoid(hi)[0], elementary.sigmoid(lo)[1]
 
 

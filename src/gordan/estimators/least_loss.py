@@ -61,7 +61,7 @@ class LeastPlane(NamedTuple):
     @staticmethod
     def of(result: LossResult, certificate: Certificate | None) -> LeastPlane:
         """What a result found, with that certificate of it."""
-        return LeastPlane(result.w, result.b, result.objective, certificate, result._region.place)
+        return LeastPlane(result.w, result.b, result.objective, certificate, result.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class LossFitting:
         try:
             many: Any = minimize_loss(
                 self.X,
-                np.column_stack([binary.positive for binary in problems]),
+                np.array([binary.positive for binary in problems]).T,  # columns are what is read of it
                 sample_weight=self.weights,
                 start=None if any(start is None for start in starts) else [*starts],
                 **self._asked(),

@@ -17,7 +17,7 @@ from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.memory import Dense, Held, Sparse
 from gordan.rows.reads import FetchesRows
-from gordan.rows.storage import HostVectors, Sums
+from gordan.rows.storage import HostVectors, Sums, sums_of
 
 # Entries of the rows taken last that are kept, at most.
 MOST_KEPT = 1 << 24
@@ -116,6 +116,9 @@ class Blocks(FetchesRows, HostVectors):
         for part in self.engine.run(work, [self.blocks[k] for k in weighty], own, (threads,)):
             total += part
         return total
+
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        return sums_of(self.each(tasks.reduce, over_rows, (work, shared, threads, rough)))
 
     def softmin(
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int

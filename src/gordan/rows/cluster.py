@@ -145,6 +145,11 @@ class Spread:
     def __iter__(self) -> Iterator[Spread]:
         return (Spread(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
 
+    def __getitem__(self, at: Any) -> Spread:
+        """Some columns of a block of vectors that came from here."""
+        assert self.host is not None
+        return self.storage.place(np.ascontiguousarray(self.host[at]), "columns")
+
     def __mul__(self, other: Any) -> Spread:
         factor = other.host if isinstance(other, Spread) else other
         if self.host is not None and factor is not None:
@@ -266,6 +271,11 @@ class Cluster(FetchesRows, OnHost, Reduces):
         combination: Array = self.engine.merged(found, tasks.added)
         return combination
 
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        found = self._start(tasks.reduce, tuple(over_rows), (work, shared, self._threads, rough))
+        sums: list[Array] = self.engine.merged(found, tasks.summed)
+        return sums
+
     def _squares(self, q: Spread, threads: int) -> Array:
         products: Array = self.engine.merged(self._start(tasks.squares, (q,), (self._threads,)), tasks.added)
         return products
@@ -309,6 +319,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
         if rows is not None and len(rows) <= MOST_BROUGHT:
             yield from self.take(rows).each_block(work, tuple(values[rows] for values in over_rows), shared, **how)
             return
+        over_rows = tuple(values.host if isinstance(values, Spread) else values for values in over_rows)
         asked, own = self._blocks.holding(rows), []
         for k, mine in asked:
             lo, hi = int(self.ends[k]), int(self.ends[k + 1])

@@ -26,11 +26,14 @@ from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, FetchesRows
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums
-from gordan.rows.tensors import TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, torch_for
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums, sums_of, widest
+from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
+
+# Vectors over rows that the work on a piece of them makes for each of its vectors over columns, about.
+WIDTH = 16
 
 # Entries that proofs, which make several float64 copies of a block, take at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
@@ -178,6 +181,19 @@ class Device(FetchesRows):
         return self.fetch(total.movedim(-1, 0))
 
     @_within_memory
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        def fits(values: Any) -> Any:  # rough work is done in float32 altogether
+            narrow = rough and is_tensor(values) and values.dtype == torch_for().float64
+            return values.to(self.narrow) if narrow else values
+
+        there = [fits(self.lift(part)) if isinstance(part, np.ndarray) else part for part in shared]
+        over_rows = [fits(values) for values in over_rows]
+        step = max(1, self._size(BLOCK) * self.d // max(self.d, WIDTH * widest(shared)))
+        pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
+        found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
+        return [self.fetch(total) for total in sums_of(found)]
+
+    @_within_memory
     def softmin(
         self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Split | None, threads: int
     ) -> tuple[Sums, Any]:
@@ -272,6 +288,19 @@ class Device(FetchesRows):
         L, failed = torch.linalg.cholesky_ex(H)
         x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]
         return None if int(failed) or not self.finite(x) else self.fetch(x)
+
+    @_within_memory
+    def solving(self, H: Any) -> Callable[[Array], Array]:
+        torch = torch_for()
+        scale = H.diagonal().clamp(min=1e-300).rsqrt()
+        ridge, unit = 0.0, torch.eye(len(H), dtype=H.dtype, device=H.device)
+        while True:
+            L, failed = torch.linalg.cholesky_ex(H * scale * scale[:, None] + ridge * unit)
+            if not int(failed):
+                break
+            ridge = max(4 * ridge, 1e-14 * len(H))
+        inverse = torch.cholesky_inverse(L) * scale * scale[:, None]
+        return lambda b: self.fetch(inverse @ self.lift(b))
 
     def _picked(self, i: Array) -> Any:
         where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)

@@ -15,7 +15,7 @@ from gordan.floats import ieee_floats
 from gordan.rows import reads
 from gordan.rows.mapped import CHUNK, in_order, in_waves, is_large_file, is_mapped
 from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows, entries_of
-from gordan.rows.storage import HostVectors, Sums
+from gordan.rows.storage import HostVectors, Sums, sums_of, widest
 from gordan.rows.threads import available, chunks, even_ranges, run
 
 # Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
@@ -136,6 +136,20 @@ class _Memory(HostVectors):
             if q[start:stop].any():  # others are not read
                 total += self._piece(start, stop).T @ q[start:stop]
         return total
+
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        wide = widest(shared)
+        rows = max(1, min(PIECE * self.n // self.entries, PIECE // wide))
+
+        def part(lo: int, hi: int) -> list[Array]:
+            pieces = (slice(start, min(start + rows, hi)) for start in range(lo, hi, rows))
+            with np.errstate(over="ignore", invalid="ignore"):
+                return sums_of(
+                    work(self._piece(of.start, of.stop), *(values[of] for values in over_rows), *shared) for of in pieces
+                )
+
+        most = min(len(self._ranges), max(1, MERGED // (8 * self.d * wide)))
+        return sums_of(self._by_products(part, even_ranges(self.n, most), threads))
 
     def _squares(self, q: Array, threads: int) -> Array:
         """In as many ranges as there is room for matrices that are then added up."""

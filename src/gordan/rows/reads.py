@@ -25,7 +25,27 @@ NARROW = 8
 FETCHED = 1 << 22
 
 
-class DenseBlock:
+class _HostBlock:
+    """What blocks of vectors are multiplied by, one vector after the other, for rows in memory."""
+
+    dot: Any
+    weighted: Any
+
+    def dots(self, W: Array) -> tuple[Any, Array]:
+        sums, terms = zip(*map(self.dot, np.ascontiguousarray(W.T)), strict=True)
+        return np.stack(sums, axis=1), terms[0]
+
+    def combined(self, Q: Any) -> Any:
+        return np.stack([*map(self.weighted, np.ascontiguousarray(Q.T))], axis=1)
+
+    def lift(self, values: Any) -> Any:
+        return values
+
+    def drop(self, values: Any) -> Array:
+        return np.asarray(values)
+
+
+class DenseBlock(_HostBlock):
     """Some rows of which every entry is stored; a `storage.Block`."""
 
     values: Array
@@ -85,7 +105,7 @@ class DenseBlock:
         return [_mixed(self.values, at_length)]
 
 
-class SparseBlock:
+class SparseBlock(_HostBlock):
     """Some rows of CSR, which begin at `ends`; a `storage.Block`."""
 
     def __init__(self, data: Array, indices: Array, ends: Array, d: int, first: int = 0) -> None:

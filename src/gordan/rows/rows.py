@@ -127,6 +127,11 @@ class Rows:
         self.check(combination)
         return combination
 
+    def reduce(self, work: Any, over_rows: Any, shared: Any, *, rough: bool = False) -> list[Array]:
+        """What `work` gives for the pieces of X, without signs, constant column or scale, added up (see `Storage.reduce`)."""
+        self.passes += 1
+        return self.storage.reduce(work, over_rows, shared, self._threads, rough=rough)
+
     def softmin(self, v: Array, log_p0: Array | None = None, halves: Array | None = None) -> Softmin:
         """One fused pass at v: p_i ∝ exp(log p_0i - A_i·v), normalized to mass 1, or to ½ over each half.
 

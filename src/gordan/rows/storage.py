@@ -8,13 +8,13 @@ provide: `take` gives rows in memory, where they can.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gordan.arrays import Array, columns_of, zeros_and_ones
-from gordan.blas import scipy_linalg
+from gordan.blas import factorized, scipy_linalg, solved
 from gordan.errors import InputError
 
 # Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
@@ -120,6 +120,14 @@ class Storage(Protocol):
         """Xᵀq, for a vector over rows or a block (n, k) of them."""
         ...
 
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        """The arrays of `work(x, *its part of each vector over rows, *shared)`, added up over all pieces x of the rows.
+
+        `work` is a function at the top of a module, for arrays of whatever kind vectors over rows have, which are placed ones.
+        Products of a piece with blocks of vectors are x @ V and x.T @ Q, `rough` ones to three digits at least.
+        """
+        ...
+
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i (all if None; each once), for a = y (x, 1?) and q ≥ 0, where the rows are.
 
@@ -129,6 +137,10 @@ class Storage(Protocol):
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
+        ...
+
+    def solving(self, H: Any) -> Callable[[Array], Array]:
+        """What gives H⁻¹ b, nearly, for blocks b on the host; H as for `solve`, made definite where it is not by rounding."""
         ...
 
     def softmin(
@@ -225,6 +237,22 @@ class Block(Protocol):
         """x_i·w, and the additions that a term goes through at most, as `lengths`."""
         ...
 
+    def dots(self, W: Array) -> tuple[Any, Array]:
+        """x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
+        ...
+
+    def combined(self, Q: Any) -> Any:
+        """Σ_i q_i x_i for each column q of Q, where the block is."""
+        ...
+
+    def lift(self, values: Any) -> Any:
+        """An array where the block is: on a device a tensor there, in whose arithmetic work on it is done."""
+        ...
+
+    def drop(self, values: Any) -> Array:
+        """And back."""
+        ...
+
     def abs_dot(self, size: Array) -> Array:
         """Σ_j |x_ij| size_j."""
         ...
@@ -256,6 +284,19 @@ class Block(Protocol):
     def checksum(self, at_length: bool) -> list[int]:
         """Numbers of which one is another if anything stored was changed; `at_length` by a loop that has to be compiled."""
         ...
+
+
+def widest(shared: Any) -> int:
+    """Columns of the widest of these blocks of vectors."""
+    return max((part.shape[1] for part in shared if isinstance(part, np.ndarray) and part.ndim == 2), default=1)
+
+
+def sums_of(parts: Iterable[Any]) -> list[Any]:
+    """The arrays of all parts, added up one by one in their order."""
+    total: list[Any] = []
+    for part in parts:
+        total = [one + more for one, more in zip(total, part, strict=True)] if total else [*part]
+    return total
 
 
 class Reduces(ABC):
@@ -311,6 +352,10 @@ class OnHost(ABC):
         except (linalg.LinAlgError, ValueError):
             return None
         return x if np.isfinite(x).all() else None
+
+    def solving(self, H: Array) -> Callable[[Array], Array]:
+        factor = factorized(H.copy())
+        return lambda b: solved(factor, b)
 
 
 class HostVectors(OnHost):

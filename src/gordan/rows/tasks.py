@@ -13,7 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Held
-from gordan.rows.storage import Sums
+from gordan.rows.storage import Sums, sums_of
 
 
 def scores(held: Held, signs: Array, w: Array, b: float | Array, threads: int) -> Array:
@@ -24,6 +24,12 @@ def scores(held: Held, signs: Array, w: Array, b: float | Array, threads: int) -
 def combine(held: Held, q: Array, threads: int) -> Array:
     """Xᵀq."""
     return held.combine(q, threads)
+
+
+def reduce(held: Held, *own: Any) -> list[Array]:
+    """What `work` gives for the pieces of the block, added up: its parts of vectors over rows, then how."""
+    *over_rows, work, shared, threads, rough = own
+    return held.reduce(work, over_rows, shared, threads, rough=rough)
 
 
 def squares(held: Held, q: Array, threads: int) -> Array:
@@ -115,6 +121,11 @@ def combine_some(held: Held, i: Array, q: Array, threads: int) -> Array:
 def added(parts: list[Any]) -> Any:
     """The sum of the parts, in their order."""
     return np.sum(parts, axis=0)
+
+
+def summed(parts: list[Any]) -> list[Any]:
+    """The arrays of all parts, added up one by one."""
+    return sums_of(parts)
 
 
 def same(part: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from gordan.errors import InputError, MissingExtra
 from gordan.floats import ABOVE, HALF_UNIT, LEAST
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
+
+# What the second of two parts of a number of 16 bits is multiplied by, so that it does not underflow: a power of two.
+SPLIT = 256.0
 
 
 def torch_for(purpose: str = "rows on a device") -> Any:
@@ -120,14 +124,51 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
+class Piece:
+    """Some rows of a tensor, for finders: x @ V and x.T @ Q with blocks of float64 vectors, or `rough` ones of float32.
+
+    Rough products are those of the stored type, added up in float32: a factor is split into two of 16 bits where entries have as
+    many, so that the units for such products do them, and its digits are not lost.
+    """
+
+    def __init__(self, X: Any, rough: bool, of: Piece | None = None) -> None:
+        self.X, self.rough, self._of, self._wide = X, rough and X.element_size() < 8, of, None
+
+    @property
+    def T(self) -> Piece:
+        """The columns."""
+        return Piece(self.X.T, self.rough, self)
+
+    def __matmul__(self, V: Any) -> Any:
+        torch = torch_for()
+        if not self.rough:
+            wide = self._doubled() if self._of is None else self._of._doubled().T
+            return wide @ V
+        if self.X.element_size() == 4 or not self.X.is_cuda:
+            return self.X.to(torch.float32) @ V
+        size, k = V.abs().amax(0).clamp(min=1e-30), V.shape[1]
+        share = V / size
+        high = share.to(self.X.dtype)
+        low = ((share - high) * SPLIT).to(self.X.dtype)
+        found = torch.mm(self.X, torch.cat((high, low), 1), out_dtype=torch.float32)
+        return (found[:, :k] + found[:, k:] / SPLIT) * size
+
+    def _doubled(self) -> Any:
+        """In float64, made once for both products."""
+        if self._wide is None:
+            self._wide = self.X.double()
+        return self._wide
+
+
 class TensorBlock(DenseBlock):
     """Some rows on a device, for whoever proves something about them.
 
     Their entries are copied to the host when asked for: float32 or float64, exactly. Sums are made where the tensor is, entry by
     entry and in float64: every entry converts to it exactly, and what is trusted is that a product, a sum and an absolute value
-    in it are those of IEEE 754 (`device_is_ieee` looks). No matrix product takes part, so neither TF32 nor any other licence to
-    round that a BLAS may have been given; in which order a reduction adds does not matter to the bounds. For a tensor in memory
-    there is `DenseBlock`: torch has threads of its own, in a floating-point mode that nobody can look at.
+    in it are those of IEEE 754 (`device_is_ieee` looks); in which order a reduction adds does not matter to the bounds. Sums for
+    several vectors at once are products of float64 matrices, which add in an order of their own as well; no licence to round that
+    a BLAS may have been given, such as TF32, is about these, and `device_is_ieee` looks that they keep the digits of float64. For
+    a tensor in memory there is `DenseBlock`: torch has threads of its own, in a floating-point mode that nobody can look at.
     """
 
     def __init__(self, X: Any, first: int = 0) -> None:
@@ -141,6 +182,23 @@ class TensorBlock(DenseBlock):
 
     def dot(self, w: Array) -> tuple[Array, Array]:
         return self._made(lambda: (self.X.double() * self._there(w)).sum(1)), np.array(self.d)
+
+    def dots(self, W: Array) -> tuple[Any, Array]:
+        return affordable(lambda: self._wide @ self._there(W), "a proof"), np.array(self.d)
+
+    def combined(self, Q: Any) -> Any:
+        return affordable(lambda: self._wide.T @ Q, "a proof")
+
+    def lift(self, values: Any) -> Any:
+        return values if is_tensor(values) else self._there(np.asarray(values))
+
+    def drop(self, values: Any) -> Array:
+        dropped: Array = values.cpu().numpy()
+        return dropped
+
+    @cached_property
+    def _wide(self) -> Any:
+        return self.X.double()
 
     def abs_dot(self, size: Array) -> Array:
         return self._made(lambda: (self.X.double().abs() * self._there(size)).sum(1))
@@ -193,4 +251,8 @@ def device_is_ieee(X: Any) -> bool:
         (ones + half * ones, [1.0, -1.0]),
         (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
     ]
+    # sums of 1, a number that 40 digits are needed for beside it, and -1, over and over, as products of matrices
+    small = 2.0**-40
+    A = torch.tensor([1.0, small, -1.0], dtype=torch.float64, device=X.device).repeat(64, 64)
+    looks.append(((A @ torch.ones((A.shape[1], 8), dtype=torch.float64, device=X.device)).reshape(-1), [64 * small] * 512))
     return all(found.cpu().numpy().tobytes() == np.array(right).tobytes() for found, right in looks)

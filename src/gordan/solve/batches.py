@@ -21,6 +21,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import blas_has_room, blas_threads, scipy_linalg
+from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.ledger.question import Budget
@@ -317,16 +318,14 @@ def _room(x: Array, dx: Array) -> Array:
 # ---- losses -------------------------------------------------------------------------------------------------------------
 
 
-def least_losses(
-    problem: Problem, signs: Array, loss: Loss, c: Array, intercept: Intercept, tol: float, budget: Budget
-) -> tuple[Array | None, Array]:
+def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget) -> tuple[Array | None, Array]:
     """Planes (k × columns, b last where there is one) near those of least loss, for every column of signs, where C_i is c for all
-    of them, and the steps that each took. No planes for losses without a slope, for rows on a device, and for many sparse rows:
-    conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
-    storage, (n, k) = problem.storage, signs.shape
+    of them, and the steps that each took. No planes for losses without a slope, and for many sparse rows: conjugate gradients for
+    one label vector leave out the rows that do not count in it, and cost less."""
+    storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
     together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
-    if not loss.smooth or storage.on_device or not c.any() or (storage.sparse and not together):
+    if not loss.smooth or not c.any() or (storage.sparse and not together):
         return None, steps
     halted = threading.Event()
 
@@ -346,24 +345,17 @@ def least_losses(
             found[lo:hi], steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, c, J, tol, spent)
 
         size = stack_size(*A.shape)
-    else:
-        rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
-        size = block_newton.block_size(n)
-    ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
-    with blas_threads(storage.entries):
-        if together:
+        ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
+        with blas_threads(storage.entries):
             try:
                 in_threads(stack, ranges, budget.threads or available())
             finally:
                 halted.set()
-            return found, steps
-        for lo, hi in ranges:
-            if spent():
-                break
-            Y = signs[:, lo:hi].astype(np.float64)
-            W, steps[lo:hi] = block_newton.planes(rows, Y, c, loss, intercept.grouped, tol, spent)
-            found[lo:hi] = W.T
-    return found, steps
+        return found, steps
+    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+    table = block_newton.Table(rows, asked.signs, storage.lift(c), loss, intercept.grouped)
+    W, steps = block_newton.planes(table, tol, spent)
+    return W.T, steps
 
 
 @np.errstate(all="ignore")

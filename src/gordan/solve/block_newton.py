@@ -1,30 +1,30 @@
 """Newton's method with conjugate gradients for the losses of many label vectors, all of them in the same passes over the rows.
 
-Each label vector has its own step, but A w, Aᵀα and products with second derivatives are those of blocks of vectors. The second
-derivatives J + AᵀhA do not depend on signs, and are the same for all label vectors at the start: one factorization of these is
-the preconditioner of all steps.
+Nothing as long as X has rows is held: scores, weights and second derivatives are made anew in every pass, piece by piece where
+the rows are, and sums over rows come back. So the method is the same for rows in memory, in files, on a device or on other
+machines. Each label vector has its own step. The second derivatives J + AᵀhA do not depend on signs, and are the same for all
+label vectors at the start: one factorization of these is the preconditioner of all steps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
-from gordan.blas import scipy_linalg
+from gordan.arrays import Array, namespace
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import factorized
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the method is tuned by; `benchmarks/many.py` shows what it costs."""
+    """What the method is tuned by; `benchmarks/many.py` and `benchmarks/gpu.py` show what it costs."""
 
     # Of the tolerance, what the gap in floats is brought to.
     share: float = 0.5
@@ -34,167 +34,249 @@ class Tuning:
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
-    # Numbers in a block of vectors over rows: what is held of these, some ten times over, however many label vectors there are;
-    # and the fewest label vectors that share passes, where there is room.
-    block: int = 1 << 20
-    fewest: int = 4
-    # Steps of a search along one direction, and the share of the slope that it leaves.
-    searches: int = 12
-    slope_left: float = 0.1
+    # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
+    slope_left: float = 0.5
+    multiples: tuple[float, ...] = (0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+    # The masses of both classes are to be equal for a free intercept, up to this share of them, or of the tolerance.
+    unequal: float = 1e-13
+    unequal_of_tol: float = 1e-6
+    # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
+    # column, to that accuracy.
+    rows_per_column: int = 40
+    part: float = 0.1
+    part_rows_per_column: int = 10
+    part_tol: float = 1e-2
 
 
 TUNING = Tuning()
 
 
-def block_size(n: int) -> int:
-    """How many label vectors of n rows are looked at together."""
-    return max(TUNING.fewest if fits(80.0 * TUNING.fewest * n) else 1, TUNING.block // n)
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The losses of k label vectors: `rows` without signs, the columns of signs Y (n × k, 0 leaves a row out) and C_i, both where
+    the rows are."""
+
+    rows: Rows
+    Y: Any
+    c: Any
+    loss: Loss
+    free: bool
+    seed: int = 1
+
+    @property
+    def J(self) -> Array:
+        """1 for every entry of w that counts in the norm, as a column."""
+        J = np.ones((self.rows.d, 1))
+        J[-1] = not self.free
+        return J
+
+    def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False) -> list[Array]:
+        """What `work` gives for planes W with b as their last row, and whatever else it needs."""
+        if not self.rows.constant:
+            W = np.vstack((W, np.zeros((1, W.shape[1]))))
+        return self.rows.reduce(work, (self.Y, self.c), (W, *more, self.loss), rough=rough)
+
+    def columns(self, sums: Array, constant: Array) -> Array:
+        """Aᵀq from Xᵀq and Σ q."""
+        return np.vstack((sums, constant)) if self.rows.constant else sums
+
+    def at(self, W: Array, todo: Array) -> Looked:
+        """What is found at the planes W of these label vectors."""
+        cost, sums, signed, bend, mass = self.reduce(_slopes, W, todo)
+        J = self.J
+        value = 0.5 * np.sum(J * W * W, axis=0) + cost
+        return Looked(value, J * W - self.columns(sums, signed), bend, mass)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Values and gradients of P at some planes, its second derivatives in b, and Σ α."""
+
+    value: Array
+    gradient: Array
+    bend: Array
+    mass: Array
+
+    def some(self, which: Array) -> Looked:
+        """Those of some of them."""
+        return Looked(*(part[..., which] for part in (self.value, self.gradient, self.bend, self.mass)))
+
+    def put(self, which: Array, other: Looked) -> None:
+        """Replace those."""
+        for mine, new in zip((self.value, self.gradient, self.bend, self.mass), _parts(other), strict=True):
+            mine[..., which] = new
+
+
+def _parts(looked: Looked) -> tuple[Array, ...]:
+    return looked.value, looked.gradient, looked.bend, looked.mass
 
 
 @np.errstate(all="ignore")
-def planes(rows: Rows, Y: Array, c: Array, loss: Loss, free: bool, tol: float, spent: Callable[[], bool]) -> tuple[Array, Array]:
-    """For each column of signs Y (n × k, 0 leaves out) the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the
-    last entry, and else 1, and the steps that it took. `rows` have no signs of their own; not finite where floats do not get
-    there."""
-    J, k = np.ones((rows.d, 1)), Y.shape[1]
-    if free:
-        J[-1] = 0.0
-    c = c[:, None]
-    W, S, todo = np.zeros((rows.d, k)), np.zeros(Y.shape), np.arange(k)
-    precondition = _preconditioner(rows, np.mean(Y != 0, axis=1) * c[:, 0], loss, J[:, 0])
-    first, steps = np.full(k, math.nan), np.zeros(k, np.int64)
+def planes(table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None) -> tuple[Array, Array]:
+    """For each label vector the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the last entry, and else 1, and
+    the steps that it took. Not finite where floats do not get there."""
+    rows, k = table.rows, table.Y.shape[1]
+    steps = np.zeros(k, np.int64)
+    if start is None:
+        start, steps = _from_part(table, tol, spent)
+    W, todo, J = start, np.arange(k), table.J
+    precondition = _preconditioner(table)
+    first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(TUNING.steps):
-        if spent():
+        size = np.sum(J * here.gradient**2, axis=0)
+        near = 0.5 * size <= TUNING.share * tol * here.value
+        unequal = np.abs(here.gradient[-1]) > max(TUNING.unequal, TUNING.unequal_of_tol * tol) * here.mass
+        shifted = near & unequal & (here.bend > 0) if table.free else np.zeros(len(todo), dtype=bool)
+        on = np.isfinite(here.value) & (~near | shifted)
+        todo, here, size, shifted, near = todo[on], here.some(on), size[on], shifted[on], near[on]
+        if not len(todo) or spent():
             break
-        y, w, s = Y[:, todo], W[:, todo], S[:, todo]
-        if free:
-            _shift(y, w, s, c, loss)
-        z = y * s
-        a = np.where(y != 0, loss.weight(z), 0.0)
-        gradient = J * w - rows.combine(y * (c * a))
-        value = 0.5 * np.sum(J * w * w, axis=0) + np.sum(np.where(y != 0, c * loss.cost(z), 0.0), axis=0)
-        W[:, todo], S[:, todo] = w, s
-        size = np.sum(J * gradient * gradient, axis=0)
-        going = np.isfinite(value) & (0.5 * size > TUNING.share * tol * value)
-        if not going.any() or spent():
-            break
-        todo, y, w, s, z, a, gradient = todo[going], *(part[:, going] for part in (y, w, s, z, a, gradient))
-        first[todo] = np.where(np.isnan(first[todo]), size[going], np.fmax(first[todo], size[going]))
-        h = np.where(y != 0, c * loss.curvature(z, a), 0.0)
-        most = TUNING.vectors_in_one * _steps_for_a_factor(rows, np.count_nonzero(h) / len(todo))
-        if steps.any() and most < TUNING.least_cg:
-            break
-        enough = np.minimum(TUNING.forcing, (size[going] / first[todo]) ** 0.25)
-        step, met = _conjugate_gradients(rows, J, h, gradient, precondition, enough, int(max(most, TUNING.least_cg)))
-        u = rows.scores(step)
-        t = _search(y, z, y * u, c, loss, np.sum(J * w * step, axis=0), np.sum(J * step * step, axis=0))
-        W[:, todo], S[:, todo] = w + t * step, s + t * u
+        step = np.zeros((rows.d, len(todo)))
+        step[-1, shifted] = -here.gradient[-1, shifted] / here.bend[shifted]
+        far = np.flatnonzero(~shifted)
+        if len(far):
+            first[todo[far]] = np.fmax(first[todo[far]], size[far])
+            enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
+            step[:, far], met = _conjugate_gradients(
+                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, enough, spent
+            )
+        before, W[:, todo] = here, W[:, todo] + step
+        here = table.at(W[:, todo], todo)
         steps[todo] += 1
-        if spent() or not met:
+        _shorten(table, W, todo, step, before, here)
+        falls = here.value < before.value
+        # what does not fall any more is as good as floats can tell
+        better = falls | shifted | near
+        todo, here = todo[better], here.some(better)
+        if len(far) and not met:
             break
     return W, steps
 
 
-def _preconditioner(rows: Rows, c: Array, loss: Loss, J: Array) -> Callable[[Array], Array]:
-    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors; or with its diagonal, where columns are
-    many."""
-    zero = np.zeros(len(c))
-    h = c * loss.curvature(zero, loss.weight(zero))
-    d = rows.d
-    if d <= NEWTON.most_factorized and fits(8 * NEWTON.copies * d * d):
-        H = np.array(rows.moments(h)[0])
-        H[np.diag_indices(d)] += J
-        factor, scale = factorized(H)
-        column, solve = scale[:, None], scipy_linalg().cho_solve
-        return lambda r: np.asarray(column * solve((factor, True), column * r, check_finite=False))
-    return np.array  # none: a copy
+def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Array, Array]:
+    """Planes of a part of the rows, which stand for all of them, where these are many; else 0."""
+    rows, k = table.rows, table.Y.shape[1]
+    zero = np.zeros((rows.d, k)), np.zeros(k, np.int64)
+    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol:
+        return zero
+    count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
+    if not fits(8 * count * rows.d):
+        return zero
+    i = np.sort(np.random.default_rng(table.seed).choice(rows.n, count, replace=False))
+    rows.passes += count / rows.n
+    own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
+    at = rows.storage.lift(i)
+    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count))
+    if not bool((abs(part.Y).sum(0) > 0).all()):
+        return zero
+    W, steps = planes(part, TUNING.part_tol, spent, zero[0])
+    rows.passes += own.passes * count / rows.n
+    return np.where(np.isfinite(W), W, 0.0), steps
+
+
+def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
+    """Where a step goes too far, or not far enough, to where the slope along it is about 0; by one look at some multiples."""
+    start, end = (np.sum(look.gradient * step, axis=0) for look in (before, here))
+    off = np.flatnonzero(~(np.abs(end) <= TUNING.slope_left * np.abs(start)) & (start < 0))
+    if not len(off):
+        return
+    own, s, multiples = todo[off], step[:, off], np.array(TUNING.multiples)[:, None]
+    base, J = W[:, own] - s, table.J
+    wide = np.hstack((base, s))
+    slopes = multiples * np.sum(J * s * s, axis=0) + np.sum(J * base * s, axis=0)
+    slopes -= table.reduce(_along, wide, own, multiples[:, 0], rough=True)[0]
+    known = np.vstack((start[off], slopes))
+    at = np.vstack((np.zeros((1, 1)), multiples))
+    last = np.argmax(np.vstack((known > 0, np.ones((1, len(off)), dtype=bool))), axis=0)  # the first that is too far, if any
+    low, high = np.maximum(last - 1, 0), np.minimum(last, len(multiples))
+    line = np.arange(len(off))
+    left, right = known[low, line], known[high, line]
+    t = np.where(right > left, at[low, 0] - left * (at[high, 0] - at[low, 0]) / (right - left), at[high, 0])
+    t = np.where(last > len(multiples), at[-1, 0], t)
+    W[:, own] = base + t * s
+    here.put(off, table.at(W[:, own], own))
+
+
+def _preconditioner(table: Table) -> Callable[[Array], Array]:
+    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors; nothing, where columns are many."""
+    rows, d, loss = table.rows, table.rows.d, table.loss
+    if d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
+        return np.array  # a copy
+    zero = np.zeros(1)
+    h = table.c * float(loss.curvature(zero, loss.weight(zero))[0])
+    H = rows.moments(h)[0] + rows.storage.lift(np.diag(table.J[:, 0]))
+    return rows.storage.solving(H)
 
 
 def _conjugate_gradients(
-    rows: Rows,
-    J: Array,
-    h: Array,
+    table: Table,
+    W: Array,
+    todo: Array,
     gradient: Array,
     precondition: Callable[[Array], Array],
     enough: Array,
-    most: int,
+    spent: Callable[[], bool],
 ) -> tuple[Array, bool]:
     """For each column s with (J + AᵀhA) s = -gradient, up to a share `enough` of it in the norm of the preconditioner; and
-    whether so many steps were enough for most of them."""
+    whether so many steps as are worth it were enough for most of them."""
+    most = max(int(TUNING.vectors_in_one * _steps_for_a_factor(table.rows)), TUNING.least_cg)
     step, r = np.zeros_like(gradient), -gradient
     q = precondition(r)
     p, rq = q, np.sum(r * q, axis=0)
-    aim, todo = enough**2 * rq, np.arange(gradient.shape[1])
+    aim, left, J = enough**2 * rq, np.arange(gradient.shape[1]), table.J
     for _ in range(most):
-        if not len(todo):
+        if not len(left) or spent():
             break
-        Hp = J * p + rows.combine(h[:, todo] * rows.scores(p))
+        wide = np.hstack((W[:, left], p))
+        Hp = J * p + table.columns(*table.reduce(_curved, wide, todo[left], rough=True))
         bend = np.sum(p * Hp, axis=0)
         t = np.where(bend > 0, rq / bend, 0.0)
-        step[:, todo] += t * p
+        step[:, left] += t * p
         r = r - t * Hp
         q = precondition(r)
         new = np.sum(r * q, axis=0)
         p = q + (new / rq) * p
-        on = (new > aim[todo]) & (bend > 0)
-        todo, p, r, rq = todo[on], p[:, on], r[:, on], new[on]
-    return step, 2 * len(todo) <= gradient.shape[1]
+        on = (new > aim[left]) & (bend > 0)
+        left, p, r, rq = left[on], p[:, on], r[:, on], new[on]
+    return step, 2 * len(left) <= gradient.shape[1]
 
 
-def _steps_for_a_factor(rows: Rows, active: float) -> float:
-    """How many steps of conjugate gradients cost as much as a factorization with so many rows of positive h, for one vector."""
+def _steps_for_a_factor(rows: Rows) -> float:
+    """How many steps of conjugate gradients cost as much as a factorization, for one vector."""
     per_row = rows.entries / rows.n
-    return (active * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
+    return (rows.n * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
 
 
-def _shift(y: Array, w: Array, s: Array, c: Array, loss: Loss) -> None:
-    """Move b, the last entry of w, and with it all scores s, in each column to where both classes have the same mass."""
-    low, high = np.full(w.shape[1], -math.inf), np.full(w.shape[1], math.inf)
-    b, todo = np.zeros(w.shape[1]), np.arange(w.shape[1])
-    for _ in range(TUNING.searches):
-        own = y[:, todo]
-        z = own * (s[:, todo] + b[todo])
-        a = np.where(own != 0, loss.weight(z), 0.0)
-        mass = c * a
-        slope = -np.sum(own * mass, axis=0)
-        low[todo], high[todo] = np.where(slope < 0, b[todo], low[todo]), np.where(slope > 0, b[todo], high[todo])
-        bend = np.sum(np.where(own != 0, c * loss.curvature(z, a), 0.0), axis=0)
-        new = b[todo] - slope / bend
-        inside = (new > low[todo]) & (new < high[todo])
-        middle = np.where(
-            np.isinf(low[todo]),
-            np.where(np.isinf(high[todo]), 0.0, high[todo] - 1.0 - np.abs(high[todo])),
-            np.where(np.isinf(high[todo]), low[todo] + 1.0 + np.abs(low[todo]), 0.5 * (low[todo] + high[todo])),
-        )
-        new = np.where(inside, new, middle)
-        on = (np.abs(slope) > 1e-13 * np.sum(mass, axis=0)) & (new != b[todo])
-        b[todo[on]] = new[on]
-        todo = todo[on]
-        if not len(todo):
-            break
-    w[-1] += b
-    s += b
+# ---- work on a piece of the rows, done where it is -----------------------------------------------------------------------
 
 
-def _search(y: Array, z: Array, u: Array, c: Array, loss: Loss, along: Array, bend: Array) -> Array:
-    """For each column t > 0 near the least value along z + t u, as `loss_newton.line_search` for one."""
-    used = y != 0
-    t, low, high = np.ones(z.shape[1]), np.zeros(z.shape[1]), np.full(z.shape[1], math.inf)
-    start = along - np.sum(np.where(used, c * loss.weight(z), 0.0) * u, axis=0)
-    todo = np.arange(z.shape[1])
-    for _ in range(TUNING.searches):
-        ut, own = u[:, todo], used[:, todo]
-        zt = z[:, todo] + t[todo] * ut
-        a = np.where(own, loss.weight(zt), 0.0)
-        slope = along[todo] + t[todo] * bend[todo] - np.sum(c * a * ut, axis=0)
-        on = np.abs(slope) > TUNING.slope_left * np.abs(start[todo])
-        if not on.any():
-            break
-        high[todo], low[todo] = np.where(slope > 0, t[todo], high[todo]), np.where(slope > 0, low[todo], t[todo])
-        second = bend[todo] + np.sum(np.where(own, c * loss.curvature(zt, a), 0.0) * ut * ut, axis=0)
-        new = t[todo] - slope / second
-        inside = (new > low[todo]) & (new < high[todo])
-        new = np.where(inside, new, np.where(np.isinf(high[todo]), 2 * t[todo], 0.5 * (low[todo] + high[todo])))
-        t[todo[on]] = new[on]
-        todo = todo[on]
-    return t
+def _counted(y: Any, c: Any, todo: Any) -> tuple[Any, Any]:
+    """The signs of these label vectors, and C_i where they are not 0."""
+    y = y[:, todo]
+    return y, c[:, None] * abs(y)
+
+
+def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+    y, c = _counted(y, c, todo)
+    z = y * (x @ W[:-1] + W[-1])
+    a = loss.weight(z)
+    mass = c * a
+    signed = y * mass
+    return (c * loss.cost(z)).sum(0), x.T @ signed, signed.sum(0), (c * loss.curvature(z, a)).sum(0), mass.sum(0)
+
+
+def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+    y, c = _counted(y, c, todo)
+    both, k = x @ wide[:-1] + wide[-1], y.shape[1]
+    z = y * both[:, :k]
+    bent = c * loss.curvature(z, loss.weight(z)) * both[:, k:]
+    return x.T @ bent, bent.sum(0)
+
+
+def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Loss) -> tuple[Any, ...]:
+    """Σ c a(z + t u) u for some t, where z are the scores of the first half and u those of the second."""
+    y, c = _counted(y, c, todo)
+    both, k = x @ wide[:-1] + wide[-1], y.shape[1]
+    z, u = y * both[:, :k], y * both[:, k:]
+    found = namespace(z).stack([(c * loss.weight(z + t * u) * u).sum(0) for t in multiples])
+    return (found,)

@@ -11,6 +11,7 @@ import numpy as np
 from flint import fmpq
 
 from gordan.arrays import Array, times_powers
+from gordan.blas import factorized, solved
 from gordan.certificates import exact
 from gordan.certificates.verified import cancelling, signed_rows, strictly_positive
 from gordan.deadlines import DENSE_GRAM
@@ -19,7 +20,6 @@ from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
 from gordan.solve.cancelling import few_rows, near
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
-from gordan.solve.loss_newton import factorized, solved
 from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 
 # Copies of the strict rows, in coordinates of the cone, that are in use at a time.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import scipy_linalg
+from gordan.blas import factorized, solved
 from gordan.memory import fits
 from gordan.rows import Rows
 
@@ -193,28 +193,6 @@ class Newton:
             new = float(r @ q)
             p, rq = q + (new / rq) * p, new
         return s, False
-
-
-def factorized(H: Array) -> tuple[Array, Array]:
-    """The factor of H scaled to a diagonal of 1, and the scale; what rounding makes indefinite is made definite again."""
-    scale = 1 / np.sqrt(np.maximum(np.diagonal(H), 1e-300))
-    H *= scale
-    H *= scale[:, None]
-    potrf = scipy_linalg().lapack.dpotrf
-    ridge = 0.0
-    while True:
-        factor, info = potrf(H, lower=True, clean=False, overwrite_a=False)
-        if info == 0:
-            return factor, scale
-        added = max(4 * ridge, 1e-14 * len(H))
-        H[np.diag_indices(len(H))] += added - ridge
-        ridge = added
-
-
-def solved(factor: tuple[Array, Array], r: Array) -> Array:
-    """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
-    lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
-    return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
 
 
 def line_search(

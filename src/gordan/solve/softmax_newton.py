@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.blas import factorized, solved
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import balancing, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import factorized, second_moment, solved
+from gordan.solve.loss_newton import second_moment
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from gordan.certificates.losses import Objective, Optimum, hash_of, row_constant
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem, is_table
-from gordan.certificates.regions import ClassRegion, Region, certain_label, region_of
+from gordan.certificates.regions import ClassRegion, Place, Region, certain_label, region_of
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -77,6 +77,7 @@ class LossResult:
     trace: Trace | None = field(repr=False)
     _optimum: Optimum = field(repr=False)
     _evidence: LossEvidence = field(repr=False)
+    _placed: Callable[[], Place] | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float:
@@ -138,16 +139,16 @@ class LossResult:
         """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
         return replace(self.bare_certificate, data_hash=self._evidence.question.problem.hash(self.intercept))
 
+    @property
+    def place(self) -> Place:
+        """Where the minimizer is, without the data: of several label vectors all at once."""
+        return self._region.place if self._placed is None else self._placed()
+
     @cached_property
     def _region(self) -> Region | ClassRegion:
         """Where the minimizer is; all that depends on X is computed at once, while X is known to be what it was."""
         question = self._evidence.question
-        problem = question.problem
-        if problem.checksum is not None and problem.X.checksum() != problem.checksum:
-            raise InputError(
-                "X was changed after it was looked at, so that nothing more can be proved about what it was; ask for "
-                "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
-            )
+        require_unchanged(question.problem)
         region = region_of(question.objective, self._optimum, self.b)
         _ = region.intercept, region.weights, region.place
         return region
@@ -162,6 +163,15 @@ class LossResult:
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"
+
+
+def require_unchanged(problem: Problem) -> None:
+    """Refuse an X that was changed."""
+    if problem.checksum is not None and problem.X.checksum() != problem.checksum:
+        raise InputError(
+            "X was changed after it was looked at, so that nothing more can be proved about what it was; ask for "
+            "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
+        )
 
 
 def minimize_loss(
@@ -289,7 +299,7 @@ def question_of(
         budget,
         asked.tol,
         Play(start=_start(start, asked.kind, problem.X.d, several), watch=asked.watch),
-        _head(problem, asked.loss, asked.C, asked.kind, sample, factors),
+        head_of(problem, asked, sample, factors),
     )
 
 
@@ -300,7 +310,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
         evidence = answer(question) if evidence is None else evidence
         assert evidence is not None
         found, asked = evidence.optimum, question.objective
-        at_zero = math.fsum(asked.c) * asked.loss.at_zero(len(question.problem.classes))
+        at_zero = float(np.sum(asked.c)) * asked.loss.at_zero(len(question.problem.classes))
         useless = found is None or not found.upper <= NO_BETTER * at_zero
         optimum = without_plane(evidence) if found is None or useless else found
     assert evidence.w is not None
@@ -322,16 +332,16 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
     )
 
 
-def _head(problem: Problem, loss: Loss, C: float, kind: Intercept, sample: Array | None, factors: Array | None) -> Certificate:
+def head_of(problem: Problem, asked: Asked, sample: Array | None, factors: Array | None = None) -> Certificate:
     """The certificate without its proof."""
     stored = sample is not None and len(sample) <= MOST_STORED
     return Certificate(
         "optimum",
-        kind.value,
+        asked.kind.value,
         problem.classes,
         (problem.X.n, problem.X.d),
-        loss=loss.value,
-        C=C,
+        loss=asked.loss.value,
+        C=asked.C,
         class_weight=None if factors is None else tuple(factors.tolist()),
         sample_weight=tuple(sample.tolist()) if sample is not None and stored else None,
         weights_hash=None if sample is None or stored else hash_of(sample),

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -17,13 +18,16 @@ import numpy as np
 from gordan.arrays import Array, require_aligned
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
+from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import Matrix
+from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem, read_label_table
+from gordan.certificates.regions import Place
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
-from gordan.ledger.optimum import LossEvidence, LossQuestion
-from gordan.ledger.question import Budget, Proposal
+from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width
+from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
 from gordan.rows import stored
 from gordan.solve import batches
@@ -40,6 +44,10 @@ from gordan.verdicts.weights import weight_factors
 ROUGH = 1e-2
 # Of the tolerance, what the gap of planes that are looked for together is brought to.
 SHARE = 0.2
+# Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
+MOST_PROVED = {"host": 1 << 30, "device": 1 << 37}
+
+STATUSES = {status.value: status for status in Status}
 
 One = TypeVar("One", Verdict, MarginResult, LossResult)
 
@@ -220,41 +228,48 @@ class ManyLosses(Many[LossResult]):
                 )
 
         planes, steps = None, np.zeros(signs.shape[1], np.int64)
+        c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
+        table = Objectives(problem.X, problem.storage.place(signs, "Y"), asked.loss, c, asked.kind)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
-            c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
             try:
                 half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
-                planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
+                planes, steps = batches.least_losses(problem, signs, table, asked.tol, half)
             except KeyboardInterrupt:
                 columns.stopped = True
-        found = {}  # planes that were found together come first: to prove them takes little
+        optima: dict[int, Optimum] = {}
+        if planes is not None and asked.class_weight is None:  # whose weights differ from one column to the next
+            optima = columns.prove(planes, table, asked.tol)
         for j in columns.left():
-            if planes is None or not np.isfinite(planes[j]).all():
-                continue
-            found[j] = evidence = LossEvidence(question(j))
-            w, b = asked.kind.plane_of(planes[j])
-            with np.errstate(over="ignore", invalid="ignore"):
-                evidence.offer(Proposal(w, float(b)))
-            if evidence.answered:
-                columns.keep(j, losses.result_of(evidence.question, evidence, int(steps[j])))
-        for j in columns.left():
-            own = found[j].question if j in found else question(j)
+            own = question(j)
             if planes is not None and np.isfinite(planes[j]).all():
                 own = replace(own, play=replace(own.play, start=planes[j]))
             columns.keep(j, losses.result_of(own, steps=int(steps[j])))
 
-        def not_begun(j: int) -> LossResult:
-            evidence = found.get(j) or LossEvidence(question(j))
-            return replace(losses.result_of(evidence.question, evidence, int(steps[j])), status=columns.end)
+        @cache
+        def places() -> dict[int, Place]:
+            losses.require_unchanged(problem)
+            own = np.array([*optima])
+            some = replace(table, signs=table.signs[:, own])
+            return dict(zip(optima, some.places([*optima.values()], columns.b[own]), strict=True))
+
+        def made(j: int) -> LossResult:
+            if j not in optima:
+                evidence = LossEvidence(question(j))
+                return replace(losses.result_of(evidence.question, evidence, int(steps[j])), status=STATUSES[words[j]])
+            own = columns.problem(j)
+            objective = Objective(own.X, own.signs, asked.loss, c if own.signs.all() else c * abs(own.signs), asked.kind)
+            head = losses.head_of(own, asked, sample)
+            evidence = LossEvidence(
+                LossQuestion(own, objective, budget, asked.tol, Play(), head), *columns.plane(j), optimum=optima[j]
+            )
+            result = losses.result_of(evidence.question, evidence, int(steps[j]))
+            return replace(result, status=STATUSES[words[j]], seconds=columns.share, _placed=lambda: places()[j])
 
         for j in columns.left(begin=False):
-            if j in found:
-                columns.keep(j, not_begun(j))
-            else:
-                columns.status[j] = columns.end.value
+            columns.status[j] = columns.end.value
         words = columns.words(Status.SOLVED)
-        return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, not_begun, columns.margins)
+        return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, made, columns.margins)
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
@@ -307,6 +322,26 @@ class _Columns(Generic[One]):
         self.w[:, done], self.b[done] = evidence.planes[:, done], evidence.b[done]
         self.margins[done] = np.column_stack((evidence.lower, evidence.upper))[done]
         self.open &= ~done
+
+    def prove(self, planes: Array, objectives: Objectives, tol: float) -> dict[int, Optimum]:
+        """What these planes prove about the least losses of all columns, while there is time; those within `tol` are settled."""
+        found: dict[int, Optimum] = {}
+        storage, worst = self.whole.storage, float(np.sum(objectives.c)) * objectives.loss.at_zero(2) * losses.NO_BETTER
+        size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
+        able = np.flatnonzero(np.isfinite(planes).all(axis=1))
+        for lo in range(0, len(able), size):
+            if self.stopped or self.budget.spent:
+                break
+            own = able[lo : lo + size]
+            W, b = self.kind.plane_of(np.ascontiguousarray(planes[own].T))
+            b = np.zeros(len(own)) + b
+            some = objectives if len(own) == len(planes) else replace(objectives, signs=objectives.signs[:, own])
+            for j, w, offset, optimum in zip(own.tolist(), W.T, b, some.enclose(W, b), strict=True):
+                if optimum.upper <= worst:
+                    found[j] = optimum
+                    self.w[:, j], self.b[j], self.margins[j] = w, offset, (optimum.lower, optimum.upper)
+                    self.open[j] = relative_width(optimum) > tol
+        return found
 
     def left(self, *, begin: bool = True) -> Iterator[int]:
         """The columns that are open; those that work is to be begun for while there is time."""
@@ -380,7 +415,7 @@ class _Columns(Generic[One]):
 
 def _of_one_sign(signs: Array) -> Array:
     """Which columns have no row of one of the signs."""
-    return np.asarray(~((signs > 0).any(axis=0) & (signs < 0).any(axis=0)))
+    return np.asarray((signs.max(axis=0, initial=0) <= 0) | (signs.min(axis=0, initial=0) >= 0))
 
 
 class _named:

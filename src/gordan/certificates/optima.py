@@ -1,0 +1,272 @@
+"""What planes prove about the least losses of many label vectors for the same rows: `Objective.enclose` for blocks of vectors.
+
+For losses with a slope, whose weights follow from the planes: one pass over X proves all of them. All that is as long as X has
+rows is made piece by piece where the rows are; what comes back are sums. These are in whatever order, so that bounds are somewhat
+wider than those for one label vector, and hold what a checker finds for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, namespace
+from gordan.certificates import bounds
+from gordan.certificates.bounds import GO, TINY, U, down, up
+from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, loss_above, paid_below
+from gordan.certificates.matrix import CLAIM, Matrix, error
+from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
+from gordan.floats import ieee_floats
+from gordan.intercepts import Intercept
+from gordan.losses import Loss
+from gordan.rows import Block
+
+# Rows that are added up in one go, before their sums are.
+AT_ONCE = 256
+# Distances that grow fourfold at which the slope in b is looked at, at first and where none of these will do; and those between.
+NEAR, FAR, BETWEEN = 6, 16, 5
+# Rows times label vectors that are worked on at a time, about, where label vectors are many.
+NUMBERS = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Objectives:
+    """The P of each column of signs (n × k, in which 0 leaves a row out): `c` holds C_i, which is the same in all of them."""
+
+    X: Matrix
+    signs: Array
+    loss: Loss
+    c: Array
+    intercept: Intercept
+
+    @ieee_floats()
+    def enclose(self, W: Array, b: Array) -> list[Optimum]:
+        """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
+        length = np.array([bounds.norm_bound(np.abs(w), 2.0, dual=True) for w in W.T])
+        shared = W, b, length, self.loss, float(self.intercept.in_norm)
+        step = NUMBERS // W.shape[1] if W.shape[1] > self.X.d else 0
+        v, parts, most = np.zeros((self.X.d + 1, W.shape[1])), [], 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for sums, combined, rows in self.X.storage.each_block(_sums, (self.signs, self.c, self.X.norms), shared, step=step):
+                v += combined
+                most = max(most, rows)
+                parts.append(sums)
+            whole = np.sum(parts, axis=0)
+            whole[-1] = np.max([sums[-1] for sums in parts], axis=0)
+            found = []
+            for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
+                own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
+                facts = Sums(*whole[:, j].tolist())
+                found.append(self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts))))
+        return found
+
+    def _optimum(self, plane: Array, b: float, sums: Sums, v: Array, terms: tuple[int, int]) -> Optimum:
+        """Of one label vector. `terms` are the rows of the largest block, and the number of blocks.
+
+        A term of a sum goes through 2·AT_ONCE + rows/AT_ONCE additions in its block and one for each block, so that a sum of
+        nonnegative terms is off by a share of as many roundings; one that a checker makes by 2·GO. Four times both are claimed.
+        v is off by as many roundings of a term as there are weights, and one for each block.
+        """
+        share = 2 * CLAIM * U * (2 * AT_ONCE + terms[0] / AT_ONCE + terms[1] + 4 * GO)
+        length = bounds.norm_bound(np.abs(plane), 2.0, dual=False)
+        upper = up(up(0.5 * length * length * (1 + share)) + up(sums.above * (1 + share)))
+        upper = upper if upper < math.inf else math.inf  # NaN is no bound
+        nothing = Optimum(0.0, upper, plane, np.zeros_like(v), 0.0)
+        drift = Drift(*(up(x * (1 + share)) for x in (sums.moved, sums.moved_lengths, sums.moved_paid, sums.moved_cost)))
+        off = 2 * U * (sums.count + terms[1] + 2 * GO) * sums.lengths * (1 + share)
+        off = up(CLAIM * (off + sums.count * TINY * (sums.longest + self.X.d + 1.0)))
+        total = down(down(sums.gains * (1 - share)) - up(sums.losses * (1 + share)))
+        if not (np.isfinite(v).all() and math.isfinite(off + total + sum(drift))):
+            return nothing
+        surplus = shift = 0.0
+        if self.intercept.grouped:
+            surplus = _surplus((sums.mass, sums.other_mass), share, drift)
+            if not surplus < 1:
+                return nothing
+            total = down(total - up(surplus * up(max(sums.own_gains, sums.other_gains) * (1 + share))))
+            shift = up(surplus * up(up(max(sums.own_lengths, sums.other_lengths) * (1 + share)) + drift.lengths))
+            drift = drift._replace(cost=drift.cost + abs(b) * drift.weights)
+        apart = bounds.norm_bound(np.abs(plane - v), 2.0, dual=False)
+        total -= (drift.lengths * (apart + drift.lengths + 2 * off) + drift.cost + surplus * drift.paid) * (1 + 16 * U)
+        off = up(off + shift)
+        length = up(bounds.norm_bound(np.abs(v), 2.0, dual=False) + off)
+        lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
+        return Optimum(lower, upper, plane, v, off) if LEAST <= lower < math.inf else nothing
+
+    @ieee_floats()
+    def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
+        """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones.
+
+        For a free intercept one end of the interval for b*, moved to an origin amid the rows, is any b at which the slope is
+        proved to have the right sign. Some are looked at in one pass, at distances that grow; then some more between the last one
+        that was not proved and the first that was.
+        """
+        balls, kind = [optimum.ball for optimum in optima], self.intercept
+        M, r = np.column_stack([m for m, _ in balls]), np.array([radius for _, radius in balls])
+        origin = mean_of(self.X, self.c > 0) if kind.grouped else np.zeros(self.X.d)
+        ends = self._offsets(M, r, b, origin) if kind.grouped else np.zeros((len(balls), 2))
+        facts = zip(optima, balls, ends, strict=True)
+        return [Place(kind, optimum.radius, radius, own, origin, m) for optimum, (m, radius), own in facts]
+
+    def _offsets(self, M: Array, r: Array, b: Array, origin: Array) -> Array:
+        """b* + origin·w* of each label vector, at least and at most."""
+        away, shifts = distances(self.X, origin), np.array([enclosed_product(origin, m) for m in M.T]).T
+        near = b + 0.5 * shifts[0] + 0.5 * shifts[1]
+        near = np.where(np.isfinite(near), near, 0.0)
+        # an end is about as far from `near` as scores are uncertain
+        first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.max(away)) * r / 32, 1e150)
+        sizes = np.array([[bounds.norm_bound(np.abs(m), 2.0, dual=True) for m in M.T], r])
+        step = NUMBERS // M.shape[1] if M.shape[1] > self.X.d else 0
+
+        def looked(far: Array) -> Array:
+            """For both ends, and each distance and label vector, whether b at that distance is beyond b*."""
+            ends = np.stack((near - far[0], near + far[1]))
+            vectors = self.signs, self.c, self.X.norms, away
+            parts = list(self.X.storage.each_block(_slopes, vectors, (M, sizes, shifts, ends, self.loss), step=step))
+            gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
+            share = 2 * U * (2 * AT_ONCE + max(rows for _, rows in parts) / AT_ONCE + len(parts) + 4 * GO)
+            return np.asarray(gains * (1 - share) > losses * (1 + share))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = np.stack([first * 4.0 ** np.arange(NEAR)[:, None]] * 2)
+            proved = looked(far)
+            if not proved.any(axis=1).all():
+                more = np.stack([first * 4.0 ** np.arange(NEAR, NEAR + FAR)[:, None]] * 2)
+                far, proved = np.concatenate((far, more), axis=1), np.concatenate((proved, looked(more)), axis=1)
+            outer, inner = _first_true(proved, far)
+            closer = inner[:, None] + np.linspace(0.0, 1.0, BETWEEN + 2)[1:-1, None] * (outer - inner)[:, None]
+            best = np.fmin(outer, _first_true(looked(closer), closer)[0])
+            return np.column_stack((near - best[0], near + best[1]))
+
+
+def _first_true(proved: Array, distance: Array) -> tuple[Array, Array]:
+    """For both ends the least distance that is proved, infinite where none is, and the one before it."""
+    at, some = np.argmax(proved, axis=1)[:, None], proved.any(axis=1)
+    found, before = (np.take_along_axis(distance, np.maximum(i, 0), axis=1)[:, 0] for i in (at, at - 1))
+    return np.where(some, found, math.inf), np.where(some, np.where(at[:, 0] > 0, before, 0.0), math.inf)
+
+
+def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:
+    """1 - t at most, t ≤ 1 the mass of the lighter class over that of the heavier; 1 where nothing is known."""
+    light, heavy = sorted(masses)
+    if not down(heavy * (1 - share)) > 0:
+        return 1.0
+    moved = up(drift.weights / down(heavy * (1 - share)))
+    surplus = up(1 - down(down(light * (1 - share)) / up(heavy * (1 + share))))
+    return up(max(surplus, 0.0) + up(2 * moved)) if moved < 0.25 else 1.0
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is added up over the rows for one plane: what the losses are at most; gains and losses of what is paid at least;
+    masses, and masses times lengths of rows, of both classes; how far weights may drift; and how many weights there are."""
+
+    above: float
+    gains: float
+    losses: float
+    mass: float
+    other_mass: float
+    own_gains: float
+    other_gains: float
+    own_lengths: float
+    other_lengths: float
+    moved: float
+    moved_lengths: float
+    moved_paid: float
+    moved_cost: float
+    lengths: float
+    count: float
+    longest: float
+
+
+# ---- work on one block of rows, done where that is ----------------------------------------------------------------------
+
+
+def _sums(
+    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float
+) -> tuple[Array, Array, int]:
+    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, and how many rows these are.
+
+    As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
+    checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
+    """
+    sums, terms = block.dots(W)
+    xp = namespace(sums)
+    y, c, norms, b, length, terms = map(block.lift, (y, c, norms, b, length, terms))
+    terms = terms if terms.ndim == 0 else terms[:, None]
+    c = c[:, None] * abs(y)
+    radius = error(norms[:, None] * length + abs(b), terms + 1.0)
+    z = (sums + b) * y
+    low = z - radius * dense_slack(block.d, terms, CLAIM)
+    above = xp.where(c > 0, c * loss_above(loss, low) * (1 + 4 * U) + TINY, 0.0)
+    alpha = c * loss.weight(z)
+    alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
+    if loss.most_weight < math.inf:
+        alpha = xp.minimum(alpha, c * loss.most_weight)
+    low, high = z - 2.0 * radius, z + 2.0 * radius
+    moved = xp.where(c > 0, c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha, 0.0)
+    size = xp.maximum(abs(low), abs(high)) + 1.0
+    size = xp.where(moved > 0, size, 0.0)
+    rounded = alpha * ((512 + 64 * size) * U)
+    paid = paid_below(loss, alpha, c)
+    sizes = (norms + in_norm)[:, None]
+    ours, others = y > 0, y < 0
+    gains, weighted = paid.clip(min=0.0), alpha * norms[:, None]
+    parts = (
+        above,
+        gains,
+        (-paid).clip(min=0.0),
+        alpha * ours,
+        alpha * others,
+        gains * ours,
+        gains * others,
+        weighted * ours,
+        weighted * others,
+        moved,
+        moved * sizes,
+        moved * size + rounded,
+        moved * (high - low) + rounded,
+        alpha * sizes,
+        (alpha > 0) * 1.0,
+    )
+    added = [block.drop(_added(part)) for part in parts]
+    signed = alpha * y
+    longest = np.full(len(added[0]), float(block.drop(sizes.max())))
+    return np.array([*added, longest]), np.vstack((block.drop(block.combined(signed)), block.drop(_added(signed)))), len(y)
+
+
+def _slopes(
+    block: Block, y: Any, c: Any, norms: Any, away: Any, M: Array, sizes: Any, shifts: Any, ends: Any, loss: Loss
+) -> tuple[Array, int]:
+    """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
+    rows these are.
+
+    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
+    as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
+    one more: six roundings of all of them at most.
+    """
+    sums, terms = block.dots(M)
+    xp = namespace(sums)
+    y, c, norms, away, (length, r), (least, most), ends, terms = map(block.lift, (y, c, norms, away, sizes, shifts, ends, terms))
+    terms = terms if terms.ndim == 0 else terms[:, None]
+    c = c[:, None] * abs(y)
+    reach = xp.where(away[:, None] > 0, away[:, None] * (r * (1 + 8 * U)), 0.0)
+    radius = error(norms[:, None] * length, terms + 1.0) + reach + TINY
+    rounded = 16 * U * (abs(sums) + abs(least) + abs(most) + radius)
+    found = []
+    for some, scores, gaining in ((ends[0], sums - least + radius, y > 0), (ends[1], sums - most - radius, y < 0)):
+        for b in some:
+            z, wide = (scores + b) * y, rounded + 16 * U * abs(b)
+            light, heavy = weight_bounds(loss, z - wide, z + wide)
+            found += [_added(xp.where(gaining, c * light, 0.0)), _added(xp.where(gaining, 0.0, c * heavy))]
+    return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
+
+
+def _added(x: Any) -> Any:
+    """The sum of the rows, of which a term goes through 2·AT_ONCE + rows/AT_ONCE additions at most."""
+    whole = len(x) - len(x) % AT_ONCE
+    return x[:whole].reshape(-1, AT_ONCE, x.shape[1]).sum(1).sum(0) + x[whole:].sum(0)
