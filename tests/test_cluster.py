@@ -245,6 +245,33 @@ def test_diagnosis_is_that_of_the_rows_in_memory(client):
         assert gordan.verify(ours.certificate, X, y)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_least_losses_and_classifiers_agree(client, loss, monkeypatch):
+    """Of one label vector, of several, and of a classifier of several classes; passes bring back sums, and no scores."""
+    r = np.random.default_rng(1)
+    y = r.integers(0, 3, N)
+    X = r.standard_normal((N, D)) + r.standard_normal((3, D))[y]
+    there = da.from_array(X, chunks=(SIZE, D))
+    alone = gordan.minimize_loss(there, y == 1, loss=loss, tol=1e-8)
+    assert alone.status == "solved"
+    assert np.allclose(alone.w, gordan.minimize_loss(X, y == 1, loss=loss, tol=1e-8).w, atol=1e-3)
+    assert gordan.verify(alone.certificate, X, y == 1)
+
+    def no_scores(*args):
+        raise AssertionError("scores were made")
+
+    monkeypatch.setattr(cluster.Cluster, "scores", no_scores)
+    many = gordan.minimize_loss(there, y[:, None] == np.arange(3), loss=loss, tol=1e-6)
+    assert (many.status == "solved").all()
+    assert np.allclose(many.w[:, 1], alone.w, atol=1e-3)
+    model = gordan.LinearClassifier(loss, tol=1e-6).fit(there, da.from_array(y, chunks=SIZE))
+    monkeypatch.undo()
+    here = gordan.LinearClassifier(loss, tol=1e-6).fit(X, y)
+    assert np.allclose(model.coef_, here.coef_, atol=1e-2)
+    assert (model.predict(there) == here.predict(X)).mean() > 0.98
+    assert gordan.verify(model.certificate_[2], X, y == 2)
+
+
 def test_soft_margins_agree(client):
     X, y = problem(120, 4)
     y[:4] *= -1

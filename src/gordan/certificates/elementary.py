@@ -72,6 +72,7 @@ def log1p(x: Array) -> Array:
 def neg_log(q: Array) -> Array:
     """-log q (1 ± REL) for 0 < q ≤ ½: q = m·2^e with ½ ≤ m < 1, where m - 1 is exact and both parts have one sign."""
     m, e = namespace(q).frexp(q)
+    e = e + 0.0 * m  # of float64: torch makes float32 of a whole number and a float
     log: Array = -e * 0.6931471805599453 - log1p(m - 1.0)
     return log
 

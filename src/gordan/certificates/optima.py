@@ -194,10 +194,9 @@ def _sums(
     As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
     checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
     """
-    sums, terms = block.dots(W)
+    sums, terms = _scores(block, W)
     xp = namespace(sums)
-    y, c, norms, b, length, terms = map(block.lift, (y, c, norms, b, length, terms))
-    terms = terms if terms.ndim == 0 else terms[:, None]
+    y, c, norms, b, length = map(block.lift, (y, c, norms, b, length))
     c = c[:, None] * abs(y)
     radius = error(norms[:, None] * length + abs(b), terms + 1.0)
     z = (sums + b) * y
@@ -231,7 +230,7 @@ def _sums(
         moved * size + rounded,
         moved * (high - low) + rounded,
         alpha * sizes,
-        (alpha > 0) * 1.0,
+        0.0 * alpha + (alpha > 0),
     )
     added = [block.drop(_added(part)) for part in parts]
     signed = alpha * y
@@ -249,10 +248,9 @@ def _slopes(
     as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
     one more: six roundings of all of them at most.
     """
-    sums, terms = block.dots(M)
+    sums, terms = _scores(block, M)
     xp = namespace(sums)
-    y, c, norms, away, (length, r), (least, most), ends, terms = map(block.lift, (y, c, norms, away, sizes, shifts, ends, terms))
-    terms = terms if terms.ndim == 0 else terms[:, None]
+    y, c, norms, away, (length, r), (least, most), ends = map(block.lift, (y, c, norms, away, sizes, shifts, ends))
     c = c[:, None] * abs(y)
     reach = xp.where(away[:, None] > 0, away[:, None] * (r * (1 + 8 * U)), 0.0)
     radius = error(norms[:, None] * length, terms + 1.0) + reach + TINY
@@ -264,6 +262,13 @@ def _slopes(
             light, heavy = weight_bounds(loss, z - wide, z + wide)
             found += [_added(xp.where(gaining, c * light, 0.0)), _added(xp.where(gaining, 0.0, c * heavy))]
     return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
+
+
+def _scores(block: Block, W: Array) -> tuple[Any, Any]:
+    """Scores, and the additions that a term goes through, both of float64: torch makes float32 of a whole number and a float."""
+    sums, terms = block.dots(W)
+    terms = block.lift(np.asarray(terms, dtype=np.float64))
+    return sums, terms if terms.ndim == 0 else terms[:, None]
 
 
 def _added(x: Any) -> Any:

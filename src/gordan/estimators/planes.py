@@ -38,7 +38,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
         """X as it is stored, y, the classes in order, and which of them each row has."""
-        X, y = computed(X) if is_lazy(X) else X, host(y)
+        X, y = self._gathered(X), computed(y) if is_lazy(y) else host(y)
         storage = self._stored(X, y, self.device)
         validate_data(self, X, y, skip_check_array=True)
         require_finite(storage)
@@ -54,6 +54,10 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) != len(labels):
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
         return storage, y, classes, which
+
+    def _gathered(self, X: Any) -> Any:
+        """X in memory, where it is a collection of parts on other machines."""
+        return computed(X) if is_lazy(X) else X
 
     def _stored(self, X: Any, y: Any, device: str | None) -> Any:
         """X read as the functions read it: exactly or not at all. What scikit-learn refuses, too, it refuses in its own
@@ -85,7 +89,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _distances(self, X: Any) -> Array:
         """x·w + b for each row and plane."""
         check_is_fitted(self)
-        X = computed(X) if is_lazy(X) else X
+        X = self._gathered(X)
         storage = self._stored(X, "no_validation", None)
         try:
             validate_data(self, X, skip_check_array=True, reset=False)

@@ -291,7 +291,7 @@ class Device(FetchesRows):
 
     @_within_memory
     def solving(self, H: Any) -> Callable[[Array], Array]:
-        torch = torch_for()
+        torch, H = torch_for(), self.lift(H)
         scale = H.diagonal().clamp(min=1e-300).rsqrt()
         ridge, unit = 0.0, torch.eye(len(H), dtype=H.dtype, device=H.device)
         while True:
@@ -313,6 +313,8 @@ class Device(FetchesRows):
     ) -> Iterator[Any]:
         """The rows named are picked up some at a time, and not block by block."""
         count, size = self.n if rows is None else len(rows), step or self._size(PROOF_BLOCK)
+        if not self.X.is_cuda:  # blocks are those of the host
+            over_rows = tuple(map(host, over_rows))
         for lo in range(0, count, size):
             which: Any = slice(lo, min(lo + size, count))
             which = which if rows is None else rows[which]

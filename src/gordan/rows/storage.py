@@ -139,8 +139,8 @@ class Storage(Protocol):
         """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
         ...
 
-    def solving(self, H: Any) -> Callable[[Array], Array]:
-        """What gives H⁻¹ b, nearly, for blocks b on the host; H as for `solve`, made definite where it is not by rounding."""
+    def solving(self, H: Array) -> Callable[[Array], Array]:
+        """What gives H⁻¹ b, nearly, for blocks b, all on the host; H is made definite where it is not by rounding."""
         ...
 
     def softmin(

@@ -143,15 +143,22 @@ class Piece:
         torch = torch_for()
         if not self.rough:
             wide = self._doubled() if self._of is None else self._of._doubled().T
-            return wide @ V
+            return wide @ (V._doubled() if isinstance(V, Piece) else V)
         if self.X.element_size() == 4 or not self.X.is_cuda:
-            return self.X.to(torch.float32) @ V
+            return self.X.to(torch.float32) @ (V.X.to(torch.float32) if isinstance(V, Piece) else V)
+        if isinstance(V, Piece):
+            return torch.mm(self.X, V.X, out_dtype=torch.float32)
         size, k = V.abs().amax(0).clamp(min=1e-30), V.shape[1]
         share = V / size
         high = share.to(self.X.dtype)
         low = ((share - high) * SPLIT).to(self.X.dtype)
         found = torch.mm(self.X, torch.cat((high, low), 1), out_dtype=torch.float32)
         return (found[:, :k] + found[:, k:] / SPLIT) * size
+
+    def __rmul__(self, factors: Any) -> Piece:
+        """The rows times factors, for products with each other: of 16 bits these are to be near 1."""
+        kind = self.X.dtype if self.rough else torch_for().float64
+        return Piece(factors.to(kind) * self.X.to(kind), self.rough)
 
     def _doubled(self) -> Any:
         """In float64, made once for both products."""

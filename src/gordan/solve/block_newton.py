@@ -3,7 +3,8 @@
 Nothing as long as X has rows is held: scores, weights and second derivatives are made anew in every pass, piece by piece where
 the rows are, and sums over rows come back. So the method is the same for rows in memory, in files, on a device or on other
 machines. Each label vector has its own step. The second derivatives J + AᵀhA do not depend on signs, and are the same for all
-label vectors at the start: one factorization of these is the preconditioner of all steps.
+label vectors at the start: one factorization of these is the preconditioner of all steps, until steps take long; then one of
+their mean.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class Tuning:
     forcing: float = 0.1
     vectors_in_one: float = 6.0
     least_cg: int = 8
+    # So many steps, and so many times as many as with a new preconditioner, are worth one of the second derivatives as they are.
+    stale: float = 6.0
+    more_than_fresh: float = 1.5
     # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
     slope_left: float = 0.5
     multiples: tuple[float, ...] = (0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -46,6 +50,7 @@ class Tuning:
     part: float = 0.1
     part_rows_per_column: int = 10
     part_tol: float = 1e-2
+    part_steps: int = 12
 
 
 TUNING = Tuning()
@@ -112,17 +117,19 @@ def _parts(looked: Looked) -> tuple[Array, ...]:
 
 
 @np.errstate(all="ignore")
-def planes(table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None) -> tuple[Array, Array]:
+def planes(
+    table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None, most: int = TUNING.steps
+) -> tuple[Array, Array]:
     """For each label vector the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the last entry, and else 1, and
-    the steps that it took. Not finite where floats do not get there."""
+    the steps that it took, at most so many. Not finite where floats do not get there."""
     rows, k = table.rows, table.Y.shape[1]
     steps = np.zeros(k, np.int64)
     if start is None:
         start, steps = _from_part(table, tol, spent)
     W, todo, J = start, np.arange(k), table.J
-    precondition = _preconditioner(table)
+    precondition = Preconditioner(table)
     first, here = np.full(k, math.nan), table.at(W, todo)
-    for _ in range(TUNING.steps):
+    for _ in range(most):
         size = np.sum(J * here.gradient**2, axis=0)
         near = 0.5 * size <= TUNING.share * tol * here.value
         unequal = np.abs(here.gradient[-1]) > max(TUNING.unequal, TUNING.unequal_of_tol * tol) * here.mass
@@ -137,6 +144,7 @@ def planes(table: Table, tol: float, spent: Callable[[], bool], start: Array | N
         if len(far):
             first[todo[far]] = np.fmax(first[todo[far]], size[far])
             enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
+            precondition.renew(W, todo[far])
             step[:, far], met = _conjugate_gradients(
                 table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, enough, spent
             )
@@ -148,7 +156,7 @@ def planes(table: Table, tol: float, spent: Callable[[], bool], start: Array | N
         # what does not fall any more is as good as floats can tell
         better = falls | shifted | near
         todo, here = todo[better], here.some(better)
-        if len(far) and not met:
+        if len(far) and not met and rows.in_memory:  # where each label vector is worth a factorization of its own
             break
     return W, steps
 
@@ -169,7 +177,7 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Arr
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count))
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
-    W, steps = planes(part, TUNING.part_tol, spent, zero[0])
+    W, steps = planes(part, TUNING.part_tol, spent, zero[0], TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
     return np.where(np.isfinite(W), W, 0.0), steps
 
@@ -197,15 +205,31 @@ def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, h
     here.put(off, table.at(W[:, own], own))
 
 
-def _preconditioner(table: Table) -> Callable[[Array], Array]:
-    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors; nothing, where columns are many."""
-    rows, d, loss = table.rows, table.rows.d, table.loss
-    if d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
-        return np.array  # a copy
-    zero = np.zeros(1)
-    h = table.c * float(loss.curvature(zero, loss.weight(zero))[0])
-    H = rows.moments(h)[0] + rows.storage.lift(np.diag(table.J[:, 0]))
-    return rows.storage.solving(H)
+@dataclass(eq=False)
+class Preconditioner:
+    """What solves with J + AᵀhA for the h of w = 0, which is that of all label vectors, or later with that of the mean of h; with
+    nothing, where columns are many. `used` are the steps of conjugate gradients that the last direction took."""
+
+    table: Table
+    solve: Callable[[Array], Array] = np.array  # a copy
+    used: int = 0
+    fresh: float = math.nan
+    """Those that the first direction took after it was made."""
+
+    def renew(self, W: Array, todo: Array) -> None:
+        """Make it, or make it anew for these label vectors where that is worth it."""
+        d, rows = self.table.rows.d, self.table.rows
+        if math.isnan(self.fresh):
+            self.fresh = self.used or math.nan
+        made = self.solve is not np.array
+        if d > NEWTON.most_factorized or not fits(8 * NEWTON.copies * d * d):
+            return
+        if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
+            return
+        products, column, total = self.table.reduce(_moments, W[:, todo] if made else 0.0 * W[:, todo], todo, rough=True)
+        H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
+        H = H + np.diag(self.table.J[:, 0])
+        self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
 
 def _conjugate_gradients(
@@ -213,7 +237,7 @@ def _conjugate_gradients(
     W: Array,
     todo: Array,
     gradient: Array,
-    precondition: Callable[[Array], Array],
+    precondition: Preconditioner,
     enough: Array,
     spent: Callable[[], bool],
 ) -> tuple[Array, bool]:
@@ -221,10 +245,10 @@ def _conjugate_gradients(
     whether so many steps as are worth it were enough for most of them."""
     most = max(int(TUNING.vectors_in_one * _steps_for_a_factor(table.rows)), TUNING.least_cg)
     step, r = np.zeros_like(gradient), -gradient
-    q = precondition(r)
+    q = precondition.solve(r)
     p, rq = q, np.sum(r * q, axis=0)
     aim, left, J = enough**2 * rq, np.arange(gradient.shape[1]), table.J
-    for _ in range(most):
+    for precondition.used in range(1, most + 1):
         if not len(left) or spent():
             break
         wide = np.hstack((W[:, left], p))
@@ -233,7 +257,7 @@ def _conjugate_gradients(
         t = np.where(bend > 0, rq / bend, 0.0)
         step[:, left] += t * p
         r = r - t * Hp
-        q = precondition(r)
+        q = precondition.solve(r)
         new = np.sum(r * q, axis=0)
         p = q + (new / rq) * p
         on = (new > aim[left]) & (bend > 0)
@@ -271,6 +295,16 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[A
     z = y * both[:, :k]
     bent = c * loss.curvature(z, loss.weight(z)) * both[:, k:]
     return x.T @ bent, bent.sum(0)
+
+
+def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+    """Σ h x xᵀ, Σ h x and Σ h for the mean h of these label vectors."""
+    y, c = _counted(y, c, todo)
+    z = y * (x @ W[:-1] + W[-1])
+    h = (c * loss.curvature(z, loss.weight(z))).mean(1)
+    size = h.max() + 1e-30
+    rows = ((h / size) ** 0.5)[:, None] * x  # of which the product with itself is half the work
+    return (rows.T @ rows) * size, (x.T @ h[:, None])[:, 0], h.sum(0)
 
 
 def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Loss) -> tuple[Any, ...]:

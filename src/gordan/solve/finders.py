@@ -163,6 +163,11 @@ def _several(question: Any, evidence: Any) -> bool:
     return bool(question.objective.loss.several)
 
 
+def _smooth_elsewhere(question: Any, evidence: Any) -> bool:
+    """Rows in a file, on a device or on other machines, where vectors over rows are to stay; and nobody waits for steps."""
+    return not question.rows.in_memory and question.play.watch is None and _smooth(question, evidence)
+
+
 def _not_smooth(question: Any, evidence: Any) -> bool:
     return not question.objective.loss.smooth
 
@@ -195,6 +200,7 @@ FINDERS = (
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
+    Finder("passes alone", minimizing.by_passes_alone, loss=_smooth_elsewhere),
     Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
     Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),

@@ -18,6 +18,7 @@ from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
+from gordan.solve import block_newton
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
 from gordan.solve.softmax_newton import SoftmaxNewton
@@ -124,6 +125,29 @@ class Found:
 def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
     """Newton's method, for losses that have a slope everywhere."""
     yield from _proposals(question, evidence, by_newton)
+
+
+def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
+    """Newton's method by passes that bring back a few numbers, as for many label vectors, of which this is one."""
+    rows, budget = question.rows, question.budget
+    bare = replace(rows, signs=np.ones(rows.n, np.int8))
+    table = block_newton.Table(
+        bare,
+        rows.storage.place(rows.signs[:, None], "y"),
+        rows.storage.lift(question.c),
+        question.objective.loss,
+        question.objective.intercept.grouped,
+        budget.seed,
+    )
+    start, most = question.play.start, block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
+    W, steps = block_newton.planes(
+        table, question.tol, lambda: budget.spent, None if start is None else start[:, None].copy(), most
+    )
+    looked = table.at(W, np.zeros(1, np.intp))
+    upper, g = float(looked.value[0]), looked.gradient[:, 0] * table.J[:, 0]
+    rows.passes += bare.passes
+    found = Found(W[:, 0], np.empty(0), upper - 0.5 * float(g @ g), upper, int(steps[0]))
+    yield _proposal(found, [_moment(found, question)], question)
 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:

@@ -1,0 +1,245 @@
+"""Least losses of many label vectors: what one pass proves of all of them, against what is proved of each; wherever rows are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from checkers import both
+
+import gordan
+from gordan.certificates import elementary
+from gordan.certificates.bounds import U
+from gordan.certificates.losses import Objective
+from gordan.certificates.matrix import Matrix
+from gordan.certificates.optima import NUMBERS, Objectives, _slopes, _sums
+from gordan.intercepts import Intercept
+from gordan.losses import Loss
+from gordan.rows import Rows, stored
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense
+from gordan.rows.reads import DenseBlock
+from gordan.solve import block_newton
+
+SMOOTH = (Loss.SQUARED_HINGE, Loss.LOGISTIC)
+NONE = np.empty(0, np.int64), np.empty(0)
+
+
+def problem(n, d, k, seed, sparse=False, scale=1.0):
+    """Rows of k classes that overlap, signs of which some are 0, and weights of which some are 0."""
+    r = np.random.default_rng(seed)
+    y = r.integers(0, k, n)
+    X = scale * (r.standard_normal((n, d)) + r.standard_normal((k, d))[y])
+    if sparse:
+        X = sp.csr_array(X * (r.random((n, d)) < 0.3))
+    signs = np.where(y[:, None] == np.arange(k), 1, -1).astype(np.int8)
+    signs[r.random((n, k)) < 0.05] = 0
+    signs[:2] = [[1], [-1]]
+    c = np.where(r.random(n) < 0.1, 0.0, r.uniform(0.01, 2.0, n))
+    c[:2] = 1.0
+    return X, signs, c
+
+
+def one(objectives, j):
+    signs = np.ascontiguousarray(objectives.signs[:, j])
+    return Objective(objectives.X, signs, objectives.loss, objectives.c * abs(signs), objectives.intercept)
+
+
+@pytest.mark.parametrize("intercept", list(Intercept))
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_claimed_of_many_holds_what_is_proved_of_each(loss, intercept, seed):
+    """At planes good and bad: so a checker, who looks at one label vector, accepts every claim."""
+    r = np.random.default_rng(100 + seed)
+    n, d, k = [(40, 3, 2), (700, 5, 3), (60, 40, 2), (300, 8, 12), (1100, 2, 3), (90, 7, 4)][seed]
+    X, signs, c = problem(n, d, k, seed, sparse=seed == 3, scale=[1, 1e3, 1e-3, 1, 1e6, 1][seed])
+    objectives = Objectives(Matrix(stored(X)), signs, loss, c, intercept)
+    best = gordan.minimize_loss(X, signs, loss=loss.value, intercept=intercept.value, tol=1e-7, sample_weight=c)
+    for W, b in (
+        (best.w, best.b),
+        (best.w * 0.9, best.b + 0.1),
+        (r.standard_normal((d, k)), r.standard_normal(k)),
+        (0 * best.w, 0 * best.b),
+    ):
+        b = b if intercept.exists else np.zeros(k)
+        for j, claimed in enumerate(objectives.enclose(W, b)):
+            proved = one(objectives, j).enclose(W[:, j], float(b[j]), *NONE)
+            assert claimed.lower <= proved.lower <= proved.upper <= claimed.upper
+            assert claimed.upper <= proved.upper * (1 + 1e-10)
+            assert best.objective[j, 0] <= claimed.upper
+            assert claimed.lower <= best.objective[j, 1]
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_places_of_many_hold_the_minimizers(loss):
+    X, signs, c = problem(400, 6, 4, 1)
+    X += 3.0  # far from the origin, where b and w go together
+    rough = gordan.minimize_loss(X, signs, loss=loss.value, tol=1e-3, sample_weight=c)
+    fine = gordan.minimize_loss(X, signs, loss=loss.value, tol=1e-10, sample_weight=c)
+    for a, b in zip(rough, fine, strict=True):
+        place = a.place
+        assert np.linalg.norm(place.centre - b.w) <= place.r + b.radius
+        assert place.offset[0] <= b.b + place.origin @ b.w + 1e-3
+        assert b.b + place.origin @ b.w <= place.offset[1] + 1e-3
+        alone = a._region.place.offset
+        assert np.ptp(place.offset) <= 1.5 * np.ptp(alone) + 1e-9
+    labels = rough[0].place.label(Matrix(stored(X)))
+    exact = np.where(X @ fine.w[:, 0] + fine.b[0] > 0, 1, 0)
+    assert ((labels == exact) | (labels < 0)).all()
+    assert (labels >= 0).mean() > 0.5
+
+
+def test_certificates_of_many_are_accepted_by_both_checkers():
+    X, signs, c = problem(120, 4, 3, 5)
+    for intercept in Intercept:
+        many = gordan.minimize_loss(X, signs, loss="logistic", intercept=intercept.value, sample_weight=c)
+        for j, result in enumerate(many):
+            assert gordan.verify(result.certificate, X, signs[:, j], c)
+    y = signs[:, 0].copy()
+    y[y == 0] = 1
+    result = gordan.minimize_loss(X, np.column_stack((y, -y)) > 0, C=0.5)[0]
+    assert both(result.certificate, X, y > 0) == (True, True)
+
+
+def test_more_label_vectors_than_columns_are_proved_in_steps():
+    r = np.random.default_rng(0)
+    n, k = 3000, 700
+    assert n * k > NUMBERS
+    X, signs = r.standard_normal((n, 2)), np.where(r.random((n, k)) < 0.5, 1, -1).astype(np.int8)
+    objectives = Objectives(Matrix(stored(X)), signs, Loss.SQUARED_HINGE, np.ones(n), Intercept.FREE)
+    W, b = 0.1 * r.standard_normal((2, k)), np.zeros(k)
+    found = objectives.enclose(W, b)
+    for j in (0, 350, 699):
+        proved = one(objectives, j).enclose(W[:, j], 0.0, *NONE)
+        assert found[j].lower <= proved.lower <= proved.upper <= found[j].upper
+
+
+# ---- other storages ------------------------------------------------------------------------------------------------------
+
+
+def piece_sums(x, y, q, W):
+    """What `reduce` adds up in the tests."""
+    s = x @ W
+    return s.sum(0), x.T @ (y * s), (q[:, None] * s).sum(0)
+
+
+class Piece:
+    def __init__(self, X):
+        self.X = X
+        self.n, self.entries = len(X), X.size
+
+    def load(self):
+        return Dense(self.X)
+
+
+def test_reduce_is_the_same_in_memory_sparse_and_in_blocks():
+    r = np.random.default_rng(0)
+    X, y, q, W = (
+        r.standard_normal((900, 7)),
+        r.integers(-1, 2, (900, 3)).astype(np.int8),
+        r.random(900),
+        r.standard_normal((7, 3)),
+    )
+    right = piece_sums(X, y, q, W)
+    blocks = Blocks([Piece(X[:400]), Piece(X[400:])], 7, X.dtype)
+    for storage in (stored(X), stored(sp.csr_array(X)), blocks):
+        found = storage.reduce(piece_sums, (storage.place(y, "y"), storage.place(q, "q")), (W,), 2)
+        for one_, other in zip(found, right, strict=True):
+            assert np.allclose(one_, other, rtol=1e-12, atol=1e-10)
+
+
+def on_device(monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    from gordan.rows import device
+
+    monkeypatch.setattr(device, "WORTH_IT", 0)  # however few rows there are
+    return torch, device.Device
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_planes_of_rows_on_a_device_are_those_of_rows_in_memory(monkeypatch, kind):
+    torch, Device = on_device(monkeypatch)
+    X, signs, _ = problem(900, 12, 5, 3)
+    tensor = torch.from_numpy(X).to(getattr(torch, kind))
+    X = tensor.to(torch.float64).numpy()
+    found = []
+    for storage in (Device(tensor), stored(X)):
+        rows = Rows(storage, np.ones(900, np.int8), constant=True)
+        table = block_newton.Table(
+            rows, storage.place(signs, "Y"), storage.lift(np.full(900, 0.1)), Loss.SQUARED_HINGE, free=True
+        )
+        found.append(block_newton.planes(table, 1e-10, lambda: False)[0])
+    assert np.allclose(*found, atol=1e-4)
+    many = gordan.minimize_loss(tensor, signs, C=0.1, tol=1e-6)
+    assert (many.status == "solved").all()
+    y = signs[:, 1]
+    assert gordan.verify(many[1].certificate, X, y)
+
+
+def test_a_classifier_of_rows_on_a_device_is_that_of_rows_in_memory(monkeypatch):
+    torch, _ = on_device(monkeypatch)
+    X, signs, _ = problem(600, 8, 3, 4)
+    y = np.argmax(signs, axis=1)
+    tensor = torch.from_numpy(X.astype(np.float32))
+    there = gordan.LinearClassifier(C=0.05, tol=1e-6).fit(tensor, torch.from_numpy(y))
+    here = gordan.LinearClassifier(C=0.05, tol=1e-6).fit(X.astype(np.float32), y)
+    assert np.allclose(there.coef_, here.coef_, atol=1e-3)
+    assert (there.gap_ <= 1e-6).all()
+    same = there.same_prediction(X.astype(np.float32))
+    assert same.mean() > 0.5
+    assert (there.predict(X.astype(np.float32))[same] == here.predict(X.astype(np.float32))[same]).all()
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
+    """The work of the proofs, on a tensor and on an array with the same entries."""
+    torch, _ = on_device(monkeypatch)
+    from gordan.rows.tensors import TensorBlock
+
+    X, signs, c = problem(700, 9, 4, 7)
+    r = np.random.default_rng(1)
+    W, b, norms = r.standard_normal((9, 4)), r.standard_normal(4), np.linalg.norm(X, axis=1)
+    length, away = np.linalg.norm(W, axis=0), np.linalg.norm(X - X.mean(0), axis=1)
+    radii, shifts = np.full(4, 1e-3), np.array([np.full(4, 0.1), np.full(4, 0.2)])
+    ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
+    both = []
+    for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
+        sums, combined, rows = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
+        slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss)
+        assert rows == more == 700
+        both.append((sums, combined, slopes))
+    for here, there in zip(*both, strict=True):
+        # drifts are differences of weights whose last digits differ
+        assert np.allclose(here, there, rtol=1e-9, atol=1e-12)
+
+
+def test_elementary_functions_of_tensors_are_as_good_as_those_of_arrays():
+    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    x = -np.concatenate((np.linspace(0, 40, 4001), np.geomspace(1e-300, 1, 300), np.linspace(40, 900, 500)))
+    q = np.concatenate((np.linspace(1e-3, 0.5, 500), np.geomspace(1e-290, 0.5, 500)))
+    for function, values in (
+        (elementary.exp, x),
+        (elementary.softplus_above, np.concatenate((x, -x))),
+        (elementary.neg_log, q),
+        (elementary.entropy_below, q),
+        (lambda z: elementary.sigmoid(z)[0], np.concatenate((x, -x))),
+        (lambda z: elementary.sigmoid(z)[1], np.concatenate((x, -x))),
+    ):
+        here, there = function(values), function(torch.from_numpy(values)).numpy()
+        assert (np.abs(here - there) <= 64 * U * np.abs(here) + 1e-300).all()
+
+
+def test_rows_that_are_left_out_do_not_count():
+    X, signs, c = problem(200, 5, 3, 9)
+    objectives = Objectives(Matrix(stored(X)), signs, Loss.LOGISTIC, c, Intercept.PENALIZED)
+    r = np.random.default_rng(0)
+    W, b = r.standard_normal((5, 3)), r.standard_normal(3)
+    before = objectives.enclose(W, b)
+    moved = X.copy()
+    moved[signs[:, 1] == 0] += 50.0
+    after = replace(objectives, X=Matrix(stored(moved))).enclose(W, b)
+    assert after[1].upper == pytest.approx(before[1].upper, rel=1e-12)
+    assert after[1].lower == pytest.approx(before[1].lower, rel=1e-9)
+    assert after[0].upper != before[0].upper
