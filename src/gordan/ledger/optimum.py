@@ -15,6 +15,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.multinomial import Multinomial
+from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
 from gordan.ledger.question import Asks, Budget, Play, Proposal
@@ -98,7 +99,12 @@ class LossEvidence:
             return False
         w, b = proposal.w, proposal.b
         rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, float(b), proposal.p)
-        found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
+        if isinstance(objective, Objective) and objective.loss.smooth and not objective.X.storage.in_memory:
+            # by one pass that brings back sums: rows of sign 0 have no weight in c
+            table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
+            (found,) = table.enclose(w[:, None], np.array([float(b)]))
+        else:
+            found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
         return False

@@ -27,13 +27,15 @@ from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, FetchesRows
 from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums, sums_of, widest
-from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, torch_for
+from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, room, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
 
-# Vectors over rows that the work on a piece of them makes for each of its vectors over columns, about.
-WIDTH = 16
+# Vectors over rows that the work on a piece of them makes for each of its vectors over columns, about; and the share of the free
+# memory of a GPU that these may have.
+WIDTH = 12
+SHARE_OF_ROOM = 0.25
 
 # Entries that proofs, which make several float64 copies of a block, take at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
@@ -188,7 +190,10 @@ class Device(FetchesRows):
 
         there = [fits(self.lift(part)) if isinstance(part, np.ndarray) else part for part in shared]
         over_rows = [fits(values) for values in over_rows]
-        step = max(1, self._size(BLOCK) * self.d // max(self.d, WIDTH * widest(shared)))
+        numbers = WIDTH * widest(shared) + (0 if rough else self.d)
+        step = self._size(BLOCK)
+        if self.X.is_cuda:  # pieces as large as there is room for: a launch costs as much as the work on a hundred thousand rows
+            step = max(1, int(SHARE_OF_ROOM * room(self.X.device)) // ((4 if rough else 8) * numbers + 4 * self.d))
         pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
         found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
         return [self.fetch(total) for total in sums_of(found)]

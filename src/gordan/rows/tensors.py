@@ -124,11 +124,18 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
+def room(device: Any) -> int:
+    """Bytes that are free on a GPU, those that torch keeps for later included."""
+    cuda = torch_for().cuda
+    return int(cuda.mem_get_info(device)[0] + cuda.memory_reserved(device) - cuda.memory_allocated(device))
+
+
 class Piece:
     """Some rows of a tensor, for finders: x @ V and x.T @ Q with blocks of float64 vectors, or `rough` ones of float32.
 
-    Rough products are those of the stored type, added up in float32: a factor is split into two of 16 bits where entries have as
-    many, so that the units for such products do them, and its digits are not lost.
+    Rough products are those of the stored type, added up in float32. Where entries have 16 bits so have the other factors, shares
+    of the largest, so that the units for such products do them: a w is split into two, so that its digits are not lost; roundings
+    of weights of rows are as many as there are rows, and cancel.
     """
 
     def __init__(self, X: Any, rough: bool, of: Piece | None = None) -> None:
@@ -151,6 +158,8 @@ class Piece:
         size, k = V.abs().amax(0).clamp(min=1e-30), V.shape[1]
         share = V / size
         high = share.to(self.X.dtype)
+        if self._of is not None:
+            return torch.mm(self.X, high, out_dtype=torch.float32) * size
         low = ((share - high) * SPLIT).to(self.X.dtype)
         found = torch.mm(self.X, torch.cat((high, low), 1), out_dtype=torch.float32)
         return (found[:, :k] + found[:, k:] / SPLIT) * size

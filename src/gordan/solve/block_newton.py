@@ -44,6 +44,9 @@ class Tuning:
     # The masses of both classes are to be equal for a free intercept, up to this share of them, or of the tolerance.
     unequal: float = 1e-13
     unequal_of_tol: float = 1e-6
+    # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
+    balancings: int = 5
+    balanced: float = 1e-8
     # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
     # column, to that accuracy.
     rows_per_column: int = 40
@@ -158,7 +161,20 @@ def planes(
         todo, here = todo[better], here.some(better)
         if len(far) and not met and rows.in_memory:  # where each label vector is worth a factorization of its own
             break
+    if table.free and len(todo):
+        _balance(table, W, todo)
     return W, steps
+
+
+def _balance(table: Table, W: Array, todo: Array) -> None:
+    """Move b to where both classes have the same mass: without that a plane proves nothing."""
+    for _ in range(TUNING.balancings):
+        here = table.at(W[:, todo], todo)
+        shift = np.where(here.bend > 0, -here.gradient[-1] / here.bend, 0.0)
+        W[-1, todo] += np.where(np.isfinite(shift), shift, 0.0)
+        todo = todo[np.abs(here.gradient[-1]) > TUNING.balanced * here.mass]
+        if not len(todo):
+            return
 
 
 def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Array, Array]:

@@ -44,6 +44,8 @@ from gordan.verdicts.weights import weight_factors
 ROUGH = 1e-2
 # Of the tolerance, what the gap of planes that are looked for together is brought to.
 SHARE = 0.2
+# Of the time, what planes are looked for together, in memory, where what is left is looked for one by one, and elsewhere.
+FOUND_TOGETHER, FOUND_BY_PASSES = 0.5, 0.9
 # Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
 MOST_PROVED = {"host": 1 << 30, "device": 1 << 37}
 
@@ -233,13 +235,17 @@ class ManyLosses(Many[LossResult]):
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
             try:
-                half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
-                planes, steps = batches.least_losses(problem, signs, table, asked.tol, half)
+                share = FOUND_TOGETHER if problem.storage.in_memory else FOUND_BY_PASSES
+                until = min(budget.deadline, (1 - share) * time.perf_counter() + share * budget.deadline)
+                planes, steps = batches.least_losses(problem, signs, table, asked.tol, replace(budget, deadline=until))
             except KeyboardInterrupt:
                 columns.stopped = True
         optima: dict[int, Optimum] = {}
         if planes is not None and asked.class_weight is None:  # whose weights differ from one column to the next
             optima = columns.prove(planes, table, asked.tol)
+        if not problem.storage.in_memory and planes is not None and asked.class_weight is None:  # one by one would take no less
+            columns.status[columns.open] = (columns.end if budget.spent else Status.NO_PROGRESS).value
+            columns.open[:] = False
         for j in columns.left():
             own = question(j)
             if planes is not None and np.isfinite(planes[j]).all():
