@@ -235,7 +235,10 @@ def test_plain_steepest_descent_needs_p_of_at_least_2():
         worst = max(worst, gap(SKEW, v / ((q - 1) * t), P / t, p) / (((p - 1) * D + 0.5) / t))
     assert worst > 10
     with pytest.raises(gordan.InputError, match="2 <= p"):
-        methods.steepest_descent(p=p)
+        methods.steepest_descent(p=p, step="plain")
+    assert (
+        methods.steepest_descent(p=p).guarantee.statement == methods.steepest_descent(p=p, step="normalized").guarantee.statement
+    )
 
 
 @pytest.mark.parametrize(("p", "least"), [(1.5, 2.0), (1.2, 10.0)])
@@ -323,9 +326,11 @@ def test_von_neumann_by_line_search(seed):
     A /= np.linalg.norm(A, axis=1).max()
     seen = []
     gordan.play(A, methods.frank_wolfe(step="line search"), 200, record=range(1, 201), callback=seen.append)
+    bound = methods.frank_wolfe(step="line search").guarantee.unseparated
     for moment in seen:
         if moment.t > 1:  # round t + 1 looks at p_t
-            assert np.linalg.norm(A.T @ moment.p) ** 2 <= 1 / (moment.t - 1) + 1e-12
+            assert bound(moment.t) ** 2 == pytest.approx(1 / (moment.t - 1))
+            assert np.linalg.norm(A.T @ moment.p) <= bound(moment.t) + 1e-12
         if moment.margin > 0:
             return
 
@@ -381,7 +386,14 @@ def test_the_bound_of_a_perceptron_is_on_its_mistakes(p, method):
         assert all(p_norm(A.T @ moment.p_bar, p) <= moment.bound * (1 + 1e-12) for moment in seen)
 
 
-@pytest.mark.parametrize("q", [2.5, 3.0, 12.0, math.inf])
+def test_a_ball_far_smaller_than_the_point():
+    """Where the radius is lost beside the largest entry there is still a nearest point, close to 0."""
+    for radius in (1e-12, 1e-30, 1e-270):
+        z = Ball(3, 1.0, radius).project(np.array([3.0, -1.0, 2.0]))
+        assert np.abs(z).sum() <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("q", [1.0, 2.5, 3.0, 12.0, math.inf])
 def test_projection_onto_a_ball_beats_every_other_point(q):
     rng = np.random.default_rng(3)
     ball = Ball(5, q, 0.7)
@@ -423,11 +435,15 @@ def phases(method, A, rounds):
     return out
 
 
+# rounds of a phase at most, of n rows in d dimensions
 BASIC = {
-    "smooth_perceptron": lambda d, D: 3 * d * math.sqrt(8 * D),
-    "perceptron": lambda d, D: 9 * d * d,
-    "frank_wolfe": lambda d, D: 16 * 9 * d * d,
-    "mirror_prox_perceptron": lambda d, D: 4.5 * d * math.sqrt(D),
+    "smooth_perceptron": lambda n, d, D: 3 * d * math.sqrt(8 * D),
+    "nesterov": lambda n, d, D: 3 * d * math.sqrt(2 * (8 * D + 0.25)),
+    "perceptron": lambda n, d, D: 9 * d * d,
+    "frank_wolfe": lambda n, d, D: 16 * 9 * d * d,
+    "line search": lambda n, d, D: 9 * d * d,
+    "mirror_prox_perceptron": lambda n, d, D: 4.5 * d * math.sqrt(D),
+    "pdhg": lambda n, d, D: 3 * d * math.sqrt(n),
 }
 
 
@@ -441,13 +457,14 @@ def test_rescaled_perceptron_keeps_its_invariants_in_every_phase(basic, step):
         n, d, gamma = int(rng.integers(4, 25)), int(rng.integers(2, 7)), 10.0 ** -rng.integers(1, 5)
         problem = cone(n, d, gamma, seed=k)
         A, D = problem.A, max(math.log(n), math.log(2))
-        run_ = phases(methods.rescaled_perceptron(basic=basic, step=step), A, 200_000)
+        played_by = methods.frank_wolfe(step=basic) if basic == "line search" else basic
+        run_ = phases(methods.rescaled_perceptron(basic=played_by, step=step), A, 200_000)
         inside = [problem.w]
         for _ in range(5):
             z = rng.standard_normal(d)
             w = problem.w + gamma * z / np.linalg.norm(z)
             inside += [w / np.linalg.norm(w)] if (A @ w >= 0).all() else []
-        longest = math.ceil(BASIC[basic](d, D)) + 1
+        longest = math.ceil(BASIC[basic](n, d, D)) + 1
         for length, before, after, played in run_:
             assert length <= longest
             assert np.linalg.norm(A.T @ played.p) >= gamma * (1 - 1e-9)
@@ -574,10 +591,35 @@ def test_rescaling_decides_both_ways():
         assert separates != cancels
 
 
-def test_basic_methods_that_are_refused():
-    for basic in ("gradient_descent", "smooth_p_norm_perceptron", "svm", 3):
-        with pytest.raises(gordan.InputError):
-            methods.rescaled_perceptron(basic=basic)
+NO_GAP = ("gradient_descent", "double_oracle", "rescaled_perceptron", "projection_rescaling", "rescaling")
+
+
+@pytest.mark.parametrize(
+    "basic", [name for name in methods.names() if name not in (*NO_GAP, "box_perceptron", "robust_perceptron")]
+)
+def test_any_method_that_gives_a_gap_plays_the_phases(basic):
+    A = cone(30, 8, 1e-3, seed=2).A
+    trace = gordan.play(A, methods.rescaled_perceptron(basic=basic), 2000, record=[])
+    assert trace.status == "finished"
+    assert (A @ trace.w).min() > 0
+
+
+@pytest.mark.parametrize(
+    ("basic", "why"),
+    [
+        *((name, "promises no gap") for name in NO_GAP),
+        (methods.frank_wolfe(step="pairwise"), "promises no gap"),
+        (methods.pdhg(restart=True), "promises no gap"),
+        ("robust_perceptron", "plays for margins under noise"),  # e stays above 1/(3d): a phase need not end
+        ("box_perceptron", "box_perceptron: the norm p is 2.0; it must be a number with 1 <= p < 2"),
+        (methods.nesterov(p=3.0), "plays for the norm 3"),
+        ("svm", "there is no method"),
+        (3, "pass the name of a method"),
+    ],
+)
+def test_basic_methods_that_are_refused(basic, why):
+    with pytest.raises(gordan.InputError, match=why):
+        methods.rescaled_perceptron(basic=basic)
 
 
 # ---- noise -----------------------------------------------------------------------------------------------------------

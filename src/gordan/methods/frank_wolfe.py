@@ -55,8 +55,10 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
 
     if step == STEPS[0]:
         guarantee = Guarantee("gap <= 8/(T+1)", gap=lambda t, D: 8 / (t + 1))
+    elif step == "line search":  # round t looks at p_{t-1}
+        guarantee = Guarantee("|A'p|^2 <= 1/T until separated", unseparated=lambda t: 1 / math.sqrt(max(1, t - 1)))
     else:
-        guarantee = Guarantee("|A'p|^2 <= 1/T until separated" if step == "line search" else "linear rate, no constant")
+        guarantee = Guarantee("linear rate, no constant")
     return Method("frank_wolfe", form, 2.0, build, guarantee, math.nan if step in ("away", "pairwise") else 2)
 
 
