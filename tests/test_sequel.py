@@ -22,6 +22,7 @@ from gordan.dynamics import Protocol1, run
 from gordan.game import Game
 from gordan.geometry import Ball, Entropy, Simplex
 from gordan.learners import BestResponse, Leader
+from gordan.methods.rescaling import _Projected
 
 T = 60
 NORMS = (2.0, 3.0, 6.0, 12.0)
@@ -540,6 +541,28 @@ def test_separate_decides_thin_cones_by_rescaling(constant):
     verdict = gordan.separate(X, y, intercept="none")
     assert verdict.status == "separable"
     assert gordan.verify(verdict.certificate, X, y)
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_thin_cones_are_not_left_to_the_exact_simplex_method(intercept, monkeypatch):
+    """Floats say that some 50 of the rows cancel; to refute that exactly took half a minute, others take milliseconds."""
+    monkeypatch.setattr("gordan.solve.alternative.alternative", lambda *_: pytest.fail("half a minute"))
+    A = cone(80, 40, 1e-10, seed=0).A
+    y = np.where(np.arange(len(A)) % 2, 1, -1)
+    verdict = gordan.separate(A * y[:, None], y, intercept=intercept)
+    assert verdict.status == "separable"
+    assert gordan.verify(verdict.certificate, A * y[:, None], y)
+
+
+def test_rescaling_gives_up_where_it_cannot_help(monkeypatch):
+    """A cone too thin for floats: once W has lost its digits, weights are not looked for on and on."""
+    rounds = []
+    play = _Projected.round
+    monkeypatch.setattr(_Projected, "round", lambda form, state, t: (rounds.append(t), play(form, state, t))[1])
+    A = chain(1e-3, 100, 1.5)
+    y = np.where(np.arange(len(A)) % 2, 1, -1)
+    assert gordan.separate(A * y[:, None], y, intercept="none").status == "margin-below-tol"
+    assert 0 < len(rounds) <= 500
 
 
 def test_rescaling_reduces_to_the_rank():
