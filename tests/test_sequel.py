@@ -304,6 +304,35 @@ def test_pdhg_needs_the_pair_of_the_game():
     assert proved <= 1
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_the_published_pair_of_pdhg_has_a_bound_of_its_own(seed):
+    """½(1/√τ + √((1-1/n)/σ))²/T at every round, for the averages of (w_t, p_t)."""
+    rng = np.random.default_rng(seed)
+    A, omega = rng.standard_normal((int(rng.integers(2, 20)), int(rng.integers(1, 8)))), float(10 ** rng.uniform(-0.5, 0.5))
+    A /= p_norm(A, 2).max()
+    n, L = len(A), np.linalg.norm(A, 2)
+    constant = 0.5 * L * (math.sqrt(omega) + math.sqrt((1 - 1 / n) / omega)) ** 2
+    w_sum, p_sum = 0.0, 0.0
+    for w, p in printed.pdhg(A, 100, omega):
+        w_sum, p_sum = w_sum + w, p_sum + p
+        assert np.linalg.norm(A.T @ p_sum) - (A @ w_sum).min() <= constant * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("eta", [0.25, 2.0])
+def test_the_twin_of_the_heavy_ball_has_a_bound(eta):
+    """w FTL, p FTRL⁺, α = t: 8/(T+1) + 2D/(ηT(T+1)), for any step."""
+    for A in (cone(20, 8, 0.1, seed=3).A, separable(40, 5, 0.1, seed=4).A, inseparable(30, 4, seed=5).A):
+        A = A / p_norm(A, 2).max()
+        D = math.log(len(A))
+
+        def form(rows, p_set, p0):
+            game = Game(rows, p_set, p0)
+            w = Leader(game.w_set, np.zeros(rows.d), curvature=game.w_curvature)
+            return Protocol1(game, w=w, p=Leader(p_set, p0, Entropy(), eta, hint="current"), first="w", weight=float)
+
+        assert share(form, A, lambda t, D=D: 8 / (t + 1) + 2 * D / (eta * t * (t + 1)), 150) <= 1
+
+
 def test_the_heavy_ball_has_not_the_bound_of_nesterov():
     """Without the hint, which makes it Polyak's heavy ball: 99 rows 1 and one row 0.35."""
     A = np.append(np.ones(99), 0.35)[:, None]
@@ -318,11 +347,12 @@ def test_the_heavy_ball_has_not_the_bound_of_nesterov():
     assert share(methods.nesterov().build, A, lambda t: (8 * D + 0.25) / (t * (t + 1)), 20) < 1
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100, 200))])
 def test_von_neumann_by_line_search(seed):
     """‖Aᵀp_t‖² ≤ 1/t as long as no margin has been positive."""
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((int(rng.integers(2, 40)), int(rng.integers(2, 15))))
+    most = (40, 15) if seed < 100 else (200, 60)
+    A = rng.standard_normal((int(rng.integers(2, most[0])), int(rng.integers(2, most[1]))))
     A = A if seed % 2 else A * np.sign(A @ rng.standard_normal(A.shape[1]))[:, None]
     A /= np.linalg.norm(A, axis=1).max()
     seen = []
@@ -451,11 +481,26 @@ BASIC = {
 @pytest.mark.parametrize("step", ["adaptive", "plain"])
 @pytest.mark.parametrize("basic", BASIC)
 def test_rescaled_perceptron_keeps_its_invariants_in_every_phase(basic, step):
-    """Feasible w stay in the ellipsoid; each gain is at least log 2 - 1/3, all of them at most 2d log(1 + 1/γ̂); phases and their
-    lengths; both upper bounds on γ*; and w separates."""
     rng = np.random.default_rng(5)
-    for k in range(6):
-        n, d, gamma = int(rng.integers(4, 25)), int(rng.integers(2, 7)), 10.0 ** -rng.integers(1, 5)
+    check_phases(
+        basic, step, rng, [(int(rng.integers(4, 25)), int(rng.integers(2, 7)), int(rng.integers(1, 5))) for _ in range(6)]
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("step", ["adaptive", "plain"])
+@pytest.mark.parametrize("basic", BASIC)
+def test_invariants_of_rescaling_on_larger_problems(basic, step):
+    rng = np.random.default_rng(6)
+    sizes = [(int(rng.integers(20, 100)), int(rng.integers(5, 25)), int(rng.integers(2, 9))) for _ in range(8)]
+    check_phases(basic, step, rng, sizes if step == "adaptive" else [(n, min(d, 8), min(power, 4)) for n, d, power in sizes])
+
+
+def check_phases(basic, step, rng, sizes):
+    """Feasible w stay in the ellipsoid; each gain is at least log 2 - 1/3, all of them at most 2d log(1 + 1/γ̂); phases and their
+    lengths; three upper bounds on γ*; and w separates."""
+    for k, (n, d, power) in enumerate(sizes):
+        gamma = 10.0**-power
         problem = cone(n, d, gamma, seed=k)
         A, D = problem.A, max(math.log(n), math.log(2))
         played_by = methods.frank_wolfe(step=basic) if basic == "line search" else basic
@@ -469,7 +514,12 @@ def test_rescaled_perceptron_keeps_its_invariants_in_every_phase(basic, step):
         for length, before, after, played in run_:
             assert length <= longest
             assert np.linalg.norm(A.T @ played.p) >= gamma * (1 - 1e-9)
+            lengths = np.linalg.norm(A @ before.W, axis=1)
+            p = played.p * lengths / (played.p @ lengths)  # back on the rows of the phase
+            tighter = np.linalg.norm((p / lengths) @ A @ before.W) / (p / lengths).sum()
+            assert gamma <= tighter * (1 + 1e-9)
             if after.phases > before.phases:
+                assert tighter <= 1 / math.expm1(after.gain / (2 * d))
                 assert after.gain - before.gain >= math.log(2) - 1 / 3 - 1e-12
                 assert after.gain <= 2 * d * math.log1p(1 / gamma)
                 assert after.phases <= 5.56 * d * math.log1p(1 / gamma)
@@ -585,12 +635,14 @@ def test_rescaling_ends_undecided_where_floats_end():
         assert sizes[0] <= 1e14 * sizes[-1]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100, 140))])
 def test_projection_rescaling_finds_weights_of_full_support(seed):
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((int(rng.integers(30, 80)), 8))
+    A = rng.standard_normal(
+        (int(rng.integers(30, 80)), 8) if seed < 100 else (int(rng.integers(60, 200)), int(rng.integers(10, 25)))
+    )
     if seed % 2:
-        B = chain(0.3, 6 + seed)
+        B = chain(0.3, 6 + seed % 10)
         A = np.vstack([B, -B[:3].sum(axis=0) - 0.01 * B[5]])
     A /= np.linalg.norm(A, axis=1).max()
     run_ = phases(methods.projection_rescaling(), A, 20_000)
@@ -601,10 +653,11 @@ def test_projection_rescaling_finds_weights_of_full_support(seed):
     assert run_[-1][2].phases <= -np.log2(p / p.max()).sum()
 
 
-def test_rescaling_decides_both_ways():
-    """The notes' 200 random problems, here 60: always one of the two, never both."""
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.soak)])
+def test_rescaling_decides_both_ways(count):
+    """The notes' 200 random problems, or 60 of them: always one of the two, never both."""
     rng = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(count):
         d = int(rng.integers(2, 15))
         A = rng.standard_normal((int(rng.integers(d + 1, 5 * d)), d))
         trace = gordan.play(A, "rescaling", 2000, record=[])
@@ -703,6 +756,22 @@ def test_robust_perceptron(s, epsilon):
         trace = gordan.play(3 * A, methods.robust_perceptron(noise=3 * epsilon, noise_norm=s), 100, record=range(1, 101))
         assert (trace.dual - trace.m <= trace.bound + 1e-12).all()
         assert trace.scale == pytest.approx(3.0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("s", [1.0, 2.0, math.inf])
+def test_the_bound_under_noise_on_larger_problems(s):
+    worst = 0.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((int(rng.integers(8, 100)), int(rng.integers(2, 50))))
+        A = A if seed % 2 else A * np.sign(A @ rng.standard_normal(A.shape[1]))[:, None]
+        epsilon = float(10 ** rng.uniform(-3, -0.5))
+        trace = gordan.play(A, methods.robust_perceptron(noise=epsilon, noise_norm=s), 400, record=range(1, 401))
+        worst = max(worst, float(((trace.dual - trace.m) / trace.bound).max()))
+        worst = max(worst, noisy_share(A / trace.scale, s, epsilon / trace.scale, 0.5, 400)[0])
+    print(f"noise in the {s:g}-norm: largest gap/bound {worst:.3f}")
+    assert worst <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("s", [1.0, 2.0, math.inf])
