@@ -375,6 +375,17 @@ def test_frank_wolfe_with_line_search_closes_the_bracket(step):
     assert upper - lower <= (5e-3 if step == "line search" else 1e-9)
 
 
+@pytest.mark.parametrize("step", ["line search", "away", "pairwise"])
+def test_frank_wolfe_does_not_lose_what_it_moves_along(step):
+    """Where rows cancel, Aᵀp falls to its rounding and no further: what the bracket says is that of p."""
+    A = np.random.default_rng(4).standard_normal((40, 3))
+    A /= p_norm(A, 2).max()
+    trace = gordan.play(A, methods.frank_wolfe(step=step), 2000)
+    assert np.linalg.norm(A.T @ trace.p_best) <= 1e-12
+    assert trace.upper[-1] >= 1e-25
+    assert abs(np.linalg.norm(A.T @ trace.p_best) - trace.upper[-1]) <= 1e-15
+
+
 def test_restarted_pdhg_closes_the_bracket_and_nobody_claims_a_bound():
     problem = cone(30, 10, 1e-2, seed=4)
     trace = gordan.play(problem.A, methods.pdhg(restart=True), 3000)
