@@ -112,7 +112,7 @@ class Sizes:
     p_rounds: int = 10_000
     regret_rounds: int = 10_000
     decades: int = 8
-    most_rounds: int = 30_000
+    most_rounds: int = 300_000
     race_rounds: int = 20_000
 
 
@@ -152,7 +152,9 @@ class Line:
 
     @property
     def method(self) -> gordan.methods.Method:
-        return gordan.methods.get(self.name)(**self.options)
+        basic = self.options.get("basic")  # by name, or with options: a method itself cannot be sent to another process
+        options = self.options if not isinstance(basic, tuple) else {"basic": gordan.methods.get(basic[0])(**basic[1])}
+        return gordan.methods.get(self.name)(**options)
 
 
 # Okabe and Ito's colours, which stay apart for colour-blind eyes.
@@ -204,6 +206,17 @@ RESCALING = (
     Line("rescaled_perceptron", "rescaled_perceptron, of perceptron", ORANGE, {"basic": "perceptron"}, "D"),
     Line("rescaled_perceptron", "rescaled_perceptron", VERMILION),
     Line("rescaled_perceptron", "rescaled_perceptron, of mirror_prox", GREEN, {"basic": "mirror_prox_perceptron"}, "."),
+    Line("rescaled_perceptron", "rescaled_perceptron, of pdhg", BLUE, {"basic": "pdhg"}, "*"),
+)
+# In the tables and not in the figure.
+ALSO_RESCALED = (
+    Line("rescaled_perceptron", "rescaled_perceptron, plain step, of perceptron", "", {"step": "plain", "basic": "perceptron"}),
+    Line(
+        "rescaled_perceptron",
+        "rescaled_perceptron, of frank_wolfe by line search",
+        "",
+        {"basic": ("frank_wolfe", {"step": "line search"})},
+    ),
 )
 RACE = (
     Line("smooth_perceptron", "smooth_perceptron, eta=1/2", SKY, {"eta": 0.5}),
@@ -498,27 +511,49 @@ def draw_regret(curves: list[Curve]) -> Figure:
 # ----------------------------------------------------------------------------------------------------------- (e) rescaling
 
 
-def first_positive(line: Line, gamma: float, most: int) -> int | None:
-    """Rounds until the first positive margin on the cone of that γ, or None if that takes more than `most`."""
-    A, by_itself = cone(gamma, 80, 40), line.name in ("perceptron", "rescaled_perceptron")
-    record = [] if by_itself else range(1, most + 1)
-    trace = gordan.play(A, line.method, most, record=record, callback=lambda now: now.lower > 0, threads=1)
+# Thin cones of another kind, with their margins as `maximize_margin` proves them.
+CHAINS = {"3.1e-4": 1.0, "7.5e-6": 1e-2, "7.6e-8": 1e-4}
+
+
+def first_positive(line: Line, key: str, most: int) -> tuple[int, float] | None:
+    """Rounds and passes until the first positive margin on the cone or the chain of that γ; None where that takes more than
+    `most` rounds.
+
+    Long runs are looked at every thousandth of their length, and then again, from the last round without to the first with one.
+    """
+    A = chain(CHAINS[key], 10) if key in CHAINS else cone(float(key), 80, 40)
+    by_itself = line.name in ("perceptron", "rescaled_perceptron")
+
+    def played(record: Iterable[int]) -> gordan.Trace:
+        return gordan.play(A, line.method, most, record=record, callback=lambda now: now.lower > 0, threads=1)
+
+    grid = (int(t) for t in [*range(1, 1000), *1.001 ** np.arange(6900, 1001 * math.log(most))])
+    trace = played([] if by_itself else {t for t in grid if t <= most})
     if trace.status not in ("callback", "finished") or not (A @ trace.w_best).min() > 0:
         return None
-    return int(trace.t[-1]) - (line.name == "perceptron")  # which needs one more round to see that no mistake is left
+    if not by_itself and trace.t[-1] > 1000:
+        trace = played(range(int(trace.t[-2]) + 1, int(trace.t[-1]) + 1))
+    return int(trace.t[-1]) - (line.name == "perceptron"), float(trace.passes[-1])  # which sees in one more that none is left
 
 
 def rescaling(pool: Executor, sizes: Sizes) -> Part:
     """Rounds until the first positive margin against 1/γ, down to margins that only rescaled methods reach."""
-    powers = range(1, sizes.decades + 1)
-    runs: dict[tuple[int, int], Any] = {}
-    found: dict[tuple[int, int], int | None] = {}
-    for power in powers:  # who did not get there is not asked for a smaller margin
-        asked = [k for k in range(len(RESCALING)) if power == 1 or found[k, power - 1] is not None]
-        runs |= {(k, power): pool.submit(first_positive, RESCALING[k], 10.0**-power, sizes.most_rounds) for k in asked}
-        found |= {(k, power): runs[k, power].result() if (k, power) in runs else None for k in range(len(RESCALING))}
-    rows = [{"method": line.label, **{f"1e-{power}": found[k, power] for power in powers}} for k, line in enumerate(RESCALING)]
-    return "rescaling", draw_rescaling(rows), {"Rounds until the first positive margin, down to small γ": rows}
+    lines, columns = (*RESCALING, *ALSO_RESCALED), [[f"1e-{power}" for power in range(1, sizes.decades + 1)], [*CHAINS]]
+    found: dict[tuple[int, str], tuple[int, float] | None] = {}
+    for keys in columns:
+        for before, key in zip([None, *keys], keys, strict=False):  # who did not get there is not asked for a smaller margin
+            asked = [k for k in range(len(lines)) if before is None or found[k, before] is not None]
+            runs = {k: pool.submit(first_positive, lines[k], key, sizes.most_rounds) for k in asked}
+            found |= {(k, key): runs[k].result() if k in runs else None for k in range(len(lines))}
+    tables: dict[str, list[Row]] = {}
+    for part, what in enumerate(("Rounds", "Passes")):
+        for keys, kind in zip(columns, ("", " of chains with d = 10"), strict=True):
+            caption = f"{what} until the first positive margin{kind}, down to small γ"
+            tables[caption] = [{"method": line.label} for line in lines]
+            for k, row in enumerate(tables[caption]):
+                row |= {key: None if (pair := found[k, key]) is None else round(pair[part]) for key in keys}
+    rows = tables["Rounds until the first positive margin, down to small γ"]
+    return "rescaling", draw_rescaling(rows[: len(RESCALING)]), tables
 
 
 def draw_rescaling(rows: list[Row]) -> Figure:
@@ -590,7 +625,7 @@ def named(method: str) -> str:
 
 HEADERS = {"method": "method", "p": "p", "slope": "slope", "theory": "theory", "share": "largest measured/bound"}
 HEADERS["gap/regret"] = "largest gap/(regrets/Σα)"
-HEADERS |= {f"1e-{power}": f"γ = 1e-{power}" for power in range(1, 9)} | {game: game for game in GAMES}
+HEADERS |= {key: f"γ = {key}" for key in (*(f"1e-{power}" for power in range(1, 9)), *CHAINS)} | {game: game for game in GAMES}
 PARTS = {part.__name__: part for part in (separation, margin, p_norm, regret, rescaling, race)}
 
 

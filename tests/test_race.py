@@ -147,15 +147,20 @@ def test_other_norms_and_intercepts():
     assert [lane.name for lane in result.lanes] == ["double_oracle", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron"]
     # one margin, three brackets
     assert max(lane.trace.bracket[0] for lane in result.lanes) <= min(lane.trace.bracket[1] for lane in result.lanes) * (1 + 1e-9)
-    (sup,) = report.race(X, y, norm=np.inf, rounds=50).lanes
-    lower, upper = gordan.maximize_margin(X, y, norm=np.inf, tol=1e-6).margin
-    assert sup.trace.bracket[0] <= upper * (1 + 1e-9)
-    assert sup.trace.bracket[1] >= lower * (1 - 1e-9)
+    for norm, names in ((np.inf, ["double_oracle", "steepest_descent"]), (1, ["box_perceptron", "steepest_descent"])):
+        lanes = report.race(X, y, norm=norm, rounds=50).lanes
+        assert [lane.name for lane in lanes] == names
+        lower, upper = gordan.maximize_margin(X, y, norm=norm, tol=1e-6).margin
+        for lane in lanes:
+            assert lane.trace.bracket[0] <= upper * (1 + 1e-9)
+            assert lane.trace.bracket[1] >= lower * (1 - 1e-9)
     assert "perceptron" in [lane.name for lane in report.race(X, y, intercept="none", rounds=3).lanes]
     for wrong in (
         {"methods": ["perceptron"]},
         {"methods": ["smooth_perceptron"], "norm": 3.0},
-        {"norm": 1.5},
+        {"norm": 0.9},
+        {"methods": ["nesterov"], "norm": 1.5},
+        {"methods": ["box_perceptron"]},
         {"methods": ["smooth_p_norm_perceptron"], "norm": np.inf},
         {"methods": ["nesterov"] * 2},
         {"methods": ["robust_perceptron"]},

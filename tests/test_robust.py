@@ -141,6 +141,41 @@ def test_bounds_are_next_to_exact_ones(s):
         assert not distance or not margin.proves_upper(distance * 0.999, p)
 
 
+@pytest.mark.parametrize("intercept", ["free", "none"])
+@pytest.mark.parametrize("s", NORMS)
+def test_both_checkers_accept_just_what_is_proved(s, intercept):
+    """The least upper and the largest lower end that one of them accepts are those of the other, to the last bit."""
+    X, y = clouds(8, 3, seed=2)
+    certificate = gordan.maximize_margin(X, y, robust=0.3, robust_norm=s, intercept=intercept, max_iter=30).certificate
+    for end, factor in (("lower", 1 + 1e-9), ("upper", 1 - 1e-9)):
+        proved, refused = getattr(certificate, end), getattr(certificate, end) * factor
+        while refused != math.nextafter(proved, refused):
+            middle = (proved + refused) / 2
+            answers = both(replace(certificate, **{end: middle}), X, y)
+            assert answers in ((True, True), (False, False)), (end, middle)
+            proved, refused = (middle, refused) if answers[0] else (proved, middle)
+
+
+@pytest.mark.parametrize("s", NORMS)
+def test_hardly_any_noise_and_more_than_any(s):
+    """Noise that is lost beside the data leaves its margin; any amount that floats hold above the largest is refuted."""
+    X, y = clouds(seed=1)
+    margin = gordan.maximize_margin(X, y, tol=1e-6).margin
+    for epsilon in (2.0**-900, 1e-30, 1e-12):
+        result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=s, tol=1e-2)
+        assert result.status == "solved"
+        assert result.margin[0] <= margin[1] <= result.margin[1] * (1 + 1e-6)
+        assert both(result.certificate, X, y) == (True, True)
+    for epsilon in (1e3, 1e300):
+        result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=s)
+        assert (result.status, result.margin) == ("not-separable", (0.0, 0.0))
+        assert both(result.certificate, X, y) == (True, True)
+    zeros = np.zeros((4, 2))
+    result = gordan.maximize_margin(zeros, [0, 1, 0, 1], robust=0.1, robust_norm=s)
+    assert result.status == "not-separable"
+    assert both(result.certificate, zeros, np.array([0, 1, 0, 1])) == (True, True)
+
+
 def test_weights_files_and_storages():
     X, y = clouds(seed=9)
     c = np.ones(len(y))
@@ -155,18 +190,18 @@ def test_weights_files_and_storages():
 
 def test_what_is_refused():
     X, y = clouds()
-    for options in (
-        {"robust": -1.0},
-        {"robust": math.inf},
-        {"robust": "much"},
-        {"robust": 1e-300},
-        {"robust": 0.1, "robust_norm": 3},
-        {"robust": 0.1, "norm": 3},
-        {"robust": 0.1, "nu": 0.3},
-        {"robust": 0.1, "intercept": "penalized"},
-        {"robust": 0.1, "method": "nesterov"},
+    for options, why in (
+        ({"robust": -1.0}, "robust is -1.0; pass 0, or how far"),
+        ({"robust": math.inf}, "and finite"),
+        ({"robust": "much"}, "robust is 'much'"),
+        ({"robust": 1e-300}, "at least 1e-271"),
+        ({"robust": 0.1, "robust_norm": 3}, "robust_norm is 3; pass 1, 2"),
+        ({"robust": 0.1, "norm": 3}, "leave out norm, or robust"),
+        ({"robust": 0.1, "nu": 0.3}, "leave out nu, or robust"),
+        ({"robust": 0.1, "intercept": "penalized"}, "leave out intercept, or robust"),
+        ({"robust": 0.1, "method": "nesterov", "nu": 0.2}, "leave out nu and method, or robust"),
     ):
-        with pytest.raises(gordan.InputError):
+        with pytest.raises(gordan.InputError, match=why):
             gordan.maximize_margin(X, y, **options)
 
 

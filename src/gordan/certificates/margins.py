@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from operator import mul
 
 import numpy as np
@@ -317,18 +318,23 @@ class Margin:
         return bounds.norm_at_most(entries, Fraction(upper) / unit, self.norm, dual=False)
 
     def _proves_distance(self, upper: float, p: Array) -> bool:
-        """The same under perturbations, by one that is near the best."""
+        """The same under perturbations, by the nearest one: a shorter vector, or entries cut down by ε or to a level."""
         combination = self.exact_combination(p)
         if combination is None:
             return False
         entries, unit = combination
-        s, epsilon = self.robust_norm, Fraction(self.robust)
-        if bounds.norm_at_most(entries, epsilon / unit, 2 if s == 2 else math.inf, dual=s == 1):
-            return True
-        centre = np.array([float(m * unit) for m in entries])
-        delta = self._within(Ball(len(centre), s, self.robust).project(centre))
-        rest = [m * unit - Fraction(x) for m, x in zip(entries, delta.tolist(), strict=True)]
-        return sum(x * x for x in rest) <= Fraction(upper) ** 2
+        epsilon, most = Fraction(self.robust) / unit, Fraction(upper) / unit
+        if self.robust_norm == 2:
+            return bounds.norm_at_most(entries, epsilon + most, 2, dual=False)
+        low = epsilon.denominator  # everything in units of unit/low
+        sizes, noise = sorted((abs(m) * low for m in entries), reverse=True), epsilon.numerator
+        if self.robust_norm == 1:
+            level = max([Fraction(0), *(Fraction(total - noise, k) for k, total in enumerate(accumulate(sizes), 1))])
+            above = sum(size > level for size in sizes)
+            square = above * level**2 + sum(size * size for size in sizes[above:])
+        else:
+            square = Fraction(sum((size - noise) ** 2 for size in sizes if size > noise))
+        return square <= (most * low) ** 2
 
     def exact_combination(self, p: Array) -> tuple[list[int], Fraction] | None:
         """Integers m and a unit f with Aᵀp = m·f, each group normalized; None where one has no mass."""

@@ -40,7 +40,7 @@ def race(
     ] = None,
     intercept: WithIntercept = Intercept.FREE,
     norm: Annotated[
-        float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
+        float, typer.Option(help="Norm of feature space, from 1 to inf; for other norms than 2 fewer methods run.")
     ] = 2.0,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method at most.")] = 2000,
     tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method has arrived.")] = 1e-4,

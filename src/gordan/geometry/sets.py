@@ -230,7 +230,8 @@ class Ball:
         if q == 1:
             size = np.sort(np.abs(y))[::-1]
             levels = (np.cumsum(size) - self.radius) / np.arange(1, len(size) + 1)
-            return np.asarray(np.sign(y) * np.maximum(np.abs(y) - levels[np.flatnonzero(size > levels)[-1]], 0.0))
+            last = int(np.max(np.flatnonzero(size > levels), initial=0))  # none where the radius is lost beside the first
+            return self.clip(np.sign(y) * np.maximum(np.abs(y) - levels[last], 0.0))
         if q < 2:
             raise InputError(f"no projection onto a ball with q = {q:g}; q must be 1, or at least 2")
         size = np.abs(y) / self.radius

@@ -11,12 +11,15 @@ import numpy as np
 from gordan.arrays import Array, dot
 from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
-from gordan.geometry import Simplex
+from gordan.geometry import Simplex, norm
 from gordan.learners import BestResponse, Leader
 from gordan.methods.registry import Guarantee, Method, choose, register, require_plain
 from gordan.rows import Rows
 
 STEPS = ("2/(t+1)", "line search", "away", "pairwise")
+# Aᵀp is moved along with p, and computed anew once it is this share of what it was: else it would fall below its own rounding
+# where rows cancel, down to numbers that floats no longer hold.
+DRIFTED = 1e-3
 
 
 @register(
@@ -55,8 +58,10 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
 
     if step == STEPS[0]:
         guarantee = Guarantee("gap <= 8/(T+1)", gap=lambda t, D: 8 / (t + 1))
+    elif step == "line search":  # round t looks at p_{t-1}
+        guarantee = Guarantee("|A'p|^2 <= 1/T until separated", unseparated=lambda t: 1 / math.sqrt(max(1, t - 1)))
     else:
-        guarantee = Guarantee("|A'p|^2 <= 1/T until separated" if step == "line search" else "linear rate, no constant")
+        guarantee = Guarantee("linear rate, no constant")
     return Method("frank_wolfe", form, 2.0, build, guarantee, math.nan if step in ("away", "pairwise") else 2)
 
 
@@ -90,10 +95,11 @@ class _OpenLoop:
 
 
 class _Point(NamedTuple):
-    """p_t and Aᵀp_t."""
+    """p_t and Aᵀp_t, and the length of the last Aᵀp that was computed from p."""
 
     p: Array
     combination: Array
+    length: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +115,10 @@ class _LineSearch:
         if self.step != "line search":  # one row: from all of them weight would have to be taken row by row
             p = self.game.p_set.vertex(rows.scores(combination))
             combination = rows.combine(p)
-        return _Point(p, combination)
+        return _Point(p, combination, norm(combination, 2))
 
     def round(self, state: _Point, t: int) -> tuple[_Point, Round]:
-        rows, (p, w) = self.game.rows, state
+        rows, (p, w, length) = self.game.rows, state
         scores = rows.scores(w)
         s = self.game.p_set.vertex(scores)
         played = Round(1.0, None, p, w, output=Output(w, self.game.p_set.lowest(scores), None))
@@ -126,7 +132,11 @@ class _LineSearch:
             moved = np.where(p + theta * direction > 1e-16, p + theta * direction, 0.0)
         else:
             moved = p + theta * direction
-        return _Point(moved, w + theta * along), played
+        combination = w + theta * along
+        if norm(combination, 2) < DRIFTED * length:
+            combination = rows.combine(moved)
+            length = norm(combination, 2)
+        return _Point(moved, combination, length), played
 
     def _away(self, p: Array, w: Array, scores: Array, i: int) -> tuple[Array, Array, float]:
         """The direction in p, its Aᵀ, and the longest step: from the vertex j of highest score, or to i."""

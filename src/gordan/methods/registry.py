@@ -15,6 +15,9 @@ from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 
+# The largest p of the regularized games: beyond q - 1 loses its digits, and nothing is gained.
+MOST_NORM = 1e6
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -22,7 +25,8 @@ class Guarantee:
 
     `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound for the normalized margin of the
     output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. `upper(t)` bounds
-    ‖Aᵀp̄_t‖_p of a method that plays no game but counts mistakes, as long as it makes them. None where the theory gives none.
+    ‖Aᵀp̄_t‖_p of a method that plays no game but counts mistakes, as long as it makes them; `unseparated(t)` that of p_t as long
+    as no margin has been positive. None where the theory gives none.
     """
 
     statement: str
@@ -30,6 +34,7 @@ class Guarantee:
     margin: Callable[[int, float, float], float] | None = None
     rounds: Callable[[float, float], float] | None = None
     upper: Callable[[int], float] | None = None
+    unseparated: Callable[[int], float] | None = None
 
     @property
     def bound(self) -> Callable[[int, float], float] | None:
@@ -74,9 +79,14 @@ class Entry:
         """Whether the norm p of feature space is one of its options."""
         return "p" in signature(self.factory).parameters
 
-    def for_norm(self, norm: float) -> Method:
+    def for_norm(self, norm: float, **options: Any) -> Method:
         """The method for this norm, where it can be told; else the one for its own."""
-        return self.factory(p=norm) if self.takes_norm else self.factory()
+        if not self.takes_norm:
+            return self.factory(**options)
+        try:
+            return self.factory(p=norm, **options)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
 
 
 _entries: dict[str, Entry] = {}
@@ -131,13 +141,11 @@ def once_positive(margin: float) -> float:
     return margin if margin >= 0 else -math.inf
 
 
-def check_norm(p: Any, least: float = 2.0, most: float = 1e6) -> float:
-    """p as a float, refused outside least ≤ p ≤ most (beyond 10⁶ q - 1 loses its digits, and nothing is gained)."""
+def check_norm(p: Any, least: float = 2.0, most: float = MOST_NORM) -> float:
+    """p as a float, refused outside least ≤ p ≤ most."""
     if not (is_number(p) and least <= p <= most):
-        top = f"{most:g}".replace("e+06", "e6")
-        raise InputError(
-            f"the norm p is {p!r}; it must be a number with {least:g} <= p <= {top} (p = 2 log d is close to inf already)"
-        )
+        top = "< 2" if most < 2 else f"<= {most:g}".replace("e+06", "e6 (p = 2 log d is close to inf already)")
+        raise InputError(f"the norm p is {p!r}; it must be a number with {least:g} <= p {top}")
     return float(p)
 
 

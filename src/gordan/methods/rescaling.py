@@ -52,7 +52,8 @@ def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smoot
 
     Guarantee: a gain of at least log 2 - 1/3 a phase, in all at most 2d log(1 + 1/γ̂), γ̂ the margin of the rows divided by their
     norms; so at most 5.56 d log(1 + 1/γ̂) phases, each as long as the basic method takes to a gap of 1/(3d), or of 1/(18d²) in a
-    regularized game: 3d√(8D) rounds of `smooth_perceptron` (η = ½), 9d² of `perceptron`. In floats it ends undecided once the
+    regularized game: 3d√(8D) rounds of `smooth_perceptron` (η = ½), 9d² of `perceptron` and of `frank_wolfe` by line search,
+    4.5d√D of `mirror_prox_perceptron`. In floats it ends undecided once the
     condition of W is above 1e14. It finds a separator, not the margin, and knows neither caps nor halves.
     """
     choose("form", form, ("published", "game"))
@@ -73,14 +74,26 @@ def _basic(basic: str | Method, form: str) -> Method:
         return smooth_perceptron(form=form, eta=0.5)
     if isinstance(basic, str):
         entry = get(basic)
-        basic = entry(form=form if form in entry.forms else entry.forms[0])
-    if not isinstance(basic, Method) or basic.norm != 2:
-        raise InputError(f"basic is {basic!r:.60}; pass the name of a method for the norm 2, or such a method")
-    if basic.guarantee.gap is None and basic.guarantee.upper is None:
+        basic = entry.for_norm(2.0, form=form if form in entry.forms else entry.forms[0])
+    if not isinstance(basic, Method):
+        raise InputError(f"basic is {basic!r:.60}; pass the name of a method, or a method with its options")
+    if basic.norm != 2 or basic.noisy:
+        what = "margins under noise" if basic.noisy else f"the norm {basic.norm:g}"
+        raise InputError(f"basic is {basic.name!r}, which plays for {what}; phases are games for the norm 2 without noise")
+    if not _ends(basic):
         raise InputError(
             f"basic is {basic.name!r}, which promises no gap, so that its phases need not end; use 'smooth_perceptron'"
         )
     return basic
+
+
+def _ends(basic: Method) -> bool:
+    """Whether a theorem says that its gap, or ‖Aᵀp‖ before it separates, falls to 0: the method's, or that of a form that knows
+    its rows."""
+    stated, point = basic.guarantee, Simplex(1)
+    if stated.gap is not None or stated.upper is not None or stated.unseparated is not None:
+        return True
+    return getattr(basic.build(of(np.ones((1, 1))), point, point.centre), "bound", None) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +204,9 @@ class _Rescaled:
         before = phase.form.game.rows.passes
         inner, played = phase.form.round(state.inner, t - state.since)
         sums = state.sums.after(phase.form.game, played)
-        p_bar = np.asarray(sums.p / sums.weight) if played.p_bar is None else played.p_bar
+        # of a method that plays no game p_t is what its theorem is about
+        p_t = played.p if played.w is None else np.asarray(sums.p / sums.weight)
+        p_bar = p_t if played.p_bar is None else played.p_bar
         u = np.asarray(sums.w / sums.weight) if played.output is None else played.output.w
         e = norm(phase.B.T @ p_bar, 2)
         lowest = None if played.output is None else played.output.lowest

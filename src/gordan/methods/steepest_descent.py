@@ -14,7 +14,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent
 from gordan.learners import BestResponse, Leader
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, once_positive, register, root_margin
+from gordan.methods.registry import MOST_NORM, Guarantee, Method, check_norm, choose, once_positive, register, root_margin
 from gordan.rows import Rows
 
 
@@ -39,7 +39,7 @@ def regret_of_steps(t: int, D: float) -> float:
     reference="G. Wang, Z. Hu, V. Muthukumar and J. Abernethy, Faster margin maximization rates, 2023; the game form is gordan's",
     forms=("published", "game"),
 )
-def steepest_descent(*, form: str = "published", p: float = 3.0, step: str = "plain") -> Method:
+def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | None = None) -> Method:
     """Steepest descent on log R in the q-norm: its implicit bias is the largest p-norm margin.
 
     Published, v_0 = 0 and p_t = softmax(-Av_{t-1}), R(v) the mean of e^{-A_i·v}:
@@ -47,8 +47,8 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str = "pl
         step "plain", 2 ≤ p < ∞:        v_t = v_{t-1} + (q-1) ∇½‖·‖_p²(Aᵀp_t)
         step "normalized", 1 ≤ p ≤ ∞:   v_t = v_{t-1} + η_t argmax_{‖s‖_q≤1} s·Aᵀp_t,   η_t = 1/√t.
 
-    Normalized, p = 1 is sign descent, p = ∞ moves one coordinate a round, as boosting does. Plain, p = 2 is
-    `normalized_gradient_descent`.
+    `step=None` is the first where there is one, else the second. Normalized, p = 1 is sign descent, p = ∞ moves one coordinate a
+    round, as boosting does. Plain, p = 2 is `normalized_gradient_descent`.
 
     Game: p first with FTRL[E, p_0, η], w with the best response to the current loss alone. Plain: g = pᵀAw - ½‖w‖_q², α_t = 1,
     η = q-1, v_T = (q-1)Σw_t. Normalized: g = pᵀAw on ‖w‖_q ≤ 1, α_t = η_t, η = 1, v_T = Ση_t w_t.
@@ -56,9 +56,9 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str = "pl
     Guarantee, for rows with ‖A_i‖_p ≤ 1: gap ≤ ((p-1)D + ½)/T plain (false for p < 2), (D + ½Ση²)/Ση normalized.
     """
     choose("form", form, ("published", "game"))
-    choose("step", step, ("plain", "normalized"))
-    plain = step == "plain"
-    p = check_norm(p) if plain else check_norm(p, 1.0, math.inf)
+    choose("step", step, (None, "plain", "normalized"))
+    p = check_norm(p) if step == "plain" else check_norm(p, 1.0, math.inf)
+    plain = step == "plain" or (step is None and 2 <= p <= MOST_NORM)
     q = dual_exponent(p)
     eta, weight = (q - 1, one) if plain else (1.0, inverse_root)
 

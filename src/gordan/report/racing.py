@@ -28,8 +28,9 @@ DEFAULT = (
     "nesterov",
     "normalized_gradient_descent",
 )
-# What runs for other norms than 2; of these only the first for the largest norm.
+# What runs for other norms than 2: for those above, for the largest one, and for those below.
 P_NORM = ("double_oracle", "smooth_p_norm_perceptron", "accelerated_p_norm_perceptron")
+LARGEST_NORM, LOW_NORM = ("double_oracle", "steepest_descent"), ("box_perceptron", "steepest_descent")
 
 
 class Step(NamedTuple):
@@ -195,7 +196,7 @@ def race(
     intercept
         "free", "penalized" or "none".
     norm
-        the norm p of feature space, 2 ≤ p ≤ ∞.
+        the norm p of feature space, 1 ≤ p ≤ ∞.
     rounds
         how many rounds to play at most, each method.
     tol
@@ -219,7 +220,7 @@ def race(
     """
     kind = Intercept.of(intercept)
     check_callback(callback, "moment")
-    rounds, tol, norm = whole_number(rounds, "rounds"), positive(tol, "tol"), exponent(norm)
+    rounds, tol, norm = whole_number(rounds, "rounds"), positive(tol, "tol"), exponent(norm, 1)
     seconds_at_most(time_limit)
     problem = Problem.of(X, y, device)
     X = X if device is None else problem.storage  # where it is now, for all who ask
@@ -258,7 +259,7 @@ def race(
 
 def _default(norm: float, intercept: Intercept) -> tuple[str, ...]:
     if norm != 2:
-        return P_NORM[:1] if math.isinf(norm) else P_NORM
+        return LOW_NORM if norm < 2 else LARGEST_NORM if math.isinf(norm) else P_NORM
     return DEFAULT if intercept.grouped else (*DEFAULT, "perceptron")
 
 
@@ -268,5 +269,6 @@ def _method(name: str, norm: float) -> Method:
     if method.noisy:
         raise InputError(f"{name} plays for margins under noise, which cannot be compared with the others")
     if method.norm != norm:
-        raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {', '.join(P_NORM)}")
+        others = ", ".join(_default(norm, Intercept.FREE))
+        raise InputError(f"{name} plays for the norm {method.norm:g}, not {norm:g}; for that there are {others}")
     return method

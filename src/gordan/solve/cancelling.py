@@ -22,8 +22,10 @@ from gordan.memory import fits
 
 # Rows times columns squared up to which exact weights are found at once: about 20 ms for rows of full digits.
 EXACT_AT_ONCE = 80**3
-# Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting.
-MOST_PIVOTED = 60
+# Rows up to which the exact simplex method, whose cost grows with their cube, is worth starting; and rows times columns squared
+# times digits up to which it is where floats alone say that the rows cancel, about 0.1 s. Rows of a thin cone seem to, and 50 of
+# them with 40 columns of full digits take half a minute, in which others find a separator.
+MOST_PIVOTED, MOST_DIGITS = 60, 1 << 19
 # Share of its size below which what is left of a column counts as rounding, and factors that are looked for in the others.
 DEPENDENT, LARGEST_DENOMINATOR, NO_FACTOR = 1e-10, 10**4, 1e-9
 # Exact weights of so many rows are found first to see how long those of all take: time grows with about this power of the number.
@@ -146,7 +148,9 @@ def balance(problem: Problem, support: Array, intercept: Intercept, deadline: De
         return None
     M, exponents = exact.integer_rows(problem, support, intercept)
     answer: Any = balance_of_support(M, deadline)
-    if answer is None and len(support) <= MOST_PIVOTED and has_room(len(support), k):
+    digits = max((abs(x) for row in M for x in row), default=0).bit_length()
+    cheap = len(support) <= MOST_PIVOTED and len(support) * k * k * digits <= MOST_DIGITS
+    if answer is None and cheap and has_room(len(support), k):
         answer = alternative([[fmpq(x) for x in row] for row in M], deadline)
     return by_row(answer.weights, support, exponents) if isinstance(answer, Balance) else None
 

@@ -17,9 +17,10 @@ from gordan.methods import rescaling
 from gordan.rows import Rows
 from gordan.solve.cancelling import cancelling
 
-# Multiplications of a phase at most (rows times columns squared), and rounds of both players: the hardest chains of 150 columns
-# need some 2,000 each. Where others have failed this takes a second or two.
-MOST_MULTIPLICATIONS, MOST_ROUNDS = 20_000_000, 6000
+# Multiplications of a phase at most (rows times columns squared), and rounds of both players: the hardest chains of 100 columns
+# need some 300 each with phases of PDHG, and 2,000 with those of the Smooth Perceptron, which take thrice as long. Weights of
+# rows that cancel are found within some 200 rounds; where the other player gives up, they are looked for that long and no longer.
+MOST_MULTIPLICATIONS, MOST_ROUNDS, ENOUGH_ROUNDS = 20_000_000, 4000, 300
 # Copies of the rows that are in use at a time.
 COPIES = 4
 
@@ -39,11 +40,11 @@ def by_rescaling(question: Question, evidence: Evidence, doubt: Any) -> Iterator
     rows = Rows(problem.storage, problem.signs, constant=exists, scale=1 / unit.R)
     p_set = Simplex(rows.n)
     with contextlib.suppress(InputError, np.linalg.LinAlgError):  # products that overflow: nobody else is left to decide
-        form = rescaling().build(rows, p_set, p_set.centre)
+        form = rescaling(basic="pdhg").build(rows, p_set, p_set.centre)
         state = form.start()
         for t in range(1, MOST_ROUNDS + 1):
             state, played = form.round(state, t)
-            if question.budget.spent:
+            if question.budget.spent or (state.over[0] and not played.finished and state.rounds[1] >= ENOUGH_ROUNDS):
                 return
             if played.finished:
                 assert played.output is not None

@@ -84,10 +84,10 @@ def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Ite
     X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
     for w, b, p in answers(X, problem.signs, constant, intercept.grouped):
-        if w is None:
-            support = np.flatnonzero(p)
+        support = np.flatnonzero(p) if w is None else None
+        if support is not None:
             yield from cancelling(question, support, p[support])
-        yield Proposal(w, b * unit.R, p)
+        yield Proposal(w, b * unit.R, p, suspects=support)
 
 
 def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:

@@ -160,8 +160,11 @@ class Asked(NamedTuple):
         """The method that is played, for data of d columns."""
         if self.noise[0] == 0:
             return choose_method(self.method, self.norm, d, order)
-        if self.norm != 2 or self.nu is not None or self.kind.in_norm or not self.plays_auto:
-            raise InputError("robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'")
+        allowed = {"norm": self.norm == 2, "nu": self.nu is None, "intercept": not self.kind.in_norm, "method": self.plays_auto}
+        wrong = [name for name, fits in allowed.items() if not fits]
+        if wrong:
+            what = "robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'"
+            raise InputError(f"{what}; leave out {' and '.join(wrong)}, or robust")
         return methods.robust_perceptron(noise=self.noise[0], noise_norm=self.noise[1])
 
     @property
@@ -203,7 +206,9 @@ def margin_of(
 def _noise(robust: Any, robust_norm: Any) -> tuple[float, float]:
     """The size of perturbations and their norm."""
     if not (is_number(robust) and (robust == 0 or LEAST_NOISE <= robust < math.inf)):
-        raise InputError(f"robust is {robust!r}; pass 0, or how far a point may be moved")
+        raise InputError(
+            f"robust is {robust!r}; pass 0, or how far a point may be moved (at least {LEAST_NOISE:.0e}, and finite)"
+        )
     return float(robust), check_noise_norm(robust_norm, "robust_norm")
 
 
