@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,33 +90,29 @@ class Table:
 
     def at(self, W: Array, todo: Array) -> Looked:
         """What is found at the planes W of these label vectors."""
-        cost, sums, signed, bend, mass = self.reduce(_slopes, W, todo)
+        cost, sums, signed, bend, mass, active = self.reduce(_slopes, W, todo)
         J = self.J
         value = 0.5 * np.sum(J * W * W, axis=0) + cost
-        return Looked(value, J * W - self.columns(sums, signed), bend, mass)
+        return Looked(value, J * W - self.columns(sums, signed), bend, mass, active)
 
 
-@dataclass(frozen=True)
-class Looked:
-    """Values and gradients of P at some planes, its second derivatives in b, and Σ α."""
+class Looked(NamedTuple):
+    """Values and gradients of P at some planes, its second derivatives in b, Σ α, and how many rows have a second derivative."""
 
     value: Array
     gradient: Array
     bend: Array
     mass: Array
+    active: Array
 
     def some(self, which: Array) -> Looked:
         """Those of some of them."""
-        return Looked(*(part[..., which] for part in (self.value, self.gradient, self.bend, self.mass)))
+        return Looked(*(part[..., which] for part in self))
 
     def put(self, which: Array, other: Looked) -> None:
         """Replace those."""
-        for mine, new in zip((self.value, self.gradient, self.bend, self.mass), _parts(other), strict=True):
+        for mine, new in zip(self, other, strict=True):
             mine[..., which] = new
-
-
-def _parts(looked: Looked) -> tuple[Array, ...]:
-    return looked.value, looked.gradient, looked.bend, looked.mass
 
 
 @np.errstate(all="ignore")
@@ -147,9 +143,12 @@ def planes(
         if len(far):
             first[todo[far]] = np.fmax(first[todo[far]], size[far])
             enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
+            most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, float(np.mean(here.active[far]))))
+            if rows.in_memory and steps.any() and most < TUNING.least_cg:
+                break
             precondition.renew(W, todo[far])
             step[:, far], met = _conjugate_gradients(
-                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, enough, spent
+                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, most, spent)
             )
         before, W[:, todo] = here, W[:, todo] + step
         here = table.at(W[:, todo], todo)
@@ -248,24 +247,32 @@ class Preconditioner:
         self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
 
+class Effort(NamedTuple):
+    """The residual that is small enough, as a share of the gradient in the norm of the preconditioner, for each column; the steps
+    that are worth it; and whether the time is up."""
+
+    enough: Array
+    most: int
+    spent: Callable[[], bool]
+
+
 def _conjugate_gradients(
     table: Table,
     W: Array,
     todo: Array,
     gradient: Array,
     precondition: Preconditioner,
-    enough: Array,
-    spent: Callable[[], bool],
+    effort: Effort,
 ) -> tuple[Array, bool]:
-    """For each column s with (J + AᵀhA) s = -gradient, up to a share `enough` of it in the norm of the preconditioner; and
-    whether so many steps as are worth it were enough for most of them."""
-    most = max(int(TUNING.vectors_in_one * _steps_for_a_factor(table.rows)), TUNING.least_cg)
+    """For each column s with (J + AᵀhA) s = -gradient, nearly; and whether so many steps as are worth it were enough for most of
+    them."""
+    most = max(effort.most, TUNING.least_cg)
     step, r = np.zeros_like(gradient), -gradient
     q = precondition.solve(r)
     p, rq = q, np.sum(r * q, axis=0)
-    aim, left, J = enough**2 * rq, np.arange(gradient.shape[1]), table.J
+    aim, left, J = effort.enough**2 * rq, np.arange(gradient.shape[1]), table.J
     for precondition.used in range(1, most + 1):
-        if not len(left) or spent():
+        if not len(left) or effort.spent():
             break
         wide = np.hstack((W[:, left], p))
         Hp = J * p + table.columns(*table.reduce(_curved, wide, todo[left], rough=True))
@@ -281,10 +288,10 @@ def _conjugate_gradients(
     return step, 2 * len(left) <= gradient.shape[1]
 
 
-def _steps_for_a_factor(rows: Rows) -> float:
-    """How many steps of conjugate gradients cost as much as a factorization, for one vector."""
+def _steps_for_a_factor(rows: Rows, active: float) -> float:
+    """How many steps of conjugate gradients cost as much as a factorization with so many rows of positive h, for one vector."""
     per_row = rows.entries / rows.n
-    return (rows.n * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
+    return (active * per_row * NEWTON.dense_pair * rows.d + NEWTON.cube * rows.d**3) / rows.entries
 
 
 # ---- work on a piece of the rows, done where it is -----------------------------------------------------------------------
@@ -301,8 +308,8 @@ def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any,
     z = y * (x @ W[:-1] + W[-1])
     a = loss.weight(z)
     mass = c * a
-    signed = y * mass
-    return (c * loss.cost(z)).sum(0), x.T @ signed, signed.sum(0), (c * loss.curvature(z, a)).sum(0), mass.sum(0)
+    signed, bend = y * mass, c * loss.curvature(z, a)
+    return (c * loss.cost(z)).sum(0), x.T @ signed, signed.sum(0), bend.sum(0), mass.sum(0), (bend > 0).sum(0)
 
 
 def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
