@@ -22,8 +22,8 @@ WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 # What may be around a number: no-break spaces are not among them, since nobody sees them.
 BLANKS = " \t\r\n\v\f"
 BOOLEANS = {"true": 1.0, "false": 0.0}
-# What pandas, R and databases write where there is no value.
-MISSING = ("", "na", "n/a", "nan", "<na>", "null", "none")
+# What pandas, R and databases write where there is no value, in small letters; "none" in these is a word like any other.
+MISSING = ("", "na", "n/a", "nan", "<na>", "null")
 INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
 
 
@@ -47,9 +47,8 @@ class Dialect:
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
-        marks = [mark for mark in (self.sep, self.decimal, self.thousands) if mark is not None]
-        if len({*marks}) < len(marks):
-            raise InputError("sep, decimal and thousands must be different characters")
+        if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
+            raise InputError("decimal must be another character than sep and thousands")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
@@ -67,14 +66,32 @@ class Dialect:
             text = text.replace(",", ".")
         return number(text.encode())
 
+    def other_readings(self, cell: str) -> str:
+        """The options with which a cell that has no number in it has one; nothing if there are none, or it has."""
+        if self.value(cell) is not None:
+            return ""
+        return " or ".join(f"{options} (in Python {python})" for options, python, other in READINGS if other.explains(cell))
+
+    def explains(self, cell: str) -> bool:
+        """Whether a cell holds a number with the mark that groups digits, or with the decimal one if none does."""
+        return (self.thousands or self.decimal) in cell and self.value(cell) is not None
+
 
 def _is_mark(text: str) -> bool:
     return (len(text) == 1 and not text.isalnum() and text.isprintable()) or text == "\t"
 
 
+READINGS = (
+    ("--decimal ,", "decimal=','", Dialect(decimal=",")),
+    ("--thousands ,", "thousands=','", Dialect(thousands=",")),
+    ("--decimal , --thousands .", "decimal=',', thousands='.'", Dialect(decimal=",", thousands=".")),
+)
+
+
 def is_missing(cell: str) -> bool:
     """Whether a cell is empty, or says that there is no value."""
-    return cell.strip(BLANKS).lower() in MISSING
+    text = cell.strip(BLANKS)
+    return text == "None" or text.lower() in MISSING
 
 
 @dataclass(frozen=True, eq=False)
