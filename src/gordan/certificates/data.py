@@ -282,9 +282,9 @@ class Certificate:
         if len({*self.classes}) != len(self.classes):
             raise InputError("classes of a certificate are different")
         if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
-            raise InputError(f"a certificate about a {self.model} model states no margin and no loss")
+            raise InputError(f"a certificate with model {self.model!r} states no margin and no loss")
         if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
-            raise InputError(f"a certificate about a {self.model} model has no b, no nu and no sample weights")
+            raise InputError(f"a certificate with model {self.model!r} has no b, no nu and no sample weights")
         if self.model == "poisson" and [*map(str, self.classes)] != ["False", "True"]:
             raise InputError("a certificate about a Poisson model has the classes False (y = 0) and True (y > 0)")
         if self.model == "ordinal" and self.intercept != "free":

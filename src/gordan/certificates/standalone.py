@@ -1606,7 +1606,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     found = _read(options, claim)
     labels = found.y
     if claim.model != "logistic" and options.positive is not None:
-        raise BadInput(f"a {claim.model} model has no class against the rest; leave out --positive")
+        raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
     positive = options.positive
     if positive is None and claim.class_type == "bool" and claim.model == "logistic":
         positive = claim.about.get("positive")
