@@ -219,6 +219,8 @@ def _complete(design: Design, missing: str) -> Design:
 
 def _require_outcomes(design: Design) -> None:
     """Refuse y in which a value is missing, also one in words."""
+    if not getattr(design.y, "shape", getattr(design.y, "__len__", None)):
+        return  # it is no column: whoever reads it says so
     complete = complete_rows(len(design.y), {"y": design.y})
     if complete.left_out:
         row = int(np.setdiff1d(np.arange(complete.n), complete.kept)[0])
