@@ -469,7 +469,7 @@ def change_word(r, c, X, y):
                 c.pop(field, None)
 
 
-ABOUT = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
+ABOUT = dict.fromkeys(("file", "size", "label", "weight", "positive", "columns", "version", "statement"))
 
 
 def _converted(value, whole):

@@ -23,7 +23,7 @@ from gordan.certificates.data import NUMBERS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
-from gordan.certificates.verify import CHECKS, Check, accepts, check
+from gordan.certificates.verify import CHECKS, Check, accepts, check, statement
 from gordan.intercepts import Intercept
 from gordan.rows.memory import Dense
 
@@ -44,7 +44,7 @@ QUASI = gordan.Certificate(
 )  # fmt: skip
 
 
-NOTHING = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
+NOTHING = dict.fromkeys(("file", "size", "label", "weight", "positive", "columns", "version", "statement"))
 
 
 def test_what_a_file_holds():
@@ -860,11 +860,14 @@ DATA = Problem.of(POINTS, [1, 1, 0, 0])
 SEPARATOR = gordan.Certificate("separator", "free", (0, 1), (4, 2), w=(1.0, 0.0), b=0.0)
 CLAIMS = {
     "separator": (SEPARATOR, "the data is separable"),
-    "separator with a bracket": (replace(SEPARATOR, lower=0.5, upper=2.0), "a largest margin between 0.5 and 2.0"),
+    "separator with a bracket": (replace(SEPARATOR, lower=0.5, upper=2.0), "a largest margin between 0.5 and 2"),
     "witness": (gordan.Certificate("witness", "free", (0, 1), (4, 2), rows=(0, 1), weights=(1, 1)), "not separable: 2 rows"),
-    "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "at least 0.5 and at most 1.5"),
+    "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "is between 0.5 and 1.5"),
     "quasi": (gordan.Certificate("quasi-separation", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "quasi-completely"),
-    "overlap": (gordan.Certificate("overlap", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "overlaps, no direction"),
+    "overlap": (
+        gordan.Certificate("overlap", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)),
+        "overlaps: no plane separates it",
+    ),
 }
 
 
@@ -875,6 +878,48 @@ def test_claims_in_words(name):
     assert words in found.claim
     assert isinstance(found, Check)
     assert bool(found) == found.accepted == (found.reason == "")
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_both_checkers_claim_the_same_words(name):
+    certificate = CLAIMS[name][0]
+    assert standalone.Claim(json.loads(certificate.to_json())).words() == statement(certificate)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.1, 0.3), (1 / 3, 2 / 3), (1e-300, 1e300), (123456789.0, math.inf), (0.0, 0.0)])
+def test_ends_in_words_are_rounded_so_that_the_claim_stays_true(lower, upper):
+    bracket = replace(SEPARATOR, kind="bracket", lower=lower, upper=upper)
+    low, high = statement(bracket).split(" between ")[1].split(" and ")
+    assert Fraction(low) <= Fraction(lower)
+    assert high == "infinity" or Fraction(high) >= Fraction(upper)
+    assert standalone.Claim(json.loads(bracket.to_json())).words() == statement(bracket)
+
+
+def test_what_a_check_says_of_the_data():
+    """Whether it is that which the certificate was made for, and has columns of the same names; no claim depends on it."""
+    frame = pd.DataFrame(POINTS, columns=["a", "b"])
+    y = pd.Series([1, 1, 0, 0], name="ill")
+    for ask in (gordan.separate, gordan.maximize_margin, gordan.minimize_loss, gordan.diagnose):
+        certificate = ask(frame, y).certificate
+        about = certificate.about
+        assert (about.columns, about.label, about.version) == (("a", "b"), "ill", gordan.__version__)
+        assert about.statement == statement(certificate)
+        found = gordan.verify(certificate, frame, y)
+        assert (bool(found), found.same_data, found.renamed) == (True, True, ())
+        assert str(found).splitlines()[0] == f"accepted: {about.statement}"
+        assert str(found).splitlines()[-1] == "  this is the data that it was made for"
+        found = gordan.verify(certificate, frame.rename(columns={"b": "c"}), y)
+        assert (bool(found), found.same_data, found.renamed) == (True, True, ("'c' in place of 'b'",))
+        assert "other names than those it was made for: 'c' in place of 'b'" in str(found)
+        found = gordan.verify(certificate, 2 * frame, y)
+        assert found.same_data is False
+        assert "this is other data than it was made for" in found.notes[-1]
+        assert gordan.verify(certificate, frame.to_numpy(), y).renamed == ()  # which has no names
+        found = gordan.verify(replace(certificate, data_hash=None, about=None), frame, y)
+        assert (bool(found), found.same_data, found.notes) == (True, None, ("it does not say which data it was made for",))
+        found = gordan.verify(certificate, frame, 1 - y)
+        assert str(found).startswith("rejected: ")
+        assert about.statement in str(found).splitlines()[0]
 
 
 def test_a_claim_names_a_bracket_where_both_ends_are_stated():

@@ -170,7 +170,7 @@ class Wanted:
     def _by_name(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
         """The columns of these names."""
         assert isinstance(self.features, Sequence)  # else `_by_width` is asked
-        chosen = [self._position(name, names, path) for name in self.features]
+        chosen = [self.position(name, names, path) for name in self.features]
         if len({*chosen}) < len(chosen):
             raise InputError(f"features names a column of {path} twice")
         if gone := {*chosen} - {*left}:
@@ -187,7 +187,7 @@ class Wanted:
 
     def dropped(self, width: int, names: Sequence[str] | None, path: Path) -> frozenset[int]:
         """The positions of the columns to leave out."""
-        return frozenset(self._position(column, names, path, width) for column in self.drop)
+        return frozenset(self.position(column, names, path, width) for column in self.drop)
 
     def kept(self, width: int, names: Sequence[str] | None, path: Path) -> Sequence[int]:
         """The positions of the others, in a file that has its labels elsewhere."""
@@ -200,13 +200,13 @@ class Wanted:
         """The position of the label column, where it does not depend on how many features are wanted."""
         if self.labelled is False or (self.labelled is None and self.label is None):
             return None
-        at = self._position(-1 if self.label is None else self.label, names, path, width)
+        at = self.position(-1 if self.label is None else self.label, names, path, width)
         if at in self.dropped(width, names, path):
             hint = "name the label with --label (in Python label=)" if self.label is None else "leave out one of them"
             raise InputError(f"column {_told(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
         return at
 
-    def _position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
+    def position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
         """The column that `label` names: a name of the header, else a position from 0 (negative: from the end)."""
         if isinstance(label, str) and names is not None:
             found = [j for j, name in enumerate(names) if name == label]

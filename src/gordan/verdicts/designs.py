@@ -38,6 +38,7 @@ class Design:
     order: Sequence[Any] | None = None
     complete: Complete | None = None
     dropped: tuple[str, ...] = ()
+    weight_name: str | None = None
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Where these rows of X are in what was given."""
@@ -64,12 +65,18 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
-        own = getattr(y, "name", None)
-        found = Design(X, y, model, intercept, weights, outcome=own if isinstance(own, str) and own else None)
+        label, weight = (_name_of(column) for column in (y, weights))
+        found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
         found = _complete(found, missing)
         _require_outcomes(found)
     _require_numbers(found.X)
     return replace(found, order=_order(found, reference), y=_plain_outcome(found))
+
+
+def _name_of(column: Any) -> str | None:
+    """The name of a column of a data frame."""
+    name = getattr(column, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 # ---- a formula ------------------------------------------------------------------------------------------------------
@@ -86,19 +93,9 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     import formulaic
 
     outcome = str(next(iter(parsed.lhs)))
-    if isinstance(weights, str):
-        if weights not in data:
-            raise InputError(f"data has no column {weights!r} for sample_weight")
-        weights = data[weights]
-    weights = None if weights is None else _checked(weights, len(data), missing)
-    used = [name for name in data.columns if name in variables]
-    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights} if missing == "drop" else {}, weights)
-    if missing == "raise":
-        lacking = complete_rows(len(data), {"data": data[used]}).missing
-        if lacking:
-            raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
+    complete = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
     kept = complete.of(data)
-    plain = isinstance(outcome, str) and outcome in data.columns
+    plain = outcome in data.columns
     try:
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
         left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
@@ -113,6 +110,22 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
     return Design(matrix, left, model, "free" if model == "ordinal" else "none", None, names, outcome, complete=complete)
+
+
+def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> Complete:
+    """The rows of a data frame that are not left out, for a missing value in these columns or their weight; or a refusal."""
+    if isinstance(weights, str):
+        if weights not in data:
+            raise InputError(f"data has no column {weights!r} for sample_weight")
+        weights = data[weights]
+    weights = None if weights is None else _checked(weights, len(data), missing)
+    if missing == "drop":
+        return complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
+    lacking = complete_rows(len(data), {"data": data[used]}).missing
+    if lacking:
+        counted = ", ".join(f"{count} in {name}" for name, count in lacking.items())
+        raise InputError(f"data has missing values ({counted}); pass missing='drop' to leave those rows out")
+    return complete_rows(len(data), {}, weights)
 
 
 def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
@@ -130,10 +143,6 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
     if not hasattr(found, "lhs") or len([*found.lhs]) != 1 or isinstance(found.rhs, tuple):
         raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")
     return found, variables
-
-
-def _counted(missing: dict[str, int]) -> str:
-    return ", ".join(f"{count} in {name}" for name, count in missing.items())
 
 
 # ---- a model of statsmodels -----------------------------------------------------------------------------------------
@@ -259,18 +268,23 @@ def _require_numbers(X: Any) -> None:
             values = [value for value in X[name] if isinstance(value, str)]
         else:
             continue
-        present, categories = [value for value in values if not is_missing(value)], told.startswith(("cat", "Cat", "Enum"))
-        if present and all(map(_is_numeral, present)) and not categories:
-            convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
-            drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
-            raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
-        if present:
-            raise InputError(
-                f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
-                f"without a value first: they would get zeros), or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
-            )
-        if values:
-            raise InputError(f"column {name!r} of X has missing values, such as {values[0]!r}; pass missing='drop'")
+        _refuse_text(name, values, told.startswith(("cat", "Cat", "Enum")))
+
+
+def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
+    """Refuse these values of a column, if there are any, with what makes numbers of them."""
+    present = [value for value in values if not is_missing(value)]
+    if present and all(map(_is_numeral, present)) and not categories:
+        convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
+        drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
+        raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
+    if present:
+        raise InputError(
+            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
+            f"without a value first: they would get zeros), or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
+        )
+    if values:
+        raise InputError(f"column {name!r} of X has missing values, such as {values[0]!r}; pass missing='drop'")
 
 
 def _is_numeral(value: Any) -> bool:

@@ -19,7 +19,6 @@ from gordan.certificates.data import About
 from gordan.certificates.margins import Margin
 from gordan.certificates.models import INTERCEPT, Observations
 from gordan.certificates.problem import Problem
-from gordan.certificates.verify import statement
 from gordan.errors import InputError, MissingExtra
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -28,6 +27,7 @@ from gordan.rows import column_names
 from gordan.solve.finders import answer
 from gordan.verdicts.designs import Design, design_of
 from gordan.verdicts.explaining import COUNTS, Table, explanation
+from gordan.verdicts.telling import described
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 KINDS: dict[str | None, Kind] = {
@@ -201,12 +201,9 @@ class Diagnosis:
         """
         if self._certificate is None:
             return None
-        from gordan import __version__
-
-        found, columns = self._data.certificate(self._certificate), self._data.columns
-        names = None if columns is None else tuple(columns)
-        about = About(None, None, self._data.design.outcome, None, names, __version__, statement(found))
-        return replace(found, about=about)
+        columns, design = self._data.columns, self._data.design
+        about = About(label=design.outcome, weight=design.weight_name, columns=None if columns is None else tuple(columns))
+        return described(self._data.certificate(self._certificate), about)
 
     @cached_property
     def explanation(self) -> tuple[str, ...]:
