@@ -1738,7 +1738,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     }
     source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
     if source or about.get("version"):
-        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'} for {source or 'data without a name'}")
+        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
     told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
     names, stated = found.names, about.get("columns")
     if names and stated and names != stated:

@@ -104,7 +104,7 @@ def _source(about: About) -> list[str]:
     told += [f"{len(about.columns)} named columns"] if about.columns else []
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
-    made = f"it says: made by gordan {about.version or '(unknown version)'} for {', '.join(told) or 'data without a name'}"
+    made = f"it says: made by gordan {about.version or '(unknown version)'}{' for ' if told else ''}{', '.join(told)}"
     return [made] if told or about.version else []
 
 

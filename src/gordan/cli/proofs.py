@@ -59,8 +59,10 @@ def verify(
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
         say_json(fields("verify", accepted=accepted, checks=checks), data.notices)
     else:
-        for each in checked:
+        for each, after in zip(checked, [*checked[1:], None], strict=True):
             each.tell()
+            for note in each.notes if after is None or after.notes != each.notes else ():  # once for planes of one model
+                say(f"  {note}")
     return ANSWERED if accepted else NO
 
 
@@ -187,11 +189,14 @@ class Checked:
         """Whether columns have other names than those it was made for."""
         return bool(self.renamed)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said beside the claim."""
+        return provenance(self.claim.certificate, self.renamed, self.check.same_data, self.check.accepted)
+
     def tell(self) -> None:
         """In words."""
         if self.check:
             headline(f"accepted: {self.claim.told}{self.check.claim}", True)
         else:
             headline(f"rejected: {self.claim.told}{self.check.reason} (it claims that {self.check.claim})", False)
-        for sentence in provenance(self.claim.certificate, self.renamed, self.check.same_data, self.check.accepted):
-            say(f"  {sentence}")
