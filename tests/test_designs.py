@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -378,9 +379,24 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    assert "make another level of region the baseline" in sentence
-    other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_D")
+    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and one"
+    assert told in sentence
+    other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
     assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
+
+
+@pytest.mark.parametrize("level", ["A", "2.0"])
+def test_a_baseline_that_separates_in_a_formula(level):
+    """And what is told works."""
+    of("formulaic")
+    levels = [*"ABCD"] if level == "A" else [2.0, 4.0, 6.5, 8.0]
+    frame = pandas.DataFrame({"region": np.repeat(levels, 3), "y": [1, 1, 1, *[0, 1, 1] * 3]})
+    (sentence,) = gordan.diagnose("y ~ C(region)", data=frame).explanation
+    term = sentence.partition("the baseline (")[2].partition(" in a formula)")[0]
+    assert term == ("C(region, Treatment('B'))" if level == "A" else "C(region, Treatment(4.0))")
+    found = gordan.diagnose(f"y ~ {term}", data=frame)
+    assert [sign for sign in found.columns.values() if sign != 0] == [1]
+    assert found.explanation == (f"all 3 rows with region = {level} have y = 1",)
 
 
 def test_combinations_and_counts_in_words():
@@ -425,3 +441,24 @@ def test_what_comes_next_runs():
     exec(code[0], space)
     assert np.isfinite(eval(code[1], space)).all()
     assert np.isfinite(eval(code[2], space)).all()
+
+
+@pytest.mark.parametrize("formula", [False, True])
+def test_what_comes_next_has_the_weights(formula):
+    """Frequencies do not matter for separation, but for estimates: those of repeated rows come out."""
+    frame = pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5, 9], "treated": [0, 0, 0, 1, 1, 0], "n": [2, 1, 3, 1, 2, 0]})
+    frame["died"] = [0, 1, 0, 1, 1, 1]
+    if formula:
+        of("formulaic")
+        d = gordan.diagnose("died ~ age + treated", data=frame, sample_weight="n")
+    else:
+        d = gordan.diagnose(frame[["age", "treated"]], frame.died, sample_weight=frame.n)
+    assert (np.asarray(d.weights).tolist(), len(d.X), len(d.y)) == ([2, 1, 3, 1, 2], 5, 5)
+    many = np.repeat(np.arange(5), [2, 1, 3, 1, 2])
+    space = {"d": d, "gordan": gordan}
+    again = SimpleNamespace(X=d.X.iloc[many], y=d.y.iloc[many], weights=np.ones(len(many)))
+    ridge = d.next_steps[2]
+    np.testing.assert_allclose(eval(ridge, space), eval(ridge, space | {"d": again}), rtol=1e-3)
+    firth = of("firthmodels")
+    space |= {"FirthLogisticRegression": firth.FirthLogisticRegression}
+    np.testing.assert_allclose(eval(d.next_steps[1], space), eval(d.next_steps[1], space | {"d": again}), rtol=1e-3)

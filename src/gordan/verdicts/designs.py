@@ -93,7 +93,7 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     import formulaic
 
     outcome = str(next(iter(parsed.lhs)))
-    complete = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
+    complete, weights = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
     kept = complete.of(data)
     plain = outcome in data.columns
     try:
@@ -109,23 +109,22 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
-    return Design(matrix, left, model, "free" if model == "ordinal" else "none", None, names, outcome, complete=complete)
+    return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, outcome, complete=complete)
 
 
-def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> Complete:
-    """The rows of a data frame that are not left out, for a missing value in these columns or their weight; or a refusal."""
+def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
+    """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
     if isinstance(weights, str):
         if weights not in data:
             raise InputError(f"data has no column {weights!r} for sample_weight")
         weights = data[weights]
     weights = None if weights is None else _checked(weights, len(data), missing)
-    if missing == "drop":
-        return complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
     lacking = complete_rows(len(data), {"data": data[used]}).missing
-    if lacking:
+    if lacking and missing == "raise":
         counted = ", ".join(f"{count} in {name}" for name, count in lacking.items())
         raise InputError(f"data has missing values ({counted}); pass missing='drop' to leave those rows out")
-    return complete_rows(len(data), {}, weights)
+    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
+    return complete, complete.of(weights)
 
 
 def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
@@ -176,7 +175,7 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     from pandas import DataFrame  # which statsmodels needs
 
     columns = DataFrame(np.asarray(source.exog)[kept.kept], columns=names)
-    return Design(columns, labels[kept.kept], found, intercept, None, names, outcome, order, kept)
+    return Design(columns, labels[kept.kept], found, intercept, kept.of(weights), names, outcome, order, kept)
 
 
 def _model_of(source: Any) -> str:
@@ -216,14 +215,15 @@ def _complete(design: Design, missing: str) -> Design:
         n, {"X": X, design.outcome or "y": y, "sample_weight": weights} if missing == "drop" else {}, weights
     )
     if not complete.left_out:
-        return replace(design, weights=None, complete=complete)
+        return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
         raise InputError("no row is left: each misses a value, or has weight zero")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
     )
-    return replace(design, X=complete.of(X), y=complete.of(y), weights=None, complete=complete, dropped=rules)
+    kept = {name: complete.of(column) for name, column in (("X", X), ("y", y), ("weights", weights))}
+    return replace(design, **kept, complete=complete, dropped=rules)
 
 
 def _require_outcomes(design: Design) -> None:
@@ -281,7 +281,8 @@ def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
     if present:
         raise InputError(
             f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
-            f"without a value first: they would get zeros), or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
+            "without a value first: they would get zeros), or pass a formula, which makes them and finds missing values: "
+            "gordan.diagnose('outcome ~ .', data=frame, missing='drop')"
         )
     if values:
         raise InputError(f"column {name!r} of X has missing values, such as {values[0]!r}; pass missing='drop'")

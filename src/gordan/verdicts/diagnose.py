@@ -180,6 +180,11 @@ class Diagnosis:
         return self._data.design.y
 
     @property
+    def weights(self) -> Any:
+        """The sample weights that go with `X`, which estimates depend on; None if there are none."""
+        return self._data.design.weights
+
+    @property
     def missing(self) -> dict[str, int]:
         """How many cells were missing, by column, in rows that were dropped."""
         complete = self._data.design.complete
@@ -221,10 +226,11 @@ class Diagnosis:
             return ()
         constant = INTERCEPT in {name for name, _, _ in self._lines()}  # else it is a column of X, if there is one
         own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
+        data = "d.X, d.y" if self.weights is None else "d.X, d.y, sample_weight=d.weights"
         return (
             "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
-            f"FirthLogisticRegression({own}).fit(d.X, d.y).coef_  # Firth's estimates, where d is this diagnosis",
-            f'gordan.minimize_loss(d.X, d.y, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
+            f"FirthLogisticRegression({own}).fit({data}).coef_  # Firth's estimates, where d is this diagnosis",
+            f'gordan.minimize_loss({data}, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
         )
 
     def to_frame(self) -> Any:
