@@ -886,6 +886,25 @@ def test_both_checkers_claim_the_same_words(name):
     assert standalone.Claim(json.loads(certificate.to_json())).words() == statement(certificate)
 
 
+OVERLAPPING = [[0.0, 1.0], [1.0, 0.5], [2.0, 3.0], [3.0, -1.0], [1.5, 0.0]], [0, 1, 0, 1, 0]
+ASKED = [
+    *((gordan.separate, {"intercept": intercept}) for intercept in ("free", "penalized", "none")),
+    *((gordan.maximize_margin, {"intercept": i, "norm": p, "nu": 0.3}) for i in ("free", "none") for p in (2, 3.5, math.inf)),
+    *((gordan.maximize_margin, {"robust": 1 / 3, "robust_norm": s}) for s in (1, 2, math.inf)),
+    *((gordan.minimize_loss, {"loss": loss, "C": 1 / 3}) for loss in ("hinge", "squared_hinge", "logistic", "multinomial")),
+    (gordan.minimize_loss, {"C": 2.0, "intercept": "penalized"}),
+    *((gordan.diagnose, {"model": model}) for model in ("logistic", "multinomial", "ordinal", "poisson")),
+]
+
+
+@pytest.mark.parametrize(("ask", "options"), ASKED, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_both_checkers_claim_the_same_words_of_what_is_found(ask, options):
+    """Of data that overlaps, and of data that does not: the statement in the certificate is what both of them say."""
+    for X, y in (OVERLAPPING, (POINTS, [1, 1, 0, 0])):
+        certificate = ask(X, y, **options).certificate
+        assert standalone.Claim(json.loads(certificate.to_json())).words() == certificate.about.statement
+
+
 @pytest.mark.parametrize(("lower", "upper"), [(0.1, 0.3), (1 / 3, 2 / 3), (1e-300, 1e300), (123456789.0, math.inf), (0.0, 0.0)])
 def test_ends_in_words_are_rounded_so_that_the_claim_stays_true(lower, upper):
     bracket = replace(SEPARATOR, kind="bracket", lower=lower, upper=upper)
@@ -1039,3 +1058,17 @@ def test_both_checkers_reject_unknown_perturbations(change):
     certificate = gordan.maximize_margin(X, y, norm=3).certificate
     assert both(certificate, X, y) == (True, True)
     assert both(replace(certificate, **change), X, y) == (False, False)
+
+
+def test_words_of_a_certificate_that_are_not_its_claim_are_told(tmp_path, capsys):
+    """What people read in the file is not what is checked: both checkers say where it differs."""
+    (tmp_path / "d.csv").write_text("a,y\n0,0\n1,1\n")
+    made = gordan.separate([[0.0], [1.0]], [0, 1]).certificate
+    other = replace(made, about=replace(made.about, statement="the data is fine"))
+    told = "its own statement reads differently, and was not checked: 'the data is fine'"
+    for certificate, said in ((made, False), (other, True)):
+        found = gordan.verify(certificate, [[0.0], [1.0]], [0, 1])
+        assert (bool(found), told in found.notes) == (True, said)
+        (tmp_path / "c.json").write_text(certificate.to_json())
+        assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / "d.csv")]) == 0
+        assert (f"  {told}" in capsys.readouterr().out.splitlines()) == said

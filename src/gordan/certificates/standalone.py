@@ -1734,11 +1734,13 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
         "label": lambda name: f"the label column {name!r}",
         "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
-        "columns": lambda names: f"{len(names)} named columns",
+        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
     }
     source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
     if source or about.get("version"):
         told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
+    if about.get("statement") not in (None, claim.words()):
+        told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
     told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
     names, stated = found.names, about.get("columns")
     if names and stated and names != stated:

@@ -92,6 +92,7 @@ def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool
     more = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
     return (
         *_source(certificate.about or About()),
+        *_other_statement(certificate),
         *(RULES[rule] for rule in certificate.dropped),
         *(f"the columns have other names than those it was made for: {names}" for names in more),
         OTHER_DATA[same_data, accepted and same_data is False],
@@ -101,11 +102,18 @@ def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool
 def _source(about: About) -> list[str]:
     """What a certificate says it was made for, in one sentence; none where it says nothing."""
     told = [words.format(getattr(about, part)) for part, words in SOURCES.items() if getattr(about, part)]
-    told += [f"{len(about.columns)} named columns"] if about.columns else []
+    told += [f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)}"] if about.columns else []
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
     made = f"it says: made by gordan {about.version or '(unknown version)'}{' for ' if told else ''}{', '.join(told)}"
     return [made] if told or about.version else []
+
+
+def _other_statement(certificate: Certificate) -> list[str]:
+    """The statement in a certificate, where it is not the claim that was checked."""
+    stated = None if certificate.about is None else certificate.about.statement
+    other = stated is not None and stated != statement(certificate)
+    return [f"its own statement reads differently, and was not checked: {stated!r}"] if other else []
 
 
 SOURCES = {
@@ -522,7 +530,7 @@ def _optimum(c: Certificate, problem: Problem) -> str:
 
 
 def _least(c: Certificate) -> str:
-    what = f"the {c.loss} objective with C = {c.C!r}{_INTERCEPTS[c.intercept]}"
+    what = f"the {c.loss} objective with C = {'?' if c.C is None else format(c.C, '.6g')}{_INTERCEPTS[c.intercept]}"
     return f"the least value of {what} is {_interval(c)}"
 
 
@@ -541,9 +549,9 @@ _INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a p
 
 def _largest(c: Certificate) -> str:
     """The margin in question: what differs from the hard margin in the 2-norm with a free intercept is named."""
-    soft = "" if c.nu is None else f" (soft, nu = {c.nu!r})"
+    soft = "" if c.nu is None else f" (soft, nu = {c.nu:.6g})"
     norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
-    noise = f" under perturbations of size {c.robust!r} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
+    noise = f" under perturbations of size {c.robust:.6g} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
     return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}"
 
 
