@@ -237,7 +237,7 @@ def test_missing_values_of_arrays(storage):
     assert (found.kind, found.missing, found.rows) == ("quasi-complete", {"x0": 1}, (3, 4))
     with pytest.raises(gordan.InputError, match=r"X\[5, 0\].* is nan.*or pass missing='drop'"):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0])
-    with pytest.raises(gordan.InputError, match="no row is left"):
+    with pytest.raises(gordan.InputError, match=r"no row is left.*\(missing: . of 6 in x0"):
         gordan.diagnose(storage(X * np.nan), [0, 1, 0, 1, 1, 0], missing="drop")
     with pytest.raises(gordan.InputError, match="choose 'raise' or 'drop'"):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0], missing="ignore")
@@ -258,6 +258,7 @@ def test_weights_of_rows():
         ([1] * 5, "one number for each of the 6"),
         ([1] * 5 + [-1], r"sample_weight\[5\] is"),
         (["a"] * 6, "num"),
+        ("count", r"pass the column itself, sample_weight=frame\['count'\]"),
         ([10**400] * 6, "numbers, one for each row, that a float can hold"),
         ([1] * 5 + [np.inf], "finite and not negative"),
         ([1] * 5 + [np.nan], r"sample_weight\[5\] is nan.*or pass missing='drop'"),
@@ -331,7 +332,7 @@ def test_numbers_of_numpy_are_told_as_numbers():
         gordan.diagnose([[1.0], [2.0], [3.0]], [0, 1, 2], model="multinomial", reference=np.int64(9))
     with pytest.raises(gordan.InputError, match=r"nu is 2.5; for"):
         gordan.maximize_margin([[1.0], [2.0], [3.0]], [0, 1, 0], nu=np.float64(2.5))
-    assert str(gordan.InputError("np.str_('a b') and np.True_, np.log(b)")) == "'a b' and True, np.log(b)"
+    assert str(gordan.InputError("np.str_('a b') and np.True_, np.log2(b)")) == "'a b' and True, np.log2(b)"
 
 
 # ---- words ----------------------------------------------------------------------------------------------------------

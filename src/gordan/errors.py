@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 # How NumPy shows its own numbers and texts: what is inside is what people have passed.
-SCALAR = re.compile(r"\bnp\.(?:(?:u?int|float)[0-9]+|str_|longdouble)\(('[^']*'|[^()']*)\)|\bnp\.(True|False)_\b")
+SCALAR = re.compile(
+    r"\bnp\.(?:(?:u?int|float|datetime|timedelta)[0-9]+|str_|longdouble)\(('[^']*'|[^()']*)\)|\bnp\.(True|False)_\b"
+)
 
 
 class InputError(ValueError):

@@ -217,7 +217,8 @@ def _complete(design: Design, missing: str) -> Design:
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
-        raise InputError("no row is left: each misses a value, or has weight zero")
+        counted = ", ".join(f"{count} of {n} in {name}" for name, count in complete.missing.items())
+        raise InputError(f"no row is left: each misses a value, or has weight zero{f' (missing: {counted})' if counted else ''}")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
@@ -240,6 +241,8 @@ def _require_outcomes(design: Design) -> None:
 
 def _checked(weights: Any, n: int, missing: str) -> Any:
     """Weights as floats, none of them negative; how large a positive one is does not matter here."""
+    if isinstance(weights, str):
+        raise InputError(f"sample_weight is the text {weights!r}; pass the column itself, sample_weight=frame[{weights!r}]")
     values = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
     try:
         values = values.astype(np.float64)
