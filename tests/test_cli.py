@@ -238,6 +238,23 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
 
 
+def test_a_certificate_names_the_file_and_its_size(tmp_path):
+    """Also one that is compressed, and what comes by standard input."""
+    text = "x,z,died\n1,0,no\n2,0,yes\n3,0,no\n1.5,1,yes\n2.5,1,yes\n"
+    (tmp_path / "trial.csv").write_text(text)
+    (tmp_path / "trial.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    proof = tmp_path / "proof.json"
+    for file, given, name in (("trial.csv", None, None), ("trial.csv.gz", None, None), ("-", text, "standard input")):
+        path = tmp_path / file if given is None else file
+        assert run("diagnose", path, "--certificate", proof, input=given).exit_code == 0
+        about = json.loads(proof.read_text())["about"]
+        size = len(text) if given is not None else path.stat().st_size
+        assert (about["file"], about["size"], about["label"]) == (name or file, size, "died")
+        result = run("verify", proof, path, input=given)
+        assert f"for the file {name or file} ({size} bytes), the label column 'died', 2 named columns" in result.stdout
+        assert result.stdout.endswith("  this is the data that it was made for\n")
+
+
 def test_weights_of_other_files(tmp_path):
     """A column of a .npy or Parquet file, which are read without rows that are left out."""
     table = np.array([[50.0, 0, 3, 0], [61, 1, 2, 0], [44, 0, 1, 1], [71, 0, 5, 1], [55, 1, 0, 1], [47, 0, 1, 0], [39, 0, 2, 0]])
