@@ -121,10 +121,13 @@ def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tu
     weights = None if weights is None else _checked(weights, len(data), missing)
     lacking = complete_rows(len(data), {"data": data[used]}).missing
     if lacking and missing == "raise":
-        counted = ", ".join(f"{count} in {name}" for name, count in lacking.items())
-        raise InputError(f"data has missing values ({counted}); pass missing='drop' to leave those rows out")
+        raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
     complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
     return complete, complete.of(weights)
+
+
+def _counted(missing: dict[str, int]) -> str:
+    return ", ".join(f"{count} in {name}" for name, count in missing.items()) or "none"
 
 
 def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
@@ -217,8 +220,7 @@ def _complete(design: Design, missing: str) -> Design:
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
-        counted = ", ".join(f"{count} of {n} in {name}" for name, count in complete.missing.items())
-        raise InputError(f"no row is left: each misses a value, or has weight zero{f' (missing: {counted})' if counted else ''}")
+        raise InputError(f"no row is left: each misses a value, or has weight zero (missing: {_counted(complete.missing)})")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
