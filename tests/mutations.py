@@ -283,6 +283,16 @@ def of_a_model(r, X, y):
     return (certificate, X.tolist(), y) if certificate is not None else tight(r)
 
 
+def model(r):
+    """The same about a random problem; with float weights, which are to be verified, where they were whole numbers."""
+    c, X, y = of_a_model(r, *problems.instance(r.choice([*problems.FAMILIES]), r))
+    if not c.exact or r.random() < 0.5 or max(map(abs, c.w or (0,))) >= 2**53:
+        return c, X, y
+    weights = tuple(t / sum(c.weights) for t in c.weights)
+    w, b = None if c.w is None else tuple(map(float, c.w)), None if c.b is None else float(c.b)
+    return replace(c, kind=f"verified-{c.kind}", weights=weights, w=w, b=b), X, y
+
+
 def tight(r):
     """A bracket or separator with ends that are true to the last bit, or one of those ends beyond it."""
     n, d = r.randint(2, 9), r.randint(1, 4)
@@ -469,7 +479,7 @@ def change_word(r, c, X, y):
                 c.pop(field, None)
 
 
-ABOUT = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
+ABOUT = dict.fromkeys(("file", "size", "label", "weight", "positive", "columns", "version", "statement"))
 
 
 def _converted(value, whole):
@@ -561,7 +571,7 @@ def mutated(r, certificate, X, y):
 # ---- the run --------------------------------------------------------------------------------------------------------
 
 
-def run(seed, bases, each):
+def run(seed, bases, each, start=lambda r: r.choice((found, tight, tight))(r)):
     """`each` changes of each of `bases` certificates: how often each verdict, and the faults with what shows them.
 
     What is accepted is held against the oracle; and of one margin no lower bound that is accepted may be above an upper one.
@@ -571,7 +581,7 @@ def run(seed, bases, each):
     for k in range(bases):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            certificate, X, y = r.choice((found, tight, tight))(r)
+            certificate, X, y = start(r)
         ends = defaultdict(lambda: (0.0, math.inf))
         for _ in range(each):
             text, data, labels = mutated(r, certificate, X, y)
@@ -579,7 +589,7 @@ def run(seed, bases, each):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 first, second = verdicts(text, data, labels, storage)
-            counts[certificate.kind, first] += 1
+            counts[certificate.model, certificate.kind, first] += 1
             said = f"verify: {first}, standalone: {second}"
             where = f"seed {seed!r}, certificate {k}\n  {text[:3000]}\n  X = {data}\n  y = {labels}\n  {said}"
             close = '"verified-' in text and REFUSE not in (first, second)  # floats and integers leave different room there

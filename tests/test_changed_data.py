@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,7 +158,7 @@ def test_frames_are_watched(size):
     X *= -1
     refused = None
     try:
-        assert result.certificate == expected
+        assert replace(result.certificate, about=expected.about) == expected  # but for the names of the columns
     except InputError as error:
         refused = str(error)
     assert refused is None or (size != "small" and "X was changed" in refused)

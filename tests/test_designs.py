@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ pandas = pytest.importorskip("pandas", reason="needs pandas: pip install 'gordan
 
 
 def of(package):
-    return pytest.importorskip(package, reason=f"needs {package}: pip install 'gordan[stats]'")
+    return pytest.importorskip(package, reason=f"needs {package}: pip install {package}")
 
 
 def trial():
@@ -86,6 +87,8 @@ def test_weights_by_the_name_of_a_column():
         (("died ~ height",), "`height` is not present"),
         (("died ~ age", [0, 1]), "leave y out"),
         (("(died==1) ~ age",), "formulaic cannot read"),
+        (("died ~ I(age +)",), r"formulaic cannot read 'died ~ I\(age \+\)': invalid syntax"),
+        (("died ~ age | region",), "one sum on its right"),
     ],
 )
 def test_formulas_that_are_refused(arguments, told):
@@ -93,6 +96,21 @@ def test_formulas_that_are_refused(arguments, told):
     data = {} if arguments == ("died ~ age",) else {"data": trial().dropna()}
     with pytest.raises(gordan.InputError, match=told):
         gordan.diagnose(*arguments, **data)
+
+
+def test_data_of_a_formula_that_is_no_frame():
+    of("formulaic")
+    with pytest.raises(gordan.InputError, match="data is not a data frame but of type dict"):
+        gordan.diagnose("died ~ age", data={"died": [0, 1], "age": [1.0, 2.0]})
+
+
+def test_a_point_stands_for_the_other_columns():
+    """But not for the column of the weights."""
+    of("formulaic")
+    frame = trial().dropna()
+    names = {*gordan.diagnose("died ~ .", data=frame, sample_weight="weight").columns}
+    assert names == {"Intercept", "age", "region[T.B]", "region[T.C]", "region[T.D]"}
+    assert {*gordan.diagnose("died ~ .", data=frame).columns} == names | {"weight"}
 
 
 def test_without_formulaic(monkeypatch):
@@ -178,7 +196,7 @@ def test_models_that_are_not_known():
         gordan.diagnose(sm.GLM(frame.age, X, family=sm.families.Gamma(sm.families.links.Log())))
     with pytest.raises(gordan.InputError, match="pass it alone"):
         gordan.diagnose(sm.Logit(frame.died, X), frame.died)
-    with pytest.raises(gordan.InputError, match="a logistic model of statsmodels; leave model out"):
+    with pytest.raises(gordan.InputError, match="that of statsmodels is logistic; leave model out"):
         gordan.diagnose(sm.Logit(frame.died, X), model="poisson")
     counts = np.column_stack([frame.weight, 3 - frame.weight])
     with pytest.raises(gordan.InputError, match="counts of successes and failures; pass a row for each outcome"):
@@ -206,8 +224,10 @@ def test_missing_values_are_alike(empty, where):
     plain = [[None if value is pandas.NA else value for value in row] for row in X.to_numpy().tolist()]
     labels = [None if value is pandas.NA else value for value in y]
     assert both(found.certificate, plain, labels) == (True, True)
-    with pytest.raises(gordan.InputError):
-        gordan.diagnose(X, y if where == "X" else y.where(y.isin(["yes", "no"])))
+    told = r"y\[5\] is .*pass missing='drop'" if where == "y" else "missing='drop'"
+    for model in ("logistic", "multinomial"):
+        with pytest.raises(gordan.InputError, match=told):
+            gordan.diagnose(X, y, model=model)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, lambda X: X.tolist()])
@@ -217,7 +237,7 @@ def test_missing_values_of_arrays(storage):
     assert (found.kind, found.missing, found.rows) == ("quasi-complete", {"x0": 1}, (3, 4))
     with pytest.raises(gordan.InputError, match=r"X\[5, 0\].* is nan.*or pass missing='drop'"):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0])
-    with pytest.raises(gordan.InputError, match="no row is left"):
+    with pytest.raises(gordan.InputError, match=r"no row is left.*\(missing: . in x0"):
         gordan.diagnose(storage(X * np.nan), [0, 1, 0, 1, 1, 0], missing="drop")
     with pytest.raises(gordan.InputError, match="choose 'raise' or 'drop'"):
         gordan.diagnose(storage(X), [0, 1, 0, 1, 1, 0], missing="ignore")
@@ -238,6 +258,10 @@ def test_weights_of_rows():
         ([1] * 5, "one number for each of the 6"),
         ([1] * 5 + [-1], r"sample_weight\[5\] is"),
         (["a"] * 6, "num"),
+        ("count", r"pass the column itself, sample_weight=frame\['count'\]"),
+        ([10**400] * 6, "numbers, one for each row, that a float can hold"),
+        ([1] * 5 + [np.inf], "finite and not negative"),
+        ([1] * 5 + [np.nan], r"sample_weight\[5\] is nan.*or pass missing='drop'"),
     ):
         with pytest.raises(gordan.InputError, match=told):
             gordan.diagnose(X, y, sample_weight=weights)
@@ -251,6 +275,10 @@ def test_text_is_told_how_to_become_numbers():
         gordan.diagnose(frame[["region"]].astype("category"), frame.died)
     with pytest.raises(gordan.InputError, match=r"numbers as text; convert it: X\['age'\] = pandas.to_numeric"):
         gordan.diagnose(frame[["age"]].astype(str), frame.died)
+    mixed = frame[["age"]].astype(str)
+    mixed.iloc[1, 0] = "NA"
+    with pytest.raises(gordan.InputError, match=r"numbers as text; .*then missing='drop' leaves out the rows without"):
+        gordan.diagnose(mixed, frame.died)
     X = pandas.get_dummies(frame[["age", "region"]], drop_first=True, dtype=float)
     assert gordan.diagnose(X, frame.died).columns["region_B"] == -1
 
@@ -268,6 +296,43 @@ def test_proportions_and_counts_are_told_how_to_be_expanded():
     assert (found.kind, found.rows) == ("quasi-complete", (1, 4))
     with pytest.raises(gordan.InputError, match="model='multinomial', 'ordinal' or 'poisson'"):
         gordan.diagnose(X, [0, 1, 2])
+
+
+def test_large_frequencies_are_only_frequencies():
+    """Nothing is multiplied by them, so nothing overflows."""
+    X, y = np.array([[1.0, 0], [2, 0], [3, 0], [1.5, 1], [2.5, 1]]), [0, 1, 0, 1, 1]
+    for weights in ([10**18] * 5, [1e300] * 5, np.full(5, 2**63, np.uint64), pandas.Series([10**18] * 5, dtype="Int64")):
+        for model in ("logistic", "multinomial", "ordinal", "poisson"):
+            assert gordan.diagnose(X, y, model=model, sample_weight=weights).proved
+
+
+def test_the_order_of_classes_in_words_is_told():
+    X, y = [[1.0], [2.0], [3.0], [1.5], [2.5]], ["low", "medium", "high", "low", "high"]
+    for given in (y, pandas.Series(y), pandas.Categorical(y)):
+        with pytest.warns(UserWarning, match="in the order high < low < medium; say which it is: y = pandas.Categorical"):
+            found = gordan.diagnose(X, given, model="ordinal")
+        assert "high|low" in found.columns
+    ordered = pandas.Categorical(y, categories=["low", "medium", "high", "highest"], ordered=True)
+    for given in (ordered, pandas.Series(ordered)):
+        found = gordan.diagnose(X, given, model="ordinal")
+        assert found.certificate.classes == ("low", "medium", "high")
+        assert "Order of the classes: low < medium < high." in str(found)
+    assert gordan.diagnose(X, [0, 1, 2, 0, 2], model="ordinal").columns  # numbers have an order
+
+
+def test_an_enum_of_polars_has_an_order():
+    polars = of("polars")
+    y = polars.Series("dose", ["low", "high", "low", "medium"], dtype=polars.Enum(["low", "medium", "high"]))
+    found = gordan.diagnose([[1.0], [2.0], [1.5], [1.7]], y, model="ordinal")
+    assert found.certificate.classes == ("low", "medium", "high")
+
+
+def test_numbers_of_numpy_are_told_as_numbers():
+    with pytest.raises(gordan.InputError, match="reference is 9, but y has the classes 0, 1, 2"):
+        gordan.diagnose([[1.0], [2.0], [3.0]], [0, 1, 2], model="multinomial", reference=np.int64(9))
+    with pytest.raises(gordan.InputError, match=r"nu is 2.5; for"):
+        gordan.maximize_margin([[1.0], [2.0], [3.0]], [0, 1, 0], nu=np.float64(2.5))
+    assert str(gordan.InputError("np.str_('a b') and np.True_, np.log2(b)")) == "'a b' and True, np.log2(b)"
 
 
 # ---- words ----------------------------------------------------------------------------------------------------------
@@ -315,9 +380,24 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    assert "make another level of region the baseline" in sentence
-    other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_D")
+    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and one"
+    assert told in sentence
+    other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
     assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
+
+
+@pytest.mark.parametrize("level", ["A", "2.0"])
+def test_a_baseline_that_separates_in_a_formula(level):
+    """And what is told works."""
+    of("formulaic")
+    levels = [*"ABCD"] if level == "A" else [2.0, 4.0, 6.5, 8.0]
+    frame = pandas.DataFrame({"region": np.repeat(levels, 3), "y": [1, 1, 1, *[0, 1, 1] * 3]})
+    (sentence,) = gordan.diagnose("y ~ C(region)", data=frame).explanation
+    term = sentence.partition("the baseline (")[2].partition(" in a formula)")[0]
+    assert term == ("C(region, Treatment('B'))" if level == "A" else "C(region, Treatment(4.0))")
+    found = gordan.diagnose(f"y ~ {term}", data=frame)
+    assert [sign for sign in found.columns.values() if sign != 0] == [1]
+    assert found.explanation == (f"all 3 rows with region = {level} have y = 1",)
 
 
 def test_combinations_and_counts_in_words():
@@ -362,3 +442,24 @@ def test_what_comes_next_runs():
     exec(code[0], space)
     assert np.isfinite(eval(code[1], space)).all()
     assert np.isfinite(eval(code[2], space)).all()
+
+
+@pytest.mark.parametrize("formula", [False, True])
+def test_what_comes_next_has_the_weights(formula):
+    """Frequencies do not matter for separation, but for estimates: those of repeated rows come out."""
+    frame = pandas.DataFrame({"age": [1.0, 2, 3, 1.5, 2.5, 9], "treated": [0, 0, 0, 1, 1, 0], "n": [2, 1, 3, 1, 2, 0]})
+    frame["died"] = [0, 1, 0, 1, 1, 1]
+    if formula:
+        of("formulaic")
+        d = gordan.diagnose("died ~ age + treated", data=frame, sample_weight="n")
+    else:
+        d = gordan.diagnose(frame[["age", "treated"]], frame.died, sample_weight=frame.n)
+    assert (np.asarray(d.weights).tolist(), len(d.X), len(d.y)) == ([2, 1, 3, 1, 2], 5, 5)
+    many = np.repeat(np.arange(5), [2, 1, 3, 1, 2])
+    space = {"d": d, "gordan": gordan}
+    again = SimpleNamespace(X=d.X.iloc[many], y=d.y.iloc[many], weights=np.ones(len(many)))
+    ridge = d.next_steps[2]
+    np.testing.assert_allclose(eval(ridge, space), eval(ridge, space | {"d": again}), rtol=1e-3)
+    firth = of("firthmodels")
+    space |= {"FirthLogisticRegression": firth.FirthLogisticRegression}
+    np.testing.assert_allclose(eval(d.next_steps[1], space), eval(d.next_steps[1], space | {"d": again}), rtol=1e-3)

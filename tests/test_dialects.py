@@ -123,8 +123,8 @@ BAD = [
     ({"sep": "1"}, "one character"),
     ({"sep": '"'}, "one character"),
     ({"decimal": ";"}, "'.' or ','"),
-    ({"thousands": "."}, "must be different"),
-    ({"decimal": ",", "sep": ","}, "must be different"),
+    ({"thousands": "."}, "must be another character"),
+    ({"decimal": ",", "sep": ","}, "must be another character"),
     ({"decimal": ","}, "no decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),
 ]
@@ -134,6 +134,50 @@ BAD = [
 def test_what_cannot_be_told_apart_is_refused(tmp_path, options, message):
     with pytest.raises(gordan.InputError, match=message):
         read(written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n"), **options)
+
+
+WITHOUT_A_HEADER = {
+    "decimal commas": ("1,5;2,5;a\n2,5;3,5;b\n", {"decimal": ","}),
+    "one line": ("1,5;2,5;a\n", {"decimal": ","}),
+    "groups": ("1,5;2,5;a\n2.000,5;3,5;b\n", {"decimal": ",", "thousands": "."}),
+    "commas that group": ("1.5;2.5;a\n2,000;3,000;b\n", {"thousands": ","}),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_A_HEADER)
+def test_semicolons_are_recognised_without_a_header(tmp_path, case):
+    text, options = WITHOUT_A_HEADER[case]
+    table = read(written(tmp_path, text), header=False, **options)
+    assert table.X[0].tolist() == [1.5, 2.5]
+    assert table.y[0] == "a"
+
+
+def test_groups_of_digits_in_quotes(tmp_path):
+    """As spreadsheets write them: commas in the cells, and between them."""
+    assert read(written(tmp_path, 'a,b,y\n"1,234.5",2,0\n"12,000",3,1\n'), thousands=",").X.tolist() == [[1234.5, 2], [12000, 3]]
+
+
+def test_none_is_a_word_and_a_missing_value_only_as_python_writes_it(tmp_path):
+    table = read(written(tmp_path, "a,y\n1,none\n2,mild\n3,None\n4,NULL\n"), missing="drop")
+    assert (table.y.tolist(), table.left_out) == (["none", "mild"], (2, 3))
+
+
+REFUSED = {
+    "1.234": ({"decimal": ","}, "is '1.234', which is not a number; pass --decimal , --thousands . (in Python"),
+    "1.2345,5": ({"decimal": ",", "thousands": "."}, "is '1.2345,5', which is not a number; if it is the label"),
+    "-1.202,90": ({}, "pass --decimal , --thousands . (in Python decimal=',', thousands='.')"),
+    "1,234": ({}, "pass --decimal , (in Python decimal=',') or --thousands , (in Python thousands=',')"),
+    "1,234.5": ({}, "which is not a number; pass --thousands , (in Python thousands=',')"),
+    "1e999": ({}, "is 1e999, which is not finite"),
+}
+
+
+@pytest.mark.parametrize("cell", REFUSED)
+def test_what_is_wrong_with_a_cell(tmp_path, cell):
+    options, told = REFUSED[cell]
+    with pytest.raises(gordan.InputError) as refused:
+        read(written(tmp_path, f"a;b;y\n{cell};2;0\n2;1;1\n"), **options)
+    assert told in str(refused.value)
 
 
 HINTS = {

@@ -13,12 +13,13 @@ import oracle
 import pytest
 import scipy.sparse as sp
 from checkers import both
-from mutations import made_rows
+from mutations import is_true, made_rows
 
 import gordan
 from gordan.solve import recession
 
 MODELS = ("multinomial", "ordinal", "poisson")
+pytestmark = pytest.mark.filterwarnings("ignore:the classes of y are text")  # which are in the order of the alphabet here
 EACH = 40
 
 
@@ -114,19 +115,6 @@ def test_the_route_for_many_rows(model, monkeypatch):
             check_diagnosis(model, X, y, "free", found)
 
 
-def holds(c, X, y):
-    """Whether the claim of a mutated certificate is true, whatever its proof."""
-    rows = made_rows(c, [[Fraction(x) for x in row] for row in X], y)
-    weak = oracle.weakly(rows, [sum(column) for column in zip(*rows, strict=True)]) > 0
-    complete = oracle.separable(rows)
-    return {
-        "separator": complete,
-        "overlap": not weak,
-        "quasi-separation": weak and not complete,
-        "witness": not complete,
-    }[c.kind.removeprefix("verified-")]
-
-
 def changes(c):
     """What may be changed about a certificate, field by field."""
     (n, d), whole = c.shape, c.exact
@@ -169,8 +157,7 @@ def test_mutated_certificates(model):
             first, second = both(mutated, X, y)
             assert first == second, mutated
             said["accepted" if first else "rejected"] += 1
-            if first and mutated.model != "logistic":
-                assert holds(mutated, X, y), mutated
+            assert not first or is_true(mutated.to_json(), X, y) is not False, mutated
     print(f"{model}: {dict(said)}")
     assert said["rejected"] > 300
     assert 20 < said["accepted"] < said["rejected"]
@@ -180,7 +167,7 @@ def test_counts_and_classes_that_are_refused():
     for y, told in (
         ([0, -1, 2], r"y\[1\] is -1"),
         ([0, np.inf, 2], "finite"),
-        ([0, np.nan, 1], "finite"),
+        ([0, np.nan, 1], "every row needs a label"),
         (["a", "b", "c"], "y"),
     ):
         with pytest.raises(gordan.InputError, match=told):
@@ -191,7 +178,7 @@ def test_counts_and_classes_that_are_refused():
         gordan.diagnose([[1.0], [2.0]], [1, 0], model="probit")
     with pytest.raises(gordan.InputError, match="reference is 'z', but y has the classes 'a', 'b'"):
         gordan.diagnose([[1.0], [2.0]], ["a", "b"], model="multinomial", reference="z")
-    with pytest.raises(gordan.InputError, match="a poisson model has none"):
+    with pytest.raises(gordan.InputError, match="leave it out for model='poisson'"):
         gordan.diagnose([[1.0], [2.0]], [1, 2], model="poisson", reference=1)
 
 

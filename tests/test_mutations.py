@@ -29,7 +29,18 @@ def test_changed_certificates(seed):
 def test_every_kind_and_verdict_comes_up():
     counts = sum((mutations.run(seed, BASES, EACH)[0] for seed in ("kinds", "more kinds", "all kinds")), mutations.Counter())
     kinds = ("separator", "witness", "bracket", "quasi-separation", "overlap")
-    assert {(kind, verdict) for kind in kinds for verdict in (ACCEPT, REJECT, REFUSE)} <= {*counts}
+    seen = {(kind, verdict) for _, kind, verdict in counts}
+    assert {(kind, verdict) for kind in kinds for verdict in (ACCEPT, REJECT, REFUSE)} <= seen
+
+
+def test_changed_certificates_of_models():
+    """1,200 of them."""
+    counts, faults = mutations.run("models", 60, EACH, mutations.model)
+    print(f"{counts.total()} changed certificates of models: {dict(counts)}")
+    assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
+    seen = {(model, kind.startswith("verified-"), verdict) for model, kind, verdict in counts}
+    models = ("multinomial", "ordinal", "poisson")
+    assert {(model, floats, said) for model in models for floats in (False, True) for said in (ACCEPT, REJECT)} <= seen
 
 
 @pytest.mark.soak

@@ -165,7 +165,8 @@ RENAMED = {
     ("diagnose", "model"): None,  # the regression, where others name a model file
     ("fit", "loss"): None,  # of LinearClassifier, which it chooses
     ("fit", "C"): None,
-    ("fit", "weight"): "sample_weight",  # the column that has them
+    **{(name, "weight"): "sample_weight" for name in ("fit", "diagnose", "verify")},  # the column that has them
+    ("diagnose", "order"): None,  # in Python that of a Categorical
     ("predict", "unlabelled"): "labelled",  # a flag
     ("race", "method"): "methods",  # once for each
     ("play", "form"): None,  # options of the method, which is named beside them

@@ -23,7 +23,7 @@ from gordan.certificates.data import NUMBERS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
-from gordan.certificates.verify import CHECKS, Check, accepts, check
+from gordan.certificates.verify import CHECKS, Check, accepts, check, statement
 from gordan.intercepts import Intercept
 from gordan.rows.memory import Dense
 
@@ -44,7 +44,7 @@ QUASI = gordan.Certificate(
 )  # fmt: skip
 
 
-NOTHING = dict.fromkeys(("file", "size", "label", "positive", "columns", "version", "statement"))
+NOTHING = dict.fromkeys(("file", "size", "label", "weight", "positive", "columns", "version", "statement"))
 
 
 def test_what_a_file_holds():
@@ -860,11 +860,14 @@ DATA = Problem.of(POINTS, [1, 1, 0, 0])
 SEPARATOR = gordan.Certificate("separator", "free", (0, 1), (4, 2), w=(1.0, 0.0), b=0.0)
 CLAIMS = {
     "separator": (SEPARATOR, "the data is separable"),
-    "separator with a bracket": (replace(SEPARATOR, lower=0.5, upper=2.0), "a largest margin between 0.5 and 2.0"),
+    "separator with a bracket": (replace(SEPARATOR, lower=0.5, upper=2.0), "a largest margin between 0.5 and 2"),
     "witness": (gordan.Certificate("witness", "free", (0, 1), (4, 2), rows=(0, 1), weights=(1, 1)), "not separable: 2 rows"),
-    "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "at least 0.5 and at most 1.5"),
+    "bracket": (replace(SEPARATOR, kind="bracket", lower=0.5, upper=1.5), "is between 0.5 and 1.5"),
     "quasi": (gordan.Certificate("quasi-separation", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "quasi-completely"),
-    "overlap": (gordan.Certificate("overlap", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)), "overlaps, no direction"),
+    "overlap": (
+        gordan.Certificate("overlap", "free", (0, 1), (4, 2), rows=(0,), weights=(1,)),
+        "overlaps: no plane separates it",
+    ),
 }
 
 
@@ -875,6 +878,67 @@ def test_claims_in_words(name):
     assert words in found.claim
     assert isinstance(found, Check)
     assert bool(found) == found.accepted == (found.reason == "")
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_both_checkers_claim_the_same_words(name):
+    certificate = CLAIMS[name][0]
+    assert standalone.Claim(json.loads(certificate.to_json())).words() == statement(certificate)
+
+
+OVERLAPPING = [[0.0, 1.0], [1.0, 0.5], [2.0, 3.0], [3.0, -1.0], [1.5, 0.0]], [0, 1, 0, 1, 0]
+ASKED = [
+    *((gordan.separate, {"intercept": intercept}) for intercept in ("free", "penalized", "none")),
+    *((gordan.maximize_margin, {"intercept": i, "norm": p, "nu": 0.3}) for i in ("free", "none") for p in (2, 3.5, math.inf)),
+    *((gordan.maximize_margin, {"robust": 1 / 3, "robust_norm": s}) for s in (1, 2, math.inf)),
+    *((gordan.minimize_loss, {"loss": loss, "C": 1 / 3}) for loss in ("hinge", "squared_hinge", "logistic", "multinomial")),
+    (gordan.minimize_loss, {"C": 2.0, "intercept": "penalized"}),
+    *((gordan.diagnose, {"model": model}) for model in ("logistic", "multinomial", "ordinal", "poisson")),
+]
+
+
+@pytest.mark.parametrize(("ask", "options"), ASKED, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_both_checkers_claim_the_same_words_of_what_is_found(ask, options):
+    """Of data that overlaps, and of data that does not: the statement in the certificate is what both of them say."""
+    for X, y in (OVERLAPPING, (POINTS, [1, 1, 0, 0])):
+        certificate = ask(X, y, **options).certificate
+        assert standalone.Claim(json.loads(certificate.to_json())).words() == certificate.about.statement
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.1, 0.3), (1 / 3, 2 / 3), (1e-300, 1e300), (123456789.0, math.inf), (0.0, 0.0)])
+def test_ends_in_words_are_rounded_so_that_the_claim_stays_true(lower, upper):
+    bracket = replace(SEPARATOR, kind="bracket", lower=lower, upper=upper)
+    low, high = statement(bracket).split(" between ")[1].split(" and ")
+    assert Fraction(low) <= Fraction(lower)
+    assert high == "infinity" or Fraction(high) >= Fraction(upper)
+    assert standalone.Claim(json.loads(bracket.to_json())).words() == statement(bracket)
+
+
+def test_what_a_check_says_of_the_data():
+    """Whether it is that which the certificate was made for, and has columns of the same names; no claim depends on it."""
+    frame = pd.DataFrame(POINTS, columns=["a", "b"])
+    y = pd.Series([1, 1, 0, 0], name="ill")
+    for ask in (gordan.separate, gordan.maximize_margin, gordan.minimize_loss, gordan.diagnose):
+        certificate = ask(frame, y).certificate
+        about = certificate.about
+        assert (about.columns, about.label, about.version) == (("a", "b"), "ill", gordan.__version__)
+        assert about.statement == statement(certificate)
+        found = gordan.verify(certificate, frame, y)
+        assert (bool(found), found.same_data, found.renamed) == (True, True, ())
+        assert str(found).splitlines()[0] == f"accepted: {about.statement}"
+        assert str(found).splitlines()[-1] == "  this is the data that it was made for"
+        found = gordan.verify(certificate, frame.rename(columns={"b": "c"}), y)
+        assert (bool(found), found.same_data, found.renamed) == (True, True, ("'c' in place of 'b'",))
+        assert "other names than those it was made for: 'c' in place of 'b'" in str(found)
+        found = gordan.verify(certificate, 2 * frame, y)
+        assert found.same_data is False
+        assert "this is other data than it was made for" in found.notes[-1]
+        assert gordan.verify(certificate, frame.to_numpy(), y).renamed == ()  # which has no names
+        found = gordan.verify(replace(certificate, data_hash=None, about=None), frame, y)
+        assert (bool(found), found.same_data, found.notes) == (True, None, ("it does not say which data it was made for",))
+        found = gordan.verify(certificate, frame, 1 - y)
+        assert str(found).startswith("rejected: ")
+        assert about.statement in str(found).splitlines()[0]
 
 
 def test_a_claim_names_a_bracket_where_both_ends_are_stated():
@@ -994,3 +1058,17 @@ def test_both_checkers_reject_unknown_perturbations(change):
     certificate = gordan.maximize_margin(X, y, norm=3).certificate
     assert both(certificate, X, y) == (True, True)
     assert both(replace(certificate, **change), X, y) == (False, False)
+
+
+def test_words_of_a_certificate_that_are_not_its_claim_are_told(tmp_path, capsys):
+    """What people read in the file is not what is checked: both checkers say where it differs."""
+    (tmp_path / "d.csv").write_text("a,y\n0,0\n1,1\n")
+    made = gordan.separate([[0.0], [1.0]], [0, 1]).certificate
+    other = replace(made, about=replace(made.about, statement="the data is fine"))
+    told = "its own statement reads differently, and was not checked: 'the data is fine'"
+    for certificate, said in ((made, False), (other, True)):
+        found = gordan.verify(certificate, [[0.0], [1.0]], [0, 1])
+        assert (bool(found), told in found.notes) == (True, said)
+        (tmp_path / "c.json").write_text(certificate.to_json())
+        assert standalone.main([str(tmp_path / "c.json"), str(tmp_path / "d.csv")]) == 0
+        assert (f"  {told}" in capsys.readouterr().out.splitlines()) == said

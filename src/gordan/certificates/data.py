@@ -49,7 +49,7 @@ Kind = Literal[
 ]
 Label = str | int | float | bool
 Relation = tuple[tuple[int, int], ...]
-ABOUT_TEXTS = ("file", "label", "positive", "version", "statement")
+ABOUT_TEXTS = ("file", "label", "weight", "positive", "version", "statement")
 DROPPED = ("missing", "zero-weight")
 LABELS: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float}  # a bool is an int as well
 MODELS = ("logistic", "multinomial", "ordinal", "poisson")
@@ -133,14 +133,15 @@ def _about(value: Any) -> About:
 class About:
     """Where a certificate comes from, for people; no check depends on it, and it has no date: equal runs give equal files.
 
-    `file` and `size` (in bytes) are those of the data, `label` is the column of the labels, `positive` the class that was set
-    against the rest, if one was; `columns` are the names of those that X has, `version` is that of gordan, and `statement` is
-    the claim in words and decimal numbers, rounded so that it stays true.
+    `file` and `size` (in bytes) are those of the data, `label` is the column of the labels and `weight` that of the weights,
+    `positive` the class that was set against the rest, if one was; `columns` are the names of those that X has, `version` is
+    that of gordan, and `statement` is the claim in words and decimal numbers, rounded so that it stays true.
     """
 
     file: str | None = None
     size: int | None = None
     label: str | None = None
+    weight: str | None = None
     positive: str | None = None
     columns: tuple[str, ...] | None = None
     version: str | None = None
@@ -282,9 +283,9 @@ class Certificate:
         if len({*self.classes}) != len(self.classes):
             raise InputError("classes of a certificate are different")
         if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
-            raise InputError(f"a certificate about a {self.model} model states no margin and no loss")
+            raise InputError(f"a certificate with model {self.model!r} states no margin and no loss")
         if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
-            raise InputError(f"a certificate about a {self.model} model has no b, no nu and no sample weights")
+            raise InputError(f"a certificate with model {self.model!r} has no b, no nu and no sample weights")
         if self.model == "poisson" and [*map(str, self.classes)] != ["False", "True"]:
             raise InputError("a certificate about a Poisson model has the classes False (y = 0) and True (y > 0)")
         if self.model == "ordinal" and self.intercept != "free":

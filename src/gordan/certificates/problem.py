@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, require_aligned
-from gordan.certificates.data import Label
+from gordan.certificates.data import About, Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
-from gordan.rows import Block, Storage, host, nearby, require_finite, stored
+from gordan.rows import Block, Storage, column_names, host, nearby, require_finite, stored
 
 CHUNK = 4096
 # Entries of rows that are hashed at a time.
@@ -39,6 +39,8 @@ class Problem:
     checksum: int | None = None
     which: Array | None = None
     """The class of each row, by number, of a problem that is about `several` of them; `signs` are 1 then."""
+    about: About | None = None
+    """The names that X and y came with."""
 
     @property
     def storage(self) -> Storage:
@@ -53,7 +55,10 @@ class Problem:
         There are two classes, or two or more where it is about `several`. That X is finite is left to whoever passes over it
         (`require_finite`).
         """
-        return Problem._read(stored(X, device), X, y, None, several)
+        problem, label = Problem._read(stored(X, device), X, y, None, several), getattr(y, "name", None)
+        names = column_names(X, problem.X.d)
+        about = About(label=label if isinstance(label, str) else None, columns=None if names is None else tuple(names))
+        return replace(problem, about=about)
 
     @staticmethod
     @ieee_floats()

@@ -1,7 +1,8 @@
 """Check a certificate of gordan with nothing but the Python standard library and exact arithmetic.
 
     python check.py CERTIFICATE DATA [--label NAME_OR_POSITION] [--labels y.npy] [--positive CLASS]
-                    [--drop COLUMN ...] [--weight COLUMN] [--keep-index]
+                    [--drop COLUMN ...] [--weight COLUMN] [--keep-index] [--missing drop]
+                    [--sep CHARACTER] [--decimal CHARACTER] [--thousands CHARACTER] [--no-header]
 
 `gordan checker > check.py` writes this file. It shares no code with gordan: read it, and you need not trust anything else. DATA
 is CSV or TSV with a header (the label is the column that the certificate names, if the file has one of that name, else the last;
@@ -18,7 +19,8 @@ Every number in a file is a rational number, and all claims are decided for thes
 asked for, or the least of many such sums, floats decide if they are further apart than twice the largest error that their
 rounding can have (Python's floats are IEEE doubles); all else is computed in fractions. A certificate may spell a number in one
 way only, as Python's float.hex and hex do; everything else is bad input. Rows that the certificate has dropped by a rule are
-left out first: "missing" are those with an empty cell, NA, NaN and the like; "zero-weight" those whose weight (--weight) is zero.
+left out first: "missing" are those with an empty cell, NA, NaN and the like; "zero-weight" those whose weight is zero, in the
+column that the certificate or --weight names. With --missing drop the first rule is applied to any certificate.
 
 A certificate with another `model` than logistic is about other rows a_i, which are made from the data: nothing is multiplied by
 a label then, and there is no intercept beside the one that they have. With z_i = (1, x_i), or x_i without intercept, each
@@ -117,7 +119,7 @@ CHUNK = 4096  # rows that are hashed together
 WIDEST = 10**4  # columns of rows that are packed at once
 REMEMBERED = 10**6  # entries of data up to which rows are kept as fractions
 BLANKS = " \t\r\n\v\f"  # what may be around a cell
-MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null", "none")
+MISSING_TEXT = ("", "na", "n/a", "nan", "<na>", "null")
 UNPACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
 
@@ -1030,7 +1032,7 @@ def _loss(value: Any) -> str:
 
 def _about(value: Any) -> dict[str, Any]:
     """Where the certificate comes from, for people: nothing that is decided depends on it."""
-    texts = ("file", "label", "positive", "version", "statement")
+    texts = ("file", "label", "weight", "positive", "version", "statement")
     if type(value) is not dict or set(value) != {*texts, "size", "columns"}:
         raise ValueError("a part `about` with other fields")
     for text in (
@@ -1203,7 +1205,7 @@ def _decimals(value: Fraction | None, up: bool) -> str:
 
 def _is_missing(value: Any) -> bool:
     if isinstance(value, str):
-        return value.strip(BLANKS).lower() in MISSING_TEXT
+        return value.strip(BLANKS) == "None" or value.strip(BLANKS).lower() in MISSING_TEXT
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -1310,6 +1312,17 @@ def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_ind
     return found.X, found.y
 
 
+class Style(NamedTuple):
+    """How a table of text is written: what is between the columns (None: as its first lines say), the decimal mark, what groups
+    digits, whether there is a header; and whether cells may be missing, which are None then."""
+
+    sep: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    header: bool = True
+    missing: bool = False
+
+
 class Table(NamedTuple):
     """What is read from a file: rows, labels, and where there are any the names of the columns and the weights."""
 
@@ -1326,45 +1339,60 @@ def table_in(
     keep_index: bool = False,
     weight: str | None = None,
     about: Mapping[str, Any] | None = None,
-    missing: bool = False,
-    sep: str | None = None,
-    decimal_mark: str = ".",
+    style: Style | None = None,
 ) -> Table:
-    """A CSV or TSV file with a header. `about` is that of a certificate: its label column and its columns are taken, if they are
-    there; `missing`: cells may be, and are None then. `sep` is what is between the columns, where that is to be said."""
+    """A CSV or TSV file. `about` is that of a certificate: its columns of labels and weights and the others that it names are
+    taken, if they are there."""
+    about, style = about or {}, style or Style()
+    header, body = _lines(path, style)
+    label, weight = _named(label, "label", about, header), _named(weight, "weight", about, header)
+    at = position("-1" if label is None else label, len(header), header)
+    gone = {position(column, len(header), header) for column in drop} or _beside(header, at, about)
+    mass = None if weight is None else position(weight, len(header), header)
+    gone |= set() if mass is None else {mass}
+    gone |= set() if keep_index or not style.header else index_columns(header, body, at, gone)
+    rows, labels = label_apart(body, at, gone)
+    (names,), _ = label_apart([header], at, gone)
+    X = [[_cell(cell, path, style) for cell in row] for row in rows]
+    weights = None if mass is None else [_cell(line[mass], path, style._replace(missing=True)) for line in body]
+    return Table(X, labels, names if style.header else None, weights)
+
+
+def _named(column: str | None, part: str, about: Mapping[str, Any], header: list[str]) -> str | None:
+    """The column, if one is given; else the one that the certificate names, where the file has it."""
+    stated = about.get(part)
+    return stated if column is None and stated is not None and header.count(stated) == 1 else column
+
+
+def _beside(header: list[str], at: int, about: Mapping[str, Any]) -> set[int]:
+    """The columns beside those that the certificate names, where the file has all of these, and the label."""
+    wanted = about.get("columns") or []
+    known = 0 < len(wanted) < len(header) - 1 and all(header.count(name) == 1 for name in wanted)
+    return {j for j, name in enumerate(header) if known and j != at and name not in wanted}
+
+
+def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, empty where there are none, and the cells."""
     text = _text_in(path)
     try:
-        mark = sep or _separator(text, "\t" if _suffix(path) == ".tsv" else ",")
+        mark = style.sep or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
     except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
-    header, *body = lines
+    header, body = (lines[0], lines[1:]) if style.header else ([""] * len(lines[0]), lines)
     if any(len(line) != len(header) for line in body):
-        raise BadInput(f"{path}: a line has more or fewer fields than the header")
-    about = about or {}
-    if label is None and about.get("label") is not None and header.count(about["label"]) == 1:
-        label = about["label"]
-    at = position("-1" if label is None else label, len(header), header)
-    gone = {position(column, len(header), header) for column in drop}
-    mass = None if weight is None else position(weight, len(header), header)
-    gone |= set() if mass is None else {mass}
-    wanted = about.get("columns") or []
-    if not gone and len(wanted) < len(header) - 1 and all(header.count(name) == 1 for name in wanted) and wanted:
-        gone = {j for j, name in enumerate(header) if j != at and name not in wanted}
-    rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
-    (names,), _ = label_apart([header], at, gone if keep_index else gone | index_columns(header, body, at, gone))
-    X = [[None if missing and _is_missing(cell) else _cell(cell, path, decimal_mark) for cell in row] for row in rows]
-    return Table(X, labels, names, None if mass is None else [line[mass] for line in body])
+        raise BadInput(f"{path}: a line has more or fewer fields than the {'header' if style.header else 'first one'}")
+    return header, body
 
 
-def _separator(text: str, usual: str) -> str:
+def _separator(text: str, usual: str, style: Style) -> str:
     """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
-    the first two lines."""
+    the first two lines, or has another meaning."""
     first, second = ([*text.splitlines()[:2], "", ""])[:2]
-    for mark in (usual, ";", "\t", "|", ","):
-        if len(first.split(mark)) == len(second.split(mark)) > 1:
+    for mark in sorted((";", "\t", ",", "|"), key=lambda mark: (mark == style.thousands, mark != usual)):
+        if mark != style.decimal and len(first.split(mark)) == len((second or first).split(mark)) > 1:
             return mark
     return usual
 
@@ -1415,7 +1443,7 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
         if label:
             pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
             try:
-                row = {int(column): _cell(value, path) for column, value in pairs}
+                row = {int(column): _cell(value, path, Style()) for column, value in pairs}
                 digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
                 if not digits or any(map(str.isspace, label)):
                     raise ValueError("an index has other characters than digits, or a label has white space")
@@ -1495,17 +1523,26 @@ def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | No
         return None
 
 
-def _cell(text: str, path: Path, decimal_mark: str = ".") -> float:
+def _cell(cell: str, path: Path, style: Style) -> Any:
+    """The number in a cell; None where it may be missing, and is."""
+    if style.missing and _is_missing(cell):
+        return None
+    text = cell.strip(BLANKS)
     try:
-        if text.strip(BLANKS).lower() in ("true", "false"):
-            return float(text.strip(BLANKS).lower() == "true")
-        if decimal_mark == "," and "." not in text:
-            text = text.replace(",", ".")
+        if text.lower() in ("true", "false"):
+            return float(text.lower() == "true")
+        if style.thousands is not None and style.thousands in text:
+            whole, point, rest = text.partition(style.decimal)
+            if not re.fullmatch(rf"[+-]?[0-9]{{1,3}}(?:{re.escape(style.thousands)}[0-9]{{3}})+", whole):
+                raise ValueError
+            text = whole.replace(style.thousands, "") + point + rest
+        if style.decimal == ",":
+            text = text.replace(".", "_").replace(",", ".")  # a point is no decimal mark then
         if "_" in text or not text.isascii():  # Python's digits of other scripts, and between them
             raise ValueError
         return float(text)
     except ValueError:
-        raise BadInput(f"{path}: {text[:40]!r} is not a number") from None
+        raise BadInput(f"{path}: {cell[:40]!r} is not a number; --decimal, --thousands and --sep say how it is written") from None
 
 
 def _text_in(path: Path) -> str:
@@ -1576,6 +1613,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
     parser.add_argument("--sep", metavar="CHARACTER", help="what is between the columns of a table, where it is not seen at once")
     parser.add_argument("--decimal", choices=[".", ","], default=".", help="the decimal mark of a table")
+    parser.add_argument("--thousands", metavar="CHARACTER", help="what groups digits in a table")
+    parser.add_argument("--no-header", action="store_true", help="the table has no names of columns: its first line is a row")
+    parser.add_argument("--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value in any case")
     parser.add_argument("--weight", metavar="COLUMN", help="column of weights, where rows of weight zero have been dropped")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
@@ -1602,11 +1642,13 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     except ValueError as error:
         raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
     claim = Claim(certificate)
+    if options.missing == "drop":
+        claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
     found = _read(options, claim)
     labels = found.y
     if claim.model != "logistic" and options.positive is not None:
-        raise BadInput(f"a {claim.model} model has no class against the rest; leave out --positive")
+        raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
     positive = options.positive
     if positive is None and claim.class_type == "bool" and claim.model == "logistic":
         positive = claim.about.get("positive")
@@ -1619,19 +1661,28 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     else:
         labels = [label if _is_missing(label) and claim.dropped else as_label(label, claim.class_type) for label in labels]
     claim.progress = _progress
-    accepted, reason = check(certificate, found.X, labels, _progress, found.weights)
+    accepted, reason = claim.decided(*claim.data(found.X, labels, found.weights))
     told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
-    return accepted, [*told, *_provenance(claim, found, labels)]
+    told += _provenance(claim, found, labels)
+    if accepted and told[-1].endswith(OTHER_DATA):
+        told[-1] += ", but the claim holds for it as well"
+    return accepted, told
+
+
+OTHER_DATA = "this is other data than it was made for"
 
 
 def _read(options: argparse.Namespace, claim: Claim) -> Table:
     """The data in a file of any format."""
     suffix = _suffix(options.data)
+    if suffix not in SUFFIXES:
+        suffix = _by_content(options.data)
     if suffix in (".parquet", ".pq", ".npz"):
         raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
-    if suffix in (".csv", ".tsv"):
-        about = (options.label, options.drop, options.keep_index, options.weight, claim.about, "missing" in claim.dropped)
-        return table_in(options.data, *about, options.sep, options.decimal)
+    if suffix in (".csv", ".tsv", ".tab"):
+        sep = "\t" if options.sep == "\\t" else options.sep
+        style = Style(sep, options.decimal, options.thousands, not options.no_header, "missing" in claim.dropped)
+        return table_in(options.data, options.label, options.drop, options.keep_index, options.weight, claim.about, style)
     if suffix != ".npy":
         if options.weight is not None:
             raise BadInput("svmlight has no column of weights; leave out --weight")
@@ -1656,6 +1707,18 @@ def _read(options: argparse.Namespace, claim: Claim) -> Table:
     return Table(X, read_npy(options.labels), None, mass)
 
 
+SUFFIXES = (".csv", ".tsv", ".tab", ".npy", ".npz", ".parquet", ".pq", ".svm", ".svmlight", ".libsvm")
+
+
+def _by_content(path: Path) -> str:
+    """What a file is whose name does not say it, by its first line."""
+    content = _bytes_in(path)
+    line = next((line for line in content[: 1 << 20].splitlines() if line.strip()), b"")
+    if content[:6] == b"\x93NUMPY" or b":" in line.partition(b"#")[0]:
+        return ".npy" if content[:6] == b"\x93NUMPY" else ".svm"
+    return ".tsv" if b"\t" in line.strip() else ".csv" if any(mark in line for mark in b",;|") else ".svm"
+
+
 def _count_in(label: Any) -> Any:
     try:
         return number(label)
@@ -1669,12 +1732,15 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     parts: dict[str, Any] = {
         "file": lambda name: f"the file {name}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
         "label": lambda name: f"the label column {name!r}",
+        "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
-        "columns": lambda names: f"{len(names)} named columns",
+        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
     }
     source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
     if source or about.get("version"):
-        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'} for {source or 'data without a name'}")
+        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
+    if about.get("statement") not in (None, claim.words()):
+        told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
     told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
     names, stated = found.names, about.get("columns")
     if names and stated and names != stated:
@@ -1686,7 +1752,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     rows, width, plain = claim.data(found.X, labels, found.weights)
     known = claim.model == "poisson" or set(plain) == set(claim.classes)
     same = width == claim.shape[1] and len(rows) == claim.shape[0] and known and claim.hash_of(rows, plain) == claim.data_hash
-    return [*told, "  this is the data that it was made for" if same else "  this is other data than it was made for"]
+    return [*told, "  this is the data that it was made for" if same else f"  {OTHER_DATA}"]
 
 
 def _progress(words: str) -> None:

@@ -6,16 +6,18 @@ just if it proves its claim for the stored values as real numbers.
 
 from __future__ import annotations
 
+import decimal
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array, require_aligned, vector
 from gordan.certificates import exact, verified
-from gordan.certificates.data import Certificate, Kind
+from gordan.certificates.data import About, Certificate, Kind
 from gordan.certificates.losses import Objective, hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
@@ -25,22 +27,108 @@ from gordan.certificates.problem import Problem
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
-from gordan.rows import complete_rows
+from gordan.rows import column_names, complete_rows
 
 # w and b of which the largest is within these powers of two of 1 are used as they are.
 FARTHEST = 500
+# Columns with other names that are listed.
+MOST_NAMES = 4
+# Digits of the ends of an interval in words.
+DIGITS = 8
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a certificate was accepted, what it claims, and why it was rejected. True when accepted."""
+    """Whether a certificate was accepted, what it claims, and why it was rejected. True when accepted.
+
+    Printed, it also says where the certificate comes from, and whether this is the data that it was made for.
+    """
 
     accepted: bool
     claim: str
     reason: str = ""
+    _asked: tuple[Certificate, Any, Any, Any] | None = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.accepted
+
+    @cached_property
+    def same_data(self) -> bool | None:
+        """Whether this is the data that the certificate was made for, by its hash (computed on first access); None where it does
+        not say. No check depends on that: a claim may hold for other data as well."""
+        if self._asked is None or self._asked[0].data_hash is None:
+            return None
+        return self._asked[0].data_hash == hash_for(*self._asked)
+
+    @cached_property
+    def renamed(self) -> tuple[str, ...]:
+        """The columns of X that have other names than those that the certificate was made for."""
+        if self._asked is None:
+            return ()
+        certificate, X = self._asked[:2]
+        return other_names(certificate, column_names(X, certificate.shape[1]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about where the certificate comes from, and about the data beside the claim."""
+        return () if self._asked is None else provenance(self._asked[0], self.renamed, self.same_data, self.accepted)
+
+    def __str__(self) -> str:
+        head = f"accepted: {self.claim}" if self.accepted else f"rejected: {self.reason} (it claims that {self.claim})"
+        return "\n  ".join((head, *self.notes))
+
+
+def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[str, ...]:
+    """What differs between the names of columns and those that a certificate was made for, where both have names."""
+    stated = None if certificate.about is None else certificate.about.columns
+    if stated is None or names is None or [*names] == [*stated]:
+        return ()
+    pairs = zip(names, stated, strict=False)
+    return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("more or fewer of them",)
+
+
+def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool) -> tuple[str, ...]:
+    """What to say of a certificate and the data beside the claim."""
+    more = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
+    return (
+        *_source(certificate.about or About()),
+        *_other_statement(certificate),
+        *(RULES[rule] for rule in certificate.dropped),
+        *(f"the columns have other names than those it was made for: {names}" for names in more),
+        OTHER_DATA[same_data, accepted and same_data is False],
+    )
+
+
+def _source(about: About) -> list[str]:
+    """What a certificate says it was made for, in one sentence; none where it says nothing."""
+    told = [words.format(getattr(about, part)) for part, words in SOURCES.items() if getattr(about, part)]
+    told += [f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)}"] if about.columns else []
+    if about.size is not None and about.file:
+        told[0] += f" ({about.size:,} bytes)"
+    made = f"it says: made by gordan {about.version or '(unknown version)'}{' for ' if told else ''}{', '.join(told)}"
+    return [made] if told or about.version else []
+
+
+def _other_statement(certificate: Certificate) -> list[str]:
+    """The statement in a certificate, where it is not the claim that was checked."""
+    stated = None if certificate.about is None else certificate.about.statement
+    other = stated is not None and stated != statement(certificate)
+    return [f"its own statement reads differently, and was not checked: {stated!r}"] if other else []
+
+
+SOURCES = {
+    "file": "the file {}",
+    "label": "the label column {!r}",
+    "weight": "the weights {!r}",
+    "positive": "the class {!r} against the rest",
+}
+RULES = {"missing": "rows with a missing value are left out", "zero-weight": "rows of weight zero are left out"}
+OTHER_DATA = {
+    (None, False): "it does not say which data it was made for",
+    (True, False): "this is the data that it was made for",
+    (False, False): "this is other data than it was made for",
+    (False, True): "this is other data than it was made for, but the claim holds for it as well",
+}
 
 
 def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) -> Check:
@@ -56,6 +144,12 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
         weights of the rows, which are needed where a certificate of very many rows names them by their hash alone, or leaves out
         rows of weight zero.
 
+    Returns
+    -------
+    Check
+        `accepted`, which is also its truth, `claim` and `reason`; `same_data` says whether this is the data that the certificate
+        was made for, `renamed` which columns have other names. Printed, it says all of that.
+
     Examples
     --------
 
@@ -67,6 +161,10 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     """
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
+    return replace(_decided(certificate, X, y, sample_weight), _asked=(certificate, X, y, sample_weight))
+
+
+def _decided(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> Check:
     weighted = sample_weight is not None
     X, y, sample_weight = _kept(certificate, X, y, sample_weight)
     if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
@@ -432,8 +530,17 @@ def _optimum(c: Certificate, problem: Problem) -> str:
 
 
 def _least(c: Certificate) -> str:
-    what = f"the {c.loss} objective with C = {c.C!r}{_INTERCEPTS[c.intercept]}"
-    return f"the least value of {what} is at least {c.lower!r} and at most {c.upper!r}"
+    what = f"the {c.loss} objective with C = {'?' if c.C is None else format(c.C, '.6g')}{_INTERCEPTS[c.intercept]}"
+    return f"the least value of {what} is {_interval(c)}"
+
+
+def _interval(c: Certificate) -> str:
+    """The ends in decimal digits, rounded so that what is said stays true."""
+    ends = []
+    for value, none, rounding in ((c.lower, 0.0, decimal.ROUND_FLOOR), (c.upper, math.inf, decimal.ROUND_CEILING)):
+        rounded = decimal.Context(prec=DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
+        ends.append(f"{float(rounded):.{DIGITS}g}".replace("inf", "infinity"))
+    return f"between {ends[0]} and {ends[1]}"
 
 
 # What is said of planes whose b is not free.
@@ -442,14 +549,14 @@ _INTERCEPTS = {"free": "", "none": " without intercept", "penalized": " with a p
 
 def _largest(c: Certificate) -> str:
     """The margin in question: what differs from the hard margin in the 2-norm with a free intercept is named."""
-    soft = "" if c.nu is None else f" (soft, nu = {c.nu!r})"
+    soft = "" if c.nu is None else f" (soft, nu = {c.nu:.6g})"
     norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
-    noise = f" under perturbations of size {c.robust!r} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
+    noise = f" under perturbations of size {c.robust:.6g} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
     return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}"
 
 
 def _separable(c: Certificate) -> str:
-    bracket = "" if c.lower is None or c.upper is None else f" with a {_largest(c)} between {c.lower!r} and {c.upper!r}"
+    bracket = "" if c.lower is None or c.upper is None else f", with a {_largest(c)} {_interval(c)}"
     return f"the data is separable{bracket}" + ("" if bracket or c.intercept != "none" else _INTERCEPTS["none"])
 
 
@@ -459,15 +566,15 @@ def _inseparable(c: Certificate) -> str:
 
 
 def _between(c: Certificate) -> str:
-    return f"the {_largest(c)} is at least {c.lower!r} and at most {c.upper!r}"
+    return f"the {_largest(c)} is {_interval(c)}"
 
 
 def _weakly_separable(c: Certificate) -> str:
-    return "the data is quasi-completely separated: w is strict on every row on which a weak separator can be"
+    return "the data is quasi-completely separated: some plane separates it weakly, and none strictly"
 
 
 def _overlapping(c: Certificate) -> str:
-    return f"the data overlaps, no direction separates even weakly: {len(c.rows)} rows suffice to show it"
+    return "the data overlaps: no plane separates it, not even weakly"
 
 
 CHECKS: dict[Kind, Checking] = {

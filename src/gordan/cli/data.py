@@ -36,7 +36,9 @@ from gordan.cli.options import (
 )
 from gordan.errors import InputError
 from gordan.io import read
-from gordan.io.table import Dialect, number
+from gordan.io.delimited import DELIMITERS
+from gordan.io.reading import format_of, names_in
+from gordan.io.table import Dialect, Table, Wanted, number
 from gordan.io.text import COPIES, STDIN
 
 if TYPE_CHECKING:
@@ -50,8 +52,8 @@ class Data:
     """Rows and labels of a file. `labels` are those it has; `y` is what is separated: they, or whether they are `positive`.
 
     `classes` are the values of y, in order; `notices` are what was said of the columns on stderr; `dialect`
-    is how its text is written, `left_out` are the rows of the file that were left out, and `label` is the name of the label
-    column, if it has one.
+    is how its text is written, `left_out` are the rows of the file that were left out, `label` and `weight` are the names of
+    the columns of labels and weights, if they have names.
     """
 
     X: Any
@@ -65,6 +67,8 @@ class Data:
     dialect: Dialect | None = None
     left_out: tuple[int, ...] = ()
     label: str | None = None
+    weights: Array | None = None
+    weight: str | None = None
 
     @property
     def told(self) -> str:
@@ -95,11 +99,24 @@ class Data:
         y.name = self.label if self.positive is None else f"{self.label or 'label'} is {self.positive}"
         return y
 
+    @property
+    def named_weights(self) -> Any:
+        """The weights with the name of their column, where it has one; None where there are none."""
+        if self.weights is None:
+            return None
+        weights = self.weights.view(NamedLabels)
+        weights.name = self.weight
+        return weights
+
 
 class NamedLabels(np.ndarray[Any, Any]):
-    """Labels with a name, in the manner of a column of a data frame."""
+    """Labels, or weights, with a name, in the manner of a column of a data frame, and with the order of the labels, if any."""
 
     name: str | None = None
+    categories: list[Any] | None = None
+
+    def __array_finalize__(self, of: Any) -> None:
+        self.name, self.categories = (getattr(of, name, None) for name in ("name", "categories"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +129,14 @@ class Named:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype, copy=copy)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the array."""
+        return self.values.shape
+
     def __getitem__(self, where: Any) -> Any:
-        return self.values[where]
+        found = self.values[where]
+        return Named(found, self.columns) if found.ndim == 2 and found.shape[1] == len(self.columns) else found
 
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
@@ -186,35 +209,74 @@ class Source:
         """How the text is written."""
         return dialect_of(self.sep, self.decimal, self.thousands, self.no_header, self.missing)
 
-    def read(self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None) -> Data:
+    def read(
+        self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None, weight: str | None = None
+    ) -> Data:
         """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
 
-        With a `client` the workers of its cluster read it (see `rows.lazy.read_on`). Columns that are left out unasked, or look
-        like the number of the row, are told on stderr at once.
+        The column `weight` holds weights, and is no feature. With a `client` the workers of its cluster read it (see
+        `rows.lazy.read_on`). Columns that are left out unasked, or look like the number of the row, are told on stderr at once.
         """
-        limit, path = bytes_of(memory_limit), self.file
+        path, limit = self.file if client is not None else on_disk(self.file), bytes_of(memory_limit)
+        if weight is not None and client is None and format_of(path) in DELIMITERS:
+            return self._weighted(path, weight, multiclass, limit)
+        if weight is not None:
+            features = replace(self, file=path, drop=[*(self.drop or ()), weight])
+            data = features.read(multiclass=multiclass, client=client, memory_limit=memory_limit)
+            named = None if weight.lstrip("-").isdigit() else weight
+            return replace(data, weights=_weights_beside(path, self.columns, weight), weight=named)
         if client is None:
-            path = on_disk(path)
-            table: Any = read(path, **self.columns, memory_limit=limit)
-        else:
-            if self.dialect != dialect_of(None, ".", None, False, OnMissing.RAISE):
-                raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
-            from gordan.rows.lazy import read_on
+            return self._data(read(path, **self.columns, memory_limit=limit), path, multiclass)
+        if self.dialect != dialect_of(None, ".", None, False, OnMissing.RAISE):
+            raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
+        from gordan.rows.lazy import read_on
 
-            table = read_on(client, path, self.label, self.drop or (), self.keep_index)
+        table = read_on(client, path, self.label, self.drop or (), self.keep_index)
         tell(table.notices)
         data = replace(_chosen(table, path, self.positive, multiclass), label=getattr(table, "label", None))
-        if client is not None:  # rows that are elsewhere are not looked at
-            return replace(data, notices=table.notices)
+        return replace(data, notices=table.notices)  # rows that are elsewhere are not looked at
+
+    def _data(self, table: Table, path: Path, multiclass: bool) -> Data:
+        """The data of a table that was read here, with what is to be said of its columns."""
+        tell(table.notices)
+        data = replace(_chosen(table, path, self.positive, multiclass), label=table.label)
         found = warnings_for(table, data.y)
         tell(found)
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
+
+    def _weighted(self, path: Path, weight: str, multiclass: bool, limit: int | None) -> Data:
+        """The data of a table of text, of which one column holds weights: it is read as the features are."""
+        table = read(path, **self.columns, memory_limit=limit)
+        header = names_in(path, table.dialect) or []
+        at = Wanted().position(weight, header if table.dialect.header else None, path, len(header))
+        if at not in table.numbers or len(table.numbers) == 1:
+            raise InputError(f"--weight {weight}: this column of {path} is the label, or dropped, or there is no other one")
+        j = [*table.numbers].index(at)
+        rest = [k for k in range(len(table.numbers)) if k != j]
+        names = None if table.names is None else tuple(table.names[k] for k in rest)
+        features = replace(table, X=table.X[:, rest], names=names, numbers=tuple(table.numbers[k] for k in rest))
+        data = self._data(features, path, multiclass)
+        return replace(data, weights=table.X[:, j].copy(), weight=header[at] or None)
 
 
 def dialect_of(sep: str | None, decimal: str, thousands: str | None, no_header: bool, missing: OnMissing) -> dict[str, Any]:
     """The parameters of `gordan.io.read` that these options are; a tab may be written as two characters."""
     sep = "\t" if sep == "\\t" else sep
     return {"sep": sep, "decimal": decimal, "thousands": thousands, "header": not no_header, "missing": str(missing)}
+
+
+def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
+    """The column of a file that holds the weights: read as its labels, the label being left out."""
+    if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
+        raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
+    left_out = [*columns["drop"], -1 if columns["label"] is None else columns["label"]]
+    try:
+        found = read(path, **columns | {"label": weight, "drop": left_out}).y
+    except InputError as error:
+        raise InputError(f"--weight {weight}: {error}") from None
+    if found is None or found.dtype.kind not in "iuf":
+        raise InputError(f"--weight {weight}: this column of {path} has text in it; weights are numbers")
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)

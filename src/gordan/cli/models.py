@@ -25,8 +25,8 @@ from gordan.cli.options import (
     Json,
     MultiClass,
     OnInseparable,
-    OnMissing,
     TimeLimit,
+    Weight,
     WithIntercept,
     WithMultiClass,
     WithOnInseparable,
@@ -83,10 +83,7 @@ class Asked:
         list[str] | None,
         typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
     ] = None
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column with the weights of the rows, by name or position; it is no feature."),
-    ] = None
+    weight: Weight = None
     on_inseparable: WithOnInseparable = OnInseparable.WARN
     tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4
     method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto"
@@ -156,10 +153,9 @@ def fit(
     if asked.loss is not None and checkpoint is not None:
         raise InputError("--checkpoint is about margins; leave it out, or --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
-        features = replace(source, drop=[*(source.drop or ()), *filter(None, [asked.weight])])
-        data = features.read(multiclass=True, client=client, memory_limit=place.memory_limit)
+        data = source.read(multiclass=True, client=client, memory_limit=place.memory_limit, weight=asked.weight)
         watch.about("fitting", data.X)
-        weights = weights_in(data.path, source, asked.weight)
+        weights = data.weights
         if asked.loss is not None:
             least = LeastLoss.found(asked.loss_parameters(data, place.device), data, weights, threads, interrupts, watch)
             watch.about("writing")
@@ -205,24 +201,6 @@ def class_weights(given: list[str] | None, data: Data) -> Any:
             raise InputError(f"--class-weight is {text!r}; pass balanced, or CLASS=WEIGHT for each class with a weight")
         found[class_named(name, list(data.classes), data.path)] = factor
     return found
-
-
-def weights_in(path: Path, source: Source, weight: str | None) -> Array | None:
-    """The column of a table that holds the weights: read as its labels, the label being left out."""
-    if weight is None:
-        return None
-    if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
-        raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
-    if source.missing == OnMissing.DROP:
-        raise InputError("--weight and --missing drop do not go together; leave out rows with missing cells first")
-    left_out = [*(source.drop or ()), -1 if source.label is None else source.label]
-    try:
-        found = read(path, **source.columns | {"label": weight, "drop": left_out}).y
-    except InputError as error:
-        raise InputError(f"--weight {weight}: {error}") from None
-    if found is None or found.dtype.kind not in "iuf":
-        raise InputError(f"--weight {weight}: this column of {path} has text in it; weights are numbers")
-    return np.asarray(found, dtype=np.float64)
 
 
 def _asked(options: Parameters, data: Data, weights: Array | None, limit: int | None) -> Fitting:

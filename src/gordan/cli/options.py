@@ -78,6 +78,10 @@ Sep = Annotated[
 Decimal = Annotated[str, typer.Option("--decimal", metavar="CHARACTER", help="The decimal mark of a table of text: . or ,")]
 Thousands = Annotated[str | None, typer.Option("--thousands", metavar="CHARACTER", help="What groups digits in a table of text.")]
 NoHeader = Annotated[bool, flag("--no-header", "The table of text has no names of columns: its first line is a row.")]
+Weight = Annotated[
+    str | None,
+    typer.Option("--weight", metavar="COLUMN", help="The column with the weights of the rows, by name or position; no feature."),
+]
 Missing = Annotated[
     OnMissing, typer.Option("--missing", help="drop: leave out rows of a table of text that have an empty cell, or NA.")
 ]
@@ -109,10 +113,14 @@ WithIntercept = Annotated[
 ]
 WithModel = Annotated[
     Regression,
-    typer.Option("--model", help="multinomial and ordinal: several classes, ordered as they sort. poisson: labels are counts."),
+    typer.Option("--model", help="multinomial and ordinal: several classes. poisson: labels are counts."),
 ]
 Reference = Annotated[
     str | None, typer.Option("--reference", metavar="CLASS", help="The class without coefficients of a multinomial model.")
+]
+Order = Annotated[
+    str | None,
+    typer.Option("--order", metavar="CLASSES", help="The classes of an ordinal model from the lowest on, as low,medium,high."),
 ]
 TimeLimit = Annotated[
     float | None,

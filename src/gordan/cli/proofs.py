@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,19 +11,23 @@ import numpy as np
 import typer
 
 import gordan
+from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
-from gordan.certificates.verify import hash_for
+from gordan.certificates.verify import other_names, provenance
 from gordan.cli.answers import headline, say, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source
+from gordan.cli.data import Data, Source, class_named, on_disk
 from gordan.cli.fields import fields
-from gordan.cli.options import Json
+from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io import Model
 from gordan.io.container import is_container
+from gordan.io.delimited import DELIMITERS
 from gordan.io.model import pairs
+from gordan.io.reading import format_of, names_in
+from gordan.io.table import Dialect
 from gordan.rows import stored
 
 
@@ -34,16 +39,19 @@ from gordan.rows import stored
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
     source: Source,
+    weight: Weight = None,
     as_json: Json = False,
 ) -> int:
     """Check a certificate against the data: everything is re-derived, in exact arithmetic where floats do not decide.
+
+    Label, class, columns and weights are those that the certificate names, where the file has them and no option says otherwise.
 
     Exit code 0: accepted. 1: rejected.
     """
     with Watch(f"reading {source.file}") as watch:
         claims = claims_in(certificate)
-        several = any(claim.positive is not None or claim.certificate.several for claim in claims)
-        data = source.read(multiclass=several or any(claim.certificate.model != "logistic" for claim in claims))
+        source, weight = as_stated(source, weight, claims[0].certificate) if len(claims) == 1 else (source, weight)
+        data = source.read(multiclass=any(claim.of_several for claim in claims), weight=weight)
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
@@ -51,8 +59,10 @@ def verify(
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
         say_json(fields("verify", accepted=accepted, checks=checks), data.notices)
     else:
-        for each in checked:
+        for each, after in zip(checked, [*checked[1:], None], strict=True):
             each.tell()
+            for note in each.notes if after is None or after.notes != each.notes else ():  # once for planes of one model
+                say(f"  {note}")
     return ANSWERED if accepted else NO
 
 
@@ -76,6 +86,13 @@ class Claim:
     against: Any = None
 
     @property
+    def of_several(self) -> bool:
+        """Whether the data may have more than two classes."""
+        certificate = self.certificate
+        one = self.positive is not None or (certificate.about is not None and certificate.about.positive is not None)
+        return one or certificate.several or certificate.model != "logistic"
+
+    @property
     def told(self) -> str:
         """What is against what, where that is to be said."""
         return (
@@ -94,10 +111,16 @@ class Claim:
         if self.certificate.model != "logistic":
             return data.X, data.y
         if data.positive is None and {*self.certificate.classes} == {False, True} and data.y.dtype.kind != "b":
-            if {*data.y.tolist()} != {0, 1}:
-                raise InputError("the certificate is about one class against the rest; say which with --positive CLASS")
-            return data.X, data.y.astype(bool)
+            return data.X, self._one_class(data)
         return data.X, data.y
+
+    def _one_class(self, data: Data) -> Array:
+        """Which labels are the class that the certificate names, or 1 where they are 0 and 1."""
+        about, numbers = self.certificate.about or About(), {*data.y.tolist()} == {0, 1}
+        stated = about.positive if not numbers or about.positive in ("0", "1") else "1"
+        if stated is None:
+            raise InputError("the certificate is about one class against the rest; say which with --positive CLASS")
+        return np.asarray(data.y == class_named(stated, [*data.classes], data.path))
 
 
 def sides(model: Model) -> list[tuple[Any, Any]]:
@@ -121,25 +144,55 @@ def claims_in(path: Path) -> list[Claim]:
         raise InputError(f"{path}: {error}; pass the certificate or model first, then the data") from None
 
 
+def as_stated(source: Source, weight: str | None, certificate: gordan.Certificate) -> tuple[Source, str | None]:
+    """The source, and the column of its weights, with what the certificate says of a file that has such columns."""
+    about, path = certificate.about or About(), on_disk(source.file)
+    names = names_in(path, Dialect(**source.dialect)) or []
+    label, mass = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
+    label, weight = source.label or label, weight or (mass if certificate.dropped else None)
+    if "missing" in certificate.dropped and format_of(path) in DELIMITERS:
+        source = replace(source, missing=OnMissing.DROP)
+    others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
+    return replace(source, file=path, label=label, drop=source.drop or ([] if source.keep_index else others)), weight
+
+
+def beside(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[str]:
+    """The columns beside those that a certificate names and the `others`, in a file that has all of these; else none. What has
+    no name is not among them: it may be an index."""
+    known = columns and all(name and names.count(name) == 1 for name in columns)
+    return [name for name in names if known and name.strip() and name not in {*columns, *others} and names.count(name) == 1]
+
+
 @dataclass(frozen=True)
 class Checked:
-    """What came of a claim. `other_data`: the hash in the certificate is that of other data; `other_names`: it names other
-    columns than the file has."""
+    """What came of a claim; `renamed` are the columns that have other names than those it was made for."""
 
     claim: Claim
     check: gordan.Check
-    other_data: bool
-    other_names: bool
+    renamed: tuple[str, ...]
 
     @staticmethod
     def of(claim: Claim, data: Data) -> Checked:
         """Check the claim against the data."""
-        (X, y), stated = claim.data(data), claim.certificate.data_hash
-        check = gordan.verify(claim.certificate, X, y)
-        other = stated is not None and stated != hash_for(claim.certificate, X, y)
-        names = None if claim.certificate.about is None else claim.certificate.about.columns
-        named = None if data.names is None else tuple(data.names)
-        return Checked(claim, check, other, names is not None and named is not None and names != named)
+        X, y = claim.data(data)
+        weighted = "zero-weight" in claim.certificate.dropped or (claim.certificate.kind == "optimum" and claim.against is None)
+        check = gordan.verify(claim.certificate, X, y, data.weights if weighted else None)
+        return Checked(claim, check, other_names(claim.certificate, data.names))
+
+    @property
+    def other_data(self) -> bool:
+        """Whether it was made for other data, if it says so."""
+        return self.check.same_data is False
+
+    @property
+    def other_names(self) -> bool:
+        """Whether columns have other names than those it was made for."""
+        return bool(self.renamed)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said beside the claim."""
+        return provenance(self.claim.certificate, self.renamed, self.check.same_data, self.check.accepted)
 
     def tell(self) -> None:
         """In words."""
@@ -147,22 +200,3 @@ class Checked:
             headline(f"accepted: {self.claim.told}{self.check.claim}", True)
         else:
             headline(f"rejected: {self.claim.told}{self.check.reason} (it claims that {self.check.claim})", False)
-        about = self.claim.certificate.about
-        source = "" if about is None else _source(about)
-        if source:
-            say(f"  it was made for {source}")
-        if self.other_names:
-            say("  the columns of this file have other names than those it was made for")
-        if self.other_data:
-            say("  it was made for other data than this file" + (", but holds for this as well" if self.check else ""))
-
-
-def _source(about: About) -> str:
-    """What a certificate was made for, in words."""
-    size = "" if about.size is None else f" ({about.size:,} bytes)"
-    parts = (
-        about.file and f"{about.file}{size}",
-        about.label and f"the label column {about.label}",
-        about.positive and f"the class {about.positive} against the rest",
-    )
-    return ", ".join(filter(None, parts)) if about.file else ""

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gordan
 from gordan.certificates.data import About
-from gordan.certificates.verify import statement
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, Place, Source, class_named, on_cluster
 from gordan.cli.fields import fields
-from gordan.cli.options import CertificateOut, Json, Reference, Regression, TimeLimit, WithIntercept, WithModel
+from gordan.cli.options import (
+    CertificateOut,
+    Json,
+    Order,
+    Reference,
+    Regression,
+    TimeLimit,
+    Weight,
+    WithIntercept,
+    WithModel,
+)
 from gordan.cli.progress import Watch
+from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
+from gordan.io.text import told
+from gordan.verdicts.telling import described
 
 
 @command(
@@ -66,12 +79,16 @@ def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagno
     """Write the certificate, if a file was named for it and there is one, with what it is about."""
     if path is None or answer.certificate is None:
         return Saved()
-    size = data.path.stat().st_size if data.path.is_file() else None
-    positive = None if data.positive is None else str(data.positive)
-    names = None if data.names is None else tuple(data.names)
-    source = data.path.name, size, data.label, positive, names
-    about = About(*source, gordan.__version__, statement(answer.certificate))
-    certificate = replace(answer.certificate, about=about, dropped=("missing",) if data.left_out else ())
+    about = About(
+        file=Path(told(data.path)).name,
+        size=data.path.stat().st_size if data.path.is_file() else None,
+        label=data.label,
+        weight=data.weight,
+        positive=None if data.positive is None else str(data.positive),
+        columns=None if data.names is None else tuple(data.names),
+    )
+    rules = (*(("missing",) if data.left_out else ()), *answer.certificate.dropped)
+    certificate = described(replace(answer.certificate, dropped=rules), about)
     return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
@@ -84,12 +101,16 @@ def _tell_written(path: Path | None, written: Saved) -> None:
     "gordan diagnose trial.csv --label died",
     "gordan diagnose trial.csv --label died --certificate proof.json",
     "gordan diagnose visits.csv --label visits --model poisson",
+    "gordan diagnose trial.csv --label died --weight count --missing drop",
+    "gordan diagnose pain.csv --model ordinal --order none,mild,severe",
     "gordan diagnose trial.csv --json | jq .columns",
 )
 def diagnose(
     source: Source,
     model: WithModel = Regression.LOGISTIC,
     reference: Reference = None,
+    order: Order = None,
+    weight: Weight = None,
     intercept: WithIntercept = Intercept.FREE,
     certificate: CertificateOut = None,
     time_limit: TimeLimit = None,
@@ -101,11 +122,17 @@ def diagnose(
     """
     require_output(certificate, source.file)
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read(multiclass=model is not Regression.LOGISTIC)
+        data = source.read(multiclass=model is not Regression.LOGISTIC, weight=weight)
         watch.about("diagnosing")
-        chosen = None if reference is None else class_named(reference, [*data.classes], data.path)
-        about = data.named_X, data.named_y
-        found = gordan.diagnose(*about, model=str(model), reference=chosen, intercept=str(intercept), time_limit=time_limit)
+        found = gordan.diagnose(
+            data.named_X,
+            ordered(data, order, model),
+            model=str(model),
+            reference=None if reference is None else class_named(reference, [*data.classes], data.path),
+            intercept=str(intercept),
+            sample_weight=data.named_weights,
+            time_limit=time_limit,
+        )
         written = _write_certificate(certificate, found, data)
     if as_json:
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
@@ -125,3 +152,21 @@ def diagnose(
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
+
+
+def ordered(data: Data, order: str | None, model: Regression) -> Any:
+    """The labels with the order of their classes, where that matters; of text it is said which it is, if nobody has."""
+    y = data.named_y
+    if model is not Regression.ORDINAL:
+        if order is not None:
+            raise InputError(f"--order is for --model ordinal; a {model} regression has no order")
+        return y
+    y.categories = [*data.classes]
+    if order is not None:
+        y.categories = [class_named(name.strip(), [*data.classes], data.path) for name in order.split(",")]
+        if sorted(map(str, y.categories)) != sorted(map(str, data.classes)):
+            raise InputError(f"--order {order}: it must name each class once; they are {', '.join(map(str, data.classes))}")
+    elif len(data.classes) > 2 and isinstance(data.classes[0], str):
+        given, other = " < ".join(data.classes), ",".join(data.classes)
+        note(f"warning: the classes are taken in the order {given}; for another one pass --order {other}, in that order")
+    return y

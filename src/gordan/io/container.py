@@ -12,6 +12,7 @@ All integers are little-endian. There is one way to write given content, and any
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -41,6 +42,8 @@ def save(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappin
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and (read-only) arrays of a file that `save` wrote; an InputError for any other, newer or damaged one."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; pass the file itself", os.fspath(path))
     with open(path, "rb") as file:
         return decode(file.read(), os.fspath(path))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, is_missing, number, why_not_finite
+from gordan.io.table import BLANKS, Dialect, Labels, Table, Wanted, is_missing, number, why_not_finite
 from gordan.io.text import Text, take_rows, told
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
@@ -46,22 +45,21 @@ def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, .
     dialect, usual = wanted.dialect, DELIMITERS[kind]
     if dialect.sep is not None:
         return wanted, ()
-    found = _separator(path, usual) if path.is_file() else usual
-    if found == usual and dialect.decimal == usual:
+    found = _separator(path, usual, dialect) if path.is_file() else usual
+    if found == dialect.decimal:
         raise InputError(f"{path} has commas between its columns, so they are no decimal marks; pass --sep too, in Python sep=")
     notices = () if found == usual else (f"the columns of {path.name} are separated by {SEPARATORS[found]}",)
     return replace(wanted, dialect=replace(dialect, sep=found)), notices
 
 
-def _separator(path: Path, usual: str) -> str:
+def _separator(path: Path, usual: str, dialect: Dialect) -> str:
     """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
-    the first two lines."""
+    the first two lines, or has another meaning."""
     with Text(path) as text:
         first, second = (next(text.lines(), b"").decode().strip() for _ in range(2))
-    if usual in first and len(first.split(usual)) == len(second.split(usual)):
-        return usual
-    for mark in SEPARATORS:
-        if mark != usual and len(first.split(mark)) == len(second.split(mark)) > 1:
+    marks = sorted(SEPARATORS, key=lambda mark: (mark == dialect.thousands, mark != usual))
+    for mark in marks:
+        if mark != dialect.decimal and len(first.split(mark)) == len((second or first).split(mark)) > 1:
             return mark
     return usual
 
@@ -201,16 +199,18 @@ class Cells:
         """Why a cell is no number, and what to do about it."""
         name, hint = self.header[j], ""
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
-        if re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", cell) and self.dialect.decimal == ".":
-            hint = "; for decimal commas pass --decimal , (in Python decimal=',')"
+        no_number = self.dialect.value(cell) is None and bool(cell.strip(BLANKS))
+        if other := self.dialect.other_readings(cell):
+            hint = f"; pass {other}"
         elif is_missing(cell) and cell.strip():
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
-        elif self.dialect.value(cell) is None and cell.strip() and not self._wanted.by_name:
+        elif no_number and not self._wanted.by_name:
             column = name if name.isidentifier() and self.header.count(name) == 1 else j
             if self._wanted.label is None and self.labelled:
                 hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
             hint += f"; --drop {column} leaves it out"
-        return f"{where}: the cell {why_not_finite(cell.encode())}{hint}"
+        what = f"is {cell.strip(BLANKS)[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
+        return f"{where}: the cell {what}{hint}"
 
     @property
     def held(self) -> int:

@@ -14,10 +14,10 @@ import numpy as np
 
 from gordan.arrays import whole_number
 from gordan.errors import InputError
-from gordan.io.delimited import DELIMITERS, read_delimited, settled
+from gordan.io.delimited import DELIMITERS, header_of, read_delimited, settled
 from gordan.io.index import without_index
 from gordan.io.npy import DAMAGED, MAGIC, read_npy, read_npz, unpacked_npz
-from gordan.io.parquet import read_parquet
+from gordan.io.parquet import parquet_names, read_parquet
 from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
@@ -196,6 +196,14 @@ def format_of(path: Path) -> str:
     if packed and named in ("npy", "npz", "parquet"):
         raise InputError(f"{path}: only text is read compressed; decompress it first")
     return named or _format_by_content(path)
+
+
+def names_in(path: Path, dialect: Dialect) -> list[str] | None:
+    """The names of the columns of a table, empty ones where it has no header; None for files whose columns have no names."""
+    kind = format_of(path)
+    if kind == "parquet":
+        return parquet_names(path)
+    return header_of(path, settled(path, kind, Wanted(dialect=dialect))[0]) if kind in DELIMITERS else None
 
 
 def _refuse_others(path: Path) -> None:

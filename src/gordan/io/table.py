@@ -22,8 +22,8 @@ WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 # What may be around a number: no-break spaces are not among them, since nobody sees them.
 BLANKS = " \t\r\n\v\f"
 BOOLEANS = {"true": 1.0, "false": 0.0}
-# What pandas, R and databases write where there is no value.
-MISSING = ("", "na", "n/a", "nan", "<na>", "null", "none")
+# What pandas, R and databases write where there is no value, in small letters; "none" in these is a word like any other.
+MISSING = ("", "na", "n/a", "nan", "<na>", "null")
 INVISIBLE = ("Cc", "Cf")  # categories of Unicode: control characters, and marks such as a zero-width space
 
 
@@ -47,9 +47,8 @@ class Dialect:
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
-        marks = [mark for mark in (self.sep, self.decimal, self.thousands) if mark is not None]
-        if len({*marks}) < len(marks):
-            raise InputError("sep, decimal and thousands must be different characters")
+        if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
+            raise InputError("decimal must be another character than sep and thousands")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
@@ -67,14 +66,32 @@ class Dialect:
             text = text.replace(",", ".")
         return number(text.encode())
 
+    def other_readings(self, cell: str) -> str:
+        """The options with which a cell that has no number in it has one; nothing if there are none, or it has."""
+        if self.value(cell) is not None:
+            return ""
+        return " or ".join(f"{options} (in Python {python})" for options, python, other in READINGS if other.explains(cell))
+
+    def explains(self, cell: str) -> bool:
+        """Whether a cell holds a number with the mark that groups digits, or with the decimal one if none does."""
+        return (self.thousands or self.decimal) in cell and self.value(cell) is not None
+
 
 def _is_mark(text: str) -> bool:
     return (len(text) == 1 and not text.isalnum() and text.isprintable()) or text == "\t"
 
 
+READINGS = (
+    ("--decimal ,", "decimal=','", Dialect(decimal=",")),
+    ("--thousands ,", "thousands=','", Dialect(thousands=",")),
+    ("--decimal , --thousands .", "decimal=',', thousands='.'", Dialect(decimal=",", thousands=".")),
+)
+
+
 def is_missing(cell: str) -> bool:
     """Whether a cell is empty, or says that there is no value."""
-    return cell.strip(BLANKS).lower() in MISSING
+    text = cell.strip(BLANKS)
+    return text == "None" or text.lower() in MISSING
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +170,7 @@ class Wanted:
     def _by_name(self, width: int, names: Sequence[str] | None, left: list[int], path: Path) -> tuple[int | None, list[int]]:
         """The columns of these names."""
         assert isinstance(self.features, Sequence)  # else `_by_width` is asked
-        chosen = [self._position(name, names, path) for name in self.features]
+        chosen = [self.position(name, names, path) for name in self.features]
         if len({*chosen}) < len(chosen):
             raise InputError(f"features names a column of {path} twice")
         if gone := {*chosen} - {*left}:
@@ -170,7 +187,7 @@ class Wanted:
 
     def dropped(self, width: int, names: Sequence[str] | None, path: Path) -> frozenset[int]:
         """The positions of the columns to leave out."""
-        return frozenset(self._position(column, names, path, width) for column in self.drop)
+        return frozenset(self.position(column, names, path, width) for column in self.drop)
 
     def kept(self, width: int, names: Sequence[str] | None, path: Path) -> Sequence[int]:
         """The positions of the others, in a file that has its labels elsewhere."""
@@ -183,13 +200,13 @@ class Wanted:
         """The position of the label column, where it does not depend on how many features are wanted."""
         if self.labelled is False or (self.labelled is None and self.label is None):
             return None
-        at = self._position(-1 if self.label is None else self.label, names, path, width)
+        at = self.position(-1 if self.label is None else self.label, names, path, width)
         if at in self.dropped(width, names, path):
             hint = "name the label with --label (in Python label=)" if self.label is None else "leave out one of them"
             raise InputError(f"column {_told(at, names)} of {path} is the label column, which cannot be dropped; {hint}")
         return at
 
-    def _position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
+    def position(self, label: str | int, names: Sequence[str] | None, path: Path, width: int | None = None) -> int:
         """The column that `label` names: a name of the header, else a position from 0 (negative: from the end)."""
         if isinstance(label, str) and names is not None:
             found = [j for j, name in enumerate(names) if name == label]

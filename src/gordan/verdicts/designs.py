@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +38,7 @@ class Design:
     order: Sequence[Any] | None = None
     complete: Complete | None = None
     dropped: tuple[str, ...] = ()
+    weight_name: str | None = None
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Where these rows of X are in what was given."""
@@ -63,11 +65,18 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
-        own = getattr(y, "name", None)
-        found = Design(X, y, model, intercept, weights, outcome=own if isinstance(own, str) and own else None)
+        label, weight = (_name_of(column) for column in (y, weights))
+        found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
         found = _complete(found, missing)
+        _require_outcomes(found)
     _require_numbers(found.X)
     return replace(found, order=_order(found, reference), y=_plain_outcome(found))
+
+
+def _name_of(column: Any) -> str | None:
+    """The name of a column of a data frame."""
+    name = getattr(column, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 # ---- a formula ------------------------------------------------------------------------------------------------------
@@ -75,34 +84,18 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
 
 def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missing: str) -> Design:
     """A design by formulaic, whose constant is one of its columns. Missing values matter in the variables that it names."""
-    try:
-        import formulaic
-    except ImportError:
-        raise MissingExtra("formulaic", "stats", "a formula") from None
-    if data is None:
-        raise InputError(f"a formula needs its data: diagnose({formula!r}, data=frame)")
     if y is not None:
         raise InputError("a formula names the outcome on its left side; leave y out")
-    try:
-        parsed = formulaic.Formula(formula)
-    except formulaic.errors.FormulaicError as error:
-        raise InputError(f"formulaic cannot read {formula!r}: {str(error).splitlines()[0]}") from None
-    if not hasattr(parsed, "lhs") or len([*parsed.lhs]) != 1:
-        raise InputError(f"the formula {formula!r} needs one outcome on its left side: 'outcome ~ x1 + x2'")
+    if not hasattr(data, "columns"):
+        given = "a formula needs its data" if data is None else f"data is not a data frame but of type {type(data).__name__}"
+        raise InputError(f"{given}: diagnose({formula!r}, data=frame)")
+    parsed, variables = _parsed(formula, [name for name in data.columns if not (isinstance(weights, str) and name == weights)])
+    import formulaic
+
     outcome = str(next(iter(parsed.lhs)))
-    if isinstance(weights, str):
-        if weights not in data:
-            raise InputError(f"data has no column {weights!r} for sample_weight")
-        weights = data[weights]
-    weights = None if weights is None else _checked(weights, len(data), missing)
-    used = [name for name in data.columns if name in {*map(str, parsed.required_variables)}]
-    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights} if missing == "drop" else {}, weights)
-    if missing == "raise":
-        lacking = complete_rows(len(data), {"data": data[used]}).missing
-        if lacking:
-            raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
+    complete, weights = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
     kept = complete.of(data)
-    plain = isinstance(outcome, str) and outcome in data.columns
+    plain = outcome in data.columns
     try:
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
         left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
@@ -116,11 +109,42 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
-    return Design(matrix, left, model, "free" if model == "ordinal" else "none", None, names, outcome, complete=complete)
+    return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, outcome, complete=complete)
+
+
+def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
+    """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
+    if isinstance(weights, str):
+        if weights not in data:
+            raise InputError(f"data has no column {weights!r} for sample_weight")
+        weights = data[weights]
+    weights = None if weights is None else _checked(weights, len(data), missing)
+    lacking = complete_rows(len(data), {"data": data[used]}).missing
+    if lacking and missing == "raise":
+        raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
+    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
+    return complete, complete.of(weights)
 
 
 def _counted(missing: dict[str, int]) -> str:
-    return ", ".join(f"{count} in {name}" for name, count in missing.items())
+    return ", ".join(f"{count} in {name}" for name, count in missing.items()) or "none"
+
+
+def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
+    """The formula and the variables in it; "." stands for those of the columns that it does not name."""
+    try:
+        import formulaic
+    except ImportError:
+        raise MissingExtra("formulaic", "stats", "a formula") from None
+    try:
+        found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
+        variables = {*map(str, found.required_variables)}
+    except (formulaic.errors.FormulaicError, SyntaxError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0]
+        raise InputError(f"formulaic cannot read {formula!r}: {reason}") from None
+    if not hasattr(found, "lhs") or len([*found.lhs]) != 1 or isinstance(found.rhs, tuple):
+        raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")
+    return found, variables
 
 
 # ---- a model of statsmodels -----------------------------------------------------------------------------------------
@@ -133,7 +157,7 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     source = getattr(given, "model", given)
     found = _model_of(source)
     if model not in (MODELS[0], found):  # the first is the default
-        raise InputError(f"this is a {found} model of statsmodels; leave model out")
+        raise InputError(f"model is {model!r}, but that of statsmodels is {found}; leave model out")
     names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
     outcome = source.endog_names if isinstance(source.endog_names, str) else None
     labels, order = np.asarray(source.endog), None
@@ -154,7 +178,7 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     from pandas import DataFrame  # which statsmodels needs
 
     columns = DataFrame(np.asarray(source.exog)[kept.kept], columns=names)
-    return Design(columns, labels[kept.kept], found, intercept, None, names, outcome, order, kept)
+    return Design(columns, labels[kept.kept], found, intercept, kept.of(weights), names, outcome, order, kept)
 
 
 def _model_of(source: Any) -> str:
@@ -194,29 +218,45 @@ def _complete(design: Design, missing: str) -> Design:
         n, {"X": X, design.outcome or "y": y, "sample_weight": weights} if missing == "drop" else {}, weights
     )
     if not complete.left_out:
-        return replace(design, weights=None, complete=complete)
+        return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
-        raise InputError("no row is left: each misses a value, or has weight zero")
+        raise InputError(f"no row is left: each misses a value, or has weight zero (missing: {_counted(complete.missing)})")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
     )
-    return replace(design, X=complete.of(X), y=complete.of(y), weights=None, complete=complete, dropped=rules)
+    kept = {name: complete.of(column) for name, column in (("X", X), ("y", y), ("weights", weights))}
+    return replace(design, **kept, complete=complete, dropped=rules)
+
+
+def _require_outcomes(design: Design) -> None:
+    """Refuse y in which a value is missing, also one in words."""
+    if not getattr(design.y, "shape", getattr(design.y, "__len__", None)):
+        return  # it is no column: whoever reads it says so
+    complete = complete_rows(len(design.y), {"y": design.y})
+    if complete.left_out:
+        row = int(np.setdiff1d(np.arange(complete.n), complete.kept)[0])
+        value = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y), dtype=object)[row]
+        where = f"y[{design.rows([row])[0]}]"
+        raise InputError(f"{where} is {value!r}; every row needs a label: drop that row, or pass missing='drop'")
 
 
 def _checked(weights: Any, n: int, missing: str) -> Any:
     """Weights as floats, none of them negative; how large a positive one is does not matter here."""
+    if isinstance(weights, str):
+        raise InputError(f"sample_weight is the text {weights!r}; pass the column itself, sample_weight=frame[{weights!r}]")
     values = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
     try:
         values = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError("sample_weight must hold numbers, one for each row") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("sample_weight must hold numbers, one for each row, that a float can hold") from None
     if values.shape != (n,):
         raise InputError(f"sample_weight must hold one number for each of the {n} rows; its shape is {values.shape}")
-    bad = ~(values >= 0) if missing == "raise" else values < 0
+    bad = ~((values >= 0) & (values < np.inf)) & ~(np.isnan(values) & (missing == "drop"))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"sample_weight[{row}] is {values[row]:g}; weights must not be negative or missing")
+        hint = "; or pass missing='drop'" if np.isnan(values[row]) else ""
+        raise InputError(f"sample_weight[{row}] is {values[row]:g}; weights must be finite and not negative{hint}")
     return values
 
 
@@ -233,15 +273,24 @@ def _require_numbers(X: Any) -> None:
             values = [value for value in X[name] if isinstance(value, str)]
         else:
             continue
-        if values and all(map(_is_numeral, values)) and not told.startswith(("cat", "Cat", "Enum")):
-            convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
-            raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}")
-        if values:
-            first = next((value for value in values if not is_missing(value)), values[0])
-            raise InputError(
-                f"column {name!r} of X holds text, such as {first!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows without "
-                f"a value first: they would get zeros), or pass a formula: gordan.diagnose('y ~ C({name})', data=frame)"
-            )
+        _refuse_text(name, values, told.startswith(("cat", "Cat", "Enum")))
+
+
+def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
+    """Refuse these values of a column, if there are any, with what makes numbers of them."""
+    present = [value for value in values if not is_missing(value)]
+    if present and all(map(_is_numeral, present)) and not categories:
+        convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
+        drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
+        raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
+    if present:
+        raise InputError(
+            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
+            "without a value first: they would get zeros), or pass a formula, which makes them and finds missing values: "
+            "gordan.diagnose('outcome ~ .', data=frame, missing='drop')"
+        )
+    if values:
+        raise InputError(f"column {name!r} of X has missing values, such as {values[0]!r}; pass missing='drop'")
 
 
 def _is_numeral(value: Any) -> bool:
@@ -276,15 +325,36 @@ def _order(design: Design, reference: Any) -> Sequence[Any] | None:
     """The order of the classes where y or the model says one, with the reference first; None: as they are sorted."""
     order = design.order
     if design.model in ("multinomial", "ordinal") and order is None:
-        categories = getattr(getattr(design.y, "cat", None), "categories", getattr(design.y, "categories", None))
-        if categories is not None:
-            present = {*np.asarray(design.y).tolist()}
-            order = [label for label in np.asarray(categories).tolist() if label in present]
+        order, stated = _categories(design.y)
+        if design.model == "ordinal" and not stated:
+            _warn_of_order(design.y, order)
     if reference is None:
         return order
     if design.model != "multinomial":
-        raise InputError(f"reference is for model='multinomial'; a {design.model} model has none")
+        raise InputError(f"reference is for model='multinomial'; leave it out for model={design.model!r}")
     labels = [*order] if order is not None else sorted({*np.asarray(host(design.y)).tolist()})
     if reference not in labels:
         raise InputError(f"reference is {reference!r}, but y has the classes {', '.join(map(repr, labels))}")
     return [reference, *(label for label in labels if label != reference)]
+
+
+def _categories(y: Any) -> tuple[Sequence[Any] | None, bool]:
+    """The categories of y that occur, in their order, if it has categories; and whether they are said to be ordered."""
+    kind = getattr(y, "dtype", None)
+    categories = getattr(kind, "categories", getattr(y, "categories", None))  # of pandas, or of polars' Enum
+    if not hasattr(categories, "__iter__"):
+        return None, False
+    present = {*np.asarray(y).tolist()}
+    found = [label for label in np.asarray(categories).tolist() if label in present]
+    return found, bool(getattr(kind, "ordered", True))
+
+
+def _warn_of_order(y: Any, order: Sequence[Any] | None) -> None:
+    """Say in which order text is taken, which nobody has said: that of the alphabet, most often."""
+    labels = sorted({*np.asarray(host(y)).tolist()}) if order is None else [*order]
+    if len(labels) > 2 and all(isinstance(label, str) for label in labels):
+        warnings.warn(
+            f"the classes of y are text, taken in the order {' < '.join(labels[:6])}{' < …' if len(labels) > 6 else ''}; "
+            "say which it is: y = pandas.Categorical(y, categories=[…], ordered=True)",
+            stacklevel=5,
+        )

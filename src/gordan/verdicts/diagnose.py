@@ -19,7 +19,6 @@ from gordan.certificates.data import About
 from gordan.certificates.margins import Margin
 from gordan.certificates.models import INTERCEPT, Observations
 from gordan.certificates.problem import Problem
-from gordan.certificates.verify import statement
 from gordan.errors import InputError, MissingExtra
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -28,6 +27,7 @@ from gordan.rows import column_names
 from gordan.solve.finders import answer
 from gordan.verdicts.designs import Design, design_of
 from gordan.verdicts.explaining import COUNTS, Table, explanation
+from gordan.verdicts.telling import described
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
 KINDS: dict[str | None, Kind] = {
@@ -40,6 +40,9 @@ KINDS: dict[str | None, Kind] = {
 ESTIMATES = {0: "finite", 1: "+inf", -1: "-inf", None: "inf"}
 # Names shown of a longer list, and lines of a longer table.
 MOST_SHOWN, MOST_LINES = 6, 40
+# What to say beside a refusal of X or y, by a part of its words.
+HINTS = dict.fromkeys((" is nan;", " is None;", " is <NA>;", " is NaT;"), "; or pass missing='drop'")
+HINTS["classes; two are"] = "; or is it model='multinomial', 'ordinal' or 'poisson'?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +59,18 @@ class Data:
     @staticmethod
     def of_design(design: Design) -> Data:
         """Read X and y of the design, and make the rows of the model."""
+        try:
+            return Data._read(design)
+        except InputError as error:
+            hint = next((hint for part, hint in HINTS.items() if part in str(error)), "")
+            raise InputError(f"{error}{hint}") from None
+
+    @staticmethod
+    def _read(design: Design) -> Data:
         kind = Intercept.of(design.intercept)
         if design.model == "logistic":
-            try:
-                problem = Problem.of(design.X, design.y).watched(design.X)
-            except InputError as error:
-                hint = "; or is it model='multinomial', 'ordinal' or 'poisson'?" if "classes; two are" in str(error) else ""
-                raise InputError(f"{error}{hint}") from None
-            _require_finite(problem)
+            problem = Problem.of(design.X, design.y).watched(design.X)
+            problem.require_finite()
             given = design.names or column_names(design.X, problem.X.d)
             columns = _names(given, problem.X.d, kind.exists)
             return Data(design, problem, None, None, [*columns, *([INTERCEPT] if kind.exists else [])], given)
@@ -71,7 +78,7 @@ class Data:
             raise InputError("an ordinal model has thresholds in place of an intercept; leave intercept out")
         found = Observations.of(design.model, design.X, design.y, Intercept.FREE if kind.exists else kind)
         found = (found if design.order is None else found.ordered(_same_type(design.order, found.classes))).watched(design.X)
-        _require_finite(found)
+        found.require_finite()
         given = design.names or column_names(design.X, found.X.d)
         problem, of = found.made()
         return Data(design, problem, found, of, found.names(_names(given, found.X.d, kind.exists)), given)
@@ -173,6 +180,11 @@ class Diagnosis:
         return self._data.design.y
 
     @property
+    def weights(self) -> Any:
+        """The sample weights that go with `X`, which estimates depend on; None if there are none."""
+        return self._data.design.weights
+
+    @property
     def missing(self) -> dict[str, int]:
         """How many cells were missing, by column, in rows that were dropped."""
         complete = self._data.design.complete
@@ -194,12 +206,9 @@ class Diagnosis:
         """
         if self._certificate is None:
             return None
-        from gordan import __version__
-
-        found, columns = self._data.certificate(self._certificate), self._data.columns
-        names = None if columns is None else tuple(columns)
-        about = About(None, None, self._data.design.outcome, None, names, __version__, statement(found))
-        return replace(found, about=about)
+        columns, design = self._data.columns, self._data.design
+        about = About(label=design.outcome, weight=design.weight_name, columns=None if columns is None else tuple(columns))
+        return described(self._data.certificate(self._certificate), about)
 
     @cached_property
     def explanation(self) -> tuple[str, ...]:
@@ -217,10 +226,11 @@ class Diagnosis:
             return ()
         constant = INTERCEPT in {name for name, _, _ in self._lines()}  # else it is a column of X, if there is one
         own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
+        data = "d.X, d.y" if self.weights is None else "d.X, d.y, sample_weight=d.weights"
         return (
             "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
-            f"FirthLogisticRegression({own}).fit(d.X, d.y).coef_  # Firth's estimates, where d is this diagnosis",
-            f'gordan.minimize_loss(d.X, d.y, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
+            f"FirthLogisticRegression({own}).fit({data}).coef_  # Firth's estimates, where d is this diagnosis",
+            f'gordan.minimize_loss({data}, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
         )
 
     def to_frame(self) -> Any:
@@ -367,14 +377,6 @@ def _names(given: Sequence[str] | None, d: int, intercept: bool) -> list[str]:
     return names
 
 
-def _require_finite(data: Problem | Observations) -> None:
-    try:
-        data.require_finite()
-    except InputError as error:
-        hint = "; or pass missing='drop'" if " is nan;" in str(error) else ""
-        raise InputError(f"{error}{hint}") from None
-
-
 def _same_type(order: Sequence[Any], classes: Sequence[Any]) -> list[Any]:
     """The classes in that order, each as it was read from y."""
     place = {label: k for k, label in enumerate(order)}
@@ -457,7 +459,17 @@ def _story(d: Diagnosis) -> list[str]:
     if dependent:
         verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
         lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns; what follows is without.")
-    return [*lines, _kind_told(d), *filter(None, (_columns_told(d), _advice(d)))]
+    return [*lines, _kind_told(d), *filter(None, (_order_told(d), _columns_told(d), _advice(d)))]
+
+
+def _order_told(d: Diagnosis) -> str:
+    """The order of the classes, where it matters."""
+    classes = [*map(str, d._data.observations.classes)] if d._data.observations is not None and d.model == "ordinal" else []
+    return (
+        f"Order of the classes: {' < '.join(classes[:MOST_SHOWN])}{' < …' if len(classes) > MOST_SHOWN else ''}."
+        if classes
+        else ""
+    )
 
 
 def _is_constant(d: Diagnosis, name: str) -> bool:

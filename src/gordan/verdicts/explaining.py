@@ -157,10 +157,22 @@ def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tup
         if len(found) == 1 and (model != "poisson" or found[0] == 0):
             baseline = f"the baseline level of {factor} (none of {_some(names)})"
             yield (
-                f"{_all(outside)} with {baseline} {_have(outside)} {table.has(found[0])}: "
-                f"make another level of {factor} the baseline, and one coefficient is infinite in place of {len(names)}",
+                f"{_all(outside)} with {baseline} {_have(outside)} {table.has(found[0])}: make another level of {factor} the "
+                f"baseline{_for_example(table, names)}, and one coefficient is infinite in place of {len(names)}",
                 outside,
             )
+
+
+def _for_example(table: Table, names: Sequence[str]) -> str:
+    """How to make a level the baseline in which more than one outcome occurs, if there is one."""
+    for name in names:
+        if len(np.unique(table.which[table.column(name) == 1])) > 1:
+            found = LEVEL.match(name)
+            if found is None:
+                return f" (of the 0/1 columns of all levels leave out {name})"
+            own = found[2] if re.fullmatch(r"-?[0-9.]+", found[2]) else repr(found[2])
+            return f" (C({found[1].strip()}, Treatment({own})) in a formula)"
+    return ""
 
 
 def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:

@@ -40,7 +40,7 @@ from gordan.rows import host, stored
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
-from gordan.verdicts.telling import outward
+from gordan.verdicts.telling import bound, outward
 from gordan.verdicts.weights import combined_weights, weight_factors
 
 # A plane whose value is more than so much of that without one, w = 0, is of no use: sizes beyond reason lead finders astray.
@@ -137,7 +137,7 @@ class LossResult:
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
-        return replace(self.bare_certificate, data_hash=self._evidence.question.problem.hash(self.intercept))
+        return bound(self.bare_certificate, self._evidence.question.problem)
 
     @property
     def place(self) -> Place:

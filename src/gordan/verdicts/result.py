@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from gordan.arrays import Array
@@ -13,7 +13,7 @@ from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Proof
 from gordan.statuses import Status
 from gordan.trace import Trace
-from gordan.verdicts.telling import Inseparable, Witness, outward
+from gordan.verdicts.telling import Inseparable, Witness, bound, outward
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class MarginResult(Inseparable):
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
-        return replace(self._proof.certificate, data_hash=self._problem.hash(self.intercept))
+        return bound(self._proof.certificate, self._problem)
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)

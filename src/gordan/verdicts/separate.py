@@ -6,7 +6,7 @@ import html
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from gordan.ledger.evidence import Evidence, Proof
 from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve.finders import answer
 from gordan.statuses import Status
-from gordan.verdicts.telling import Inseparable, Witness, outward
+from gordan.verdicts.telling import Inseparable, Witness, bound, outward
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Verdict(Inseparable):
         """The certificate, bound to the data by its hash (computed on first access; an InputError if X was changed before)."""
         if self._proof is None:
             return None
-        return replace(self._proof.certificate, data_hash=self._problem.hash(self._proof.head.intercept))
+        return bound(self._proof.certificate, self._problem)
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)

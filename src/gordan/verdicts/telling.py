@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from gordan.arrays import Array, seconds_at_most
 from gordan.certificates import Certificate
+from gordan.certificates.data import About
 from gordan.certificates.problem import Problem
+from gordan.certificates.verify import statement
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
+
+
+def bound(certificate: Certificate, problem: Problem) -> Certificate:
+    """The certificate with the hash of the data, and with what it is about."""
+    return described(replace(certificate, data_hash=problem.hash(certificate.intercept)), problem.about or About())
+
+
+def described(certificate: Certificate, about: About) -> Certificate:
+    """The certificate with what it is about: these facts, its claim in words and the version of gordan."""
+    from gordan import __version__
+
+    return replace(certificate, about=replace(about, version=__version__, statement=statement(certificate)))
 
 
 @dataclass(frozen=True)
