@@ -304,6 +304,16 @@ class _Run:
             return float(own(t))
         return None if self.bound is None else self.bound(t, self.form.game.D)
 
+    def advance(self, t: int, planned: bool, time_limit: float) -> str:
+        """Play round t, and look at it if that is planned or the form has finished. Returns why the run ends here, if it does."""
+        played = self.round(t)
+        over_time = time.perf_counter() - self.begun >= time_limit
+        stop = (planned or played.finished) and self.look()
+        self.keep(stop)
+        if played.finished:
+            return "finished"
+        return "time-limit" if over_time else "callback" if stop else ""
+
     def keep(self, stopped: bool = False) -> None:
         """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its
         own deadline had passed."""
@@ -366,13 +376,9 @@ def run(
     try:
         status = under_way.begin()
         for t in range(under_way.now.t + 1, rounds + 1 if status == "rounds" else 0):
-            played = under_way.round(t)
-            over_time = time.perf_counter() - under_way.begun >= time_limit
-            planned = t in record or t == rounds or played.finished
-            stop = planned and under_way.look()
-            under_way.keep(stop)
-            if played.finished or over_time or stop:
-                status = "finished" if played.finished else "time-limit" if over_time else "callback"
+            ended = under_way.advance(t, t in record or t == rounds, time_limit)
+            if ended:
+                status = ended
                 break
             if checkpoint is not None and checkpoint.due:
                 under_way.save()
