@@ -193,8 +193,9 @@ class _Search:
                 self.effort.stopped = True
                 break
             self._tell(t)
-            if self.effort.stopped or budget.spent or self.upper <= VANISHED:
-                status = "callback" if self.effort.stopped else "time-limit" if budget.spent else "finished"
+            over = self._over()
+            if over:
+                status = over
                 break
             if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
                 yield self._proposal("callback", t)
@@ -209,6 +210,12 @@ class _Search:
             inside = self._renewed(inside, found.slack, new)
         if not question.sign_alone and self.moments:
             yield self._proposal("interrupted" if self.effort.stopped else status, t)
+
+    def _over(self) -> str:
+        """Why there is no further game, if there is a reason."""
+        if self.effort.stopped:
+            return "callback"
+        return "time-limit" if self.question.budget.spent else "finished" if self.upper <= VANISHED else ""
 
     def _sample(self) -> Array:
         """Some rows of each group, group by group."""
