@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -148,47 +149,63 @@ class ManyMargins(Many[MarginResult]):
         sample = _sample(sample_weight, problem)
         if asked.nu is None:
             columns.settle_one_sign()
-        plain = sample is None and asked.class_weight is None and asked.nu is None and asked.norm == 2 and asked.noise[0] == 0
-        if plain and asked.plays_auto and asked.watch is None and starts is None:
+        if _together(asked) and sample is None and starts is None:
             problem.require_finite()
             columns.search(SHARE * asked.tol, asked.tol)
-
-        def decided(j: int) -> MarginResult:
-            proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
-            p = proof.proof.p
-            return MarginResult(
-                status=Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE,
-                w=w,
-                b=b,
-                p=None if p is None else p / p.sum(),
-                margin=columns.margin(j),
-                stated_witness=proof.witness,
-                norm=asked.norm,
-                robust=asked.noise[0],
-                robust_norm=asked.noise[1],
-                nu=asked.nu,
-                intercept=asked.kind.value,
-                n_iter=0,
-                passes=0.0,
-                seconds=columns.share,
-                trace=None,
-                _proof=proof.proof,
-                _problem=columns.problem(j),
-            )
-
+        made = partial(_margin_together, columns, asked)
         asked = asked._replace(watch=columns.stopping(asked.watch))
         for j in columns.left():
             part, rows = columns.problem(j).counted()
-            weights = sample if rows is None or sample is None else sample[rows]
-            first = None if starts is None else starts[j].p if isinstance(starts[j], MarginResult) else starts[j]
-            first = first if rows is None or first is None else first[rows]
+            weights, first = _of_rows(sample, rows), _of_rows(_first_weights(starts, j), rows)
             with _named(j):
                 found = margins.margin_of(part, columns.own_budget(), asked, weights, first)
             columns.keep(j, found if rows is None else _whole(found, rows, columns.problem(j)))
         for j in columns.left(begin=False):
             columns.keep(j, _not_begun(columns.problem(j), asked, columns.end))
         words = columns.words(Status.SOLVED)
-        return ManyMargins(words, columns.w, columns.b, columns.seconds, columns.made, decided, columns.margins)
+        return ManyMargins(words, columns.w, columns.b, columns.seconds, columns.made, made, columns.margins)
+
+
+def _together(asked: margins.Asked) -> bool:
+    """Whether margins of this kind are looked for in all columns at once."""
+    hard = asked.class_weight is None and asked.nu is None and asked.norm == 2 and asked.noise[0] == 0
+    return hard and asked.plays_auto and asked.watch is None
+
+
+def _first_weights(starts: Any, j: int) -> Any:
+    """The p that column j begins with, if one was passed."""
+    given = None if starts is None else starts[j]
+    return given.p if isinstance(given, MarginResult) else given
+
+
+def _of_rows(values: Any, rows: Array | None) -> Any:
+    """Those of the rows, if these are not all."""
+    return values if rows is None or values is None else values[rows]
+
+
+def _margin_together(columns: _Columns[MarginResult], asked: margins.Asked, j: int) -> MarginResult:
+    """The result of a column that was decided together with others."""
+    proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
+    p = proof.proof.p
+    return MarginResult(
+        status=Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE,
+        w=w,
+        b=b,
+        p=None if p is None else p / p.sum(),
+        margin=columns.margin(j),
+        stated_witness=proof.witness,
+        norm=asked.norm,
+        robust=asked.noise[0],
+        robust_norm=asked.noise[1],
+        nu=asked.nu,
+        intercept=asked.kind.value,
+        n_iter=0,
+        passes=0.0,
+        seconds=columns.share,
+        trace=None,
+        _proof=proof.proof,
+        _problem=columns.problem(j),
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,18 +236,17 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        planes, steps = None, np.zeros(signs.shape[1], np.int64)
+        planes: dict[int, Array] = {}
+        steps = np.zeros(signs.shape[1], np.int64)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
-            c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
             try:
-                half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
-                planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
+                planes, steps = _planes_together(problem, signs, asked, sample, budget)
             except KeyboardInterrupt:
                 columns.stopped = True
         found = {}  # planes that were found together come first: to prove them takes little
         for j in columns.left():
-            if planes is None or not np.isfinite(planes[j]).all():
+            if j not in planes:
                 continue
             found[j] = evidence = LossEvidence(question(j))
             w, b = asked.kind.plane_of(planes[j])
@@ -240,7 +256,7 @@ class ManyLosses(Many[LossResult]):
                 columns.keep(j, losses.result_of(evidence.question, evidence, int(steps[j])))
         for j in columns.left():
             own = found[j].question if j in found else question(j)
-            if planes is not None and np.isfinite(planes[j]).all():
+            if j in planes:
                 own = replace(own, play=replace(own.play, start=planes[j]))
             columns.keep(j, losses.result_of(own, steps=int(steps[j])))
 
@@ -255,6 +271,16 @@ class ManyLosses(Many[LossResult]):
                 columns.status[j] = columns.end.value
         words = columns.words(Status.SOLVED)
         return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, not_begun, columns.margins)
+
+
+def _planes_together(
+    problem: Problem, signs: Array, asked: losses.Asked, sample: Array | None, budget: Budget
+) -> tuple[dict[int, Array], Array]:
+    """Planes that were found for columns together, in half of the time; and the steps that every column took."""
+    c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
+    half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
+    planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
+    return {} if planes is None else {j: plane for j, plane in enumerate(planes) if np.isfinite(plane).all()}, steps
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
