@@ -52,6 +52,10 @@ class Intercept(StrEnum):
         """w and b from a vector with one entry for each column of A."""
         return (v[:-1], v[-1]) if self.exists else (v, 0)
 
+    def played(self, v: Array) -> tuple[Array, float | None]:
+        """w and b from the w of the game on the rows whose norm counts; None for a b that is still to be chosen."""
+        return (v[:-1], float(v[-1])) if self.in_norm else (v, None if self.grouped else 0.0)
+
     def joined(self, w: Array, b: float) -> Array:
         """The vector whose norm counts: (w, b), or w alone."""
         return np.append(w, b) if self.in_norm else w

@@ -1135,18 +1135,11 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
-# The first format has every field in every certificate, and not these.
+# The first format has in every certificate the fields of all its kinds, but for those that were added: that is what they are then.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-LATER_FIELDS = {"dependent", "model", "about", "dropped", "loss", "C", "class_weight", "weights_hash", "robust", "robust_norm"}
-FIRST_FIELDS = FIELDS.keys() - LATER_FIELDS
-# What it would say in those that its kinds have now.
-ADDED: dict[str, Any] = {
-    "model": "logistic",
-    "about": None,
-    "dropped": [],
-    "robust": "0x0.0p+0",
-    "robust_norm": "0x1.0000000000000p+1",
-}
+TWO = "0x1.0000000000000p+1"
+ADDED: dict[str, Any] = {"model": "logistic", "about": None, "dropped": [], "robust": "0x0.0p+0", "robust_norm": TWO}
+FIRST_FIELDS = {name for name, (_, _, kinds) in FIELDS.items() if FIRST_KINDS & {*kinds}} - ADDED.keys()
 SEVERAL_CLASSES = ("multinomial", "ordinal")
 
 
@@ -1166,7 +1159,7 @@ def _field(name: str, value: Any, kind: str, sizes: Mapping[str, int | None]) ->
     """What a field of a certificate of this kind says: None where it says nothing."""
     read, many, kinds = FIELDS[name]
     if kind not in kinds:  # in the first format every field is written
-        if value not in (None, "0x1.0000000000000p+1" if name == "norm" else None):
+        if value not in (None, TWO if name == "norm" else None):
             raise ValueError(f"it has {name}, which its kind does not have")
         return None
     if value is None and name in MAY_BE_NULL:

@@ -279,11 +279,10 @@ class _Search:
         self.effort.stopped |= watch is not None and bool(watch(moment))
 
     def _proposal(self, status: str, t: int) -> Proposal:
-        question, intercept = self.question, self.question.margin.intercept
         p = np.zeros(self.rows.n)
         p[self.p[0]] = self.p[1]
-        w, b = (self.w[:-1], float(self.w[-1])) if intercept.in_norm else (self.w, None if intercept.grouped else 0.0)
-        if question.sign_alone:
+        w, b = self.question.margin.intercept.played(self.w)
+        if self.question.sign_alone:
             return Proposal(w, b, p)
         trace = Trace.of(
             self.moments, method="nearest_points", form="published", norm=2.0, n=self.rows.n, d=self.rows.d,
