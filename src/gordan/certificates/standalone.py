@@ -1135,7 +1135,7 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
-# The first format has in every certificate the fields of all its kinds, but for those that were added: that is what they are then.
+# The first format has in every certificate the fields of all its kinds, but for those that were added: what these are then.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
 TWO = "0x1.0000000000000p+1"
 ADDED: dict[str, Any] = {"model": "logistic", "about": None, "dropped": [], "robust": "0x0.0p+0", "robust_norm": TWO}
