@@ -1292,17 +1292,14 @@ def _kept(
         raise BadInput(f"there are {len(X)} rows and {len(mass)} weights")
     kept = [*range(len(y))]
     if "missing" in dropped:
-        kept = [i for i in kept if not any(map(_is_missing, [*_values_of(X[i]), y[i], mass[i]]))]
+        cells = (row.values() if isinstance(row, Mapping) else row for row in X)
+        kept = [i for i, own in enumerate(cells) if not any(map(_is_missing, [*own, y[i], mass[i]]))]
     if "zero-weight" in dropped:
         try:
             kept = [i for i in kept if float(mass[i]) != 0]
         except (TypeError, ValueError) as error:
             raise BadInput(f"a weight is not a number: {error}") from None
     return [X[i] for i in kept], [y[i] for i in kept]
-
-
-def _values_of(row: Any) -> Iterable[Any]:
-    return row.values() if isinstance(row, Mapping) else row
 
 
 def _rows(X: Iterable[Any], d: int) -> tuple[Rows, int]:
