@@ -181,7 +181,10 @@ class Claim:
         content = _completed(content)
         self.kind, self.intercept, self.model = content["kind"], content["intercept"], _model(content["model"])
         self.several = content.get("loss") == "multinomial"
-        sizes = self._sizes(content)
+        n, d = (_count(size) for size in _list(content["shape"], 2))
+        k = len(_list(content["classes"]))
+        self.shape, self.columns = (n, d), _made_columns(self.model, self.intercept, d, k)
+        sizes = self._sizes(k, len(_list(content["rows"])))
         given = {name: _field(name, content.get(name), self.kind, sizes) for name in FIELDS}
         self.w, self.b, self.rows, self.t = given["w"], given["b"] or Fraction(0), given["rows"], given["weights"]
         self.has_b, self.dependent = given["b"] is not None, given["dependent"]
@@ -200,15 +203,12 @@ class Claim:
         if self.model != "logistic":
             self._refuse_what_made_rows_lack(given)
 
-    def _sizes(self, content: Mapping[str, Any]) -> dict[str, int | None]:
-        """How long the lists are: the plane has a number for each coefficient."""
-        n, d = (_count(size) for size in _list(content["shape"], 2))
-        k = len(_list(content["classes"]))
+    def _sizes(self, k: int, rows: int) -> dict[str, int | None]:
+        """How long the lists are, for so many classes and rows: the plane has a number for each coefficient."""
         if k < 2 or (k > 2 and not self.several and self.model not in SEVERAL_CLASSES):
             raise ValueError(f"it has {k} classes")
-        self.shape, self.columns = (n, d), _made_columns(self.model, self.intercept, d, k)
-        plane = k * (d + (self.intercept != "none")) if self.several else self.columns
-        return {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "2": 2, "classes": k, "any": None}
+        plane = k * (self.shape[1] + (self.intercept != "none")) if self.several else self.columns
+        return {"n": self.shape[0], "plane": plane, "rows": rows, "2": 2, "classes": k, "any": None}
 
     def _refuse_what_made_rows_lack(self, given: Mapping[str, Any]) -> None:
         stated = any(given[name] is not None for name in ("lower", "upper", "nu", "sample_weight"))
