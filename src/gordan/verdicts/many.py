@@ -236,17 +236,18 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        planes: dict[int, Array] = {}
-        steps = np.zeros(signs.shape[1], np.int64)
+        planes, steps = None, np.zeros(signs.shape[1], np.int64)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
+            c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
             try:
-                planes, steps = _planes_together(problem, signs, asked, sample, budget)
+                half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
+                planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
             except KeyboardInterrupt:
                 columns.stopped = True
         found = {}  # planes that were found together come first: to prove them takes little
         for j in columns.left():
-            if j not in planes:
+            if planes is None or not np.isfinite(planes[j]).all():
                 continue
             found[j] = evidence = LossEvidence(question(j))
             w, b = asked.kind.plane_of(planes[j])
@@ -256,7 +257,7 @@ class ManyLosses(Many[LossResult]):
                 columns.keep(j, losses.result_of(evidence.question, evidence, int(steps[j])))
         for j in columns.left():
             own = found[j].question if j in found else question(j)
-            if j in planes:
+            if planes is not None and np.isfinite(planes[j]).all():
                 own = replace(own, play=replace(own.play, start=planes[j]))
             columns.keep(j, losses.result_of(own, steps=int(steps[j])))
 
@@ -271,16 +272,6 @@ class ManyLosses(Many[LossResult]):
                 columns.status[j] = columns.end.value
         words = columns.words(Status.SOLVED)
         return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, not_begun, columns.margins)
-
-
-def _planes_together(
-    problem: Problem, signs: Array, asked: losses.Asked, sample: Array | None, budget: Budget
-) -> tuple[dict[int, Array], Array]:
-    """Planes that were found for columns together, in half of the time; and the steps that every column took."""
-    c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
-    half = replace(budget, deadline=min(budget.deadline, 0.5 * (time.perf_counter() + budget.deadline)))
-    planes, steps = batches.least_losses(problem, signs, asked.loss, c, asked.kind, asked.tol, half)
-    return {} if planes is None else {j: plane for j, plane in enumerate(planes) if np.isfinite(plane).all()}, steps
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
