@@ -1382,6 +1382,12 @@ def _is_label(value: Any) -> bool:
     return value is not None and not isinstance(value, (list, tuple, dict, bytes)) and bool(value == value)
 
 
+def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_index: bool = False) -> tuple[list[Any], list[str]]:
+    """Rows and labels (as text) of a CSV or TSV file with a header."""
+    found = table_in(path, label, drop, keep_index)
+    return found.X, found.y
+
+
 class Table(NamedTuple):
     """What is read from a file: rows, labels, and where there are any the names of the columns and the weights."""
 
@@ -1391,50 +1397,22 @@ class Table(NamedTuple):
     weights: list[Any] | None = None
 
 
-class Choice(NamedTuple):
-    """Which columns of a file are taken, and how a table is written; columns are said by name or position.
-
-    `stated` is the part `about` of a certificate, whose label column and columns are taken if the file has them. Cells are None
-    where they are empty, if they `may_be_missing`; `sep` is what is between the columns, where that is to be said.
-    """
-
-    label: str | None = None
-    drop: Sequence[str] = ()
-    keep_index: bool = False
-    weight: str | None = None
-    stated: Mapping[str, Any] = {}
-    may_be_missing: bool = False
-    sep: str | None = None
-    decimal: str = "."
-
-    def gone(self, width: int, header: Sequence[str] = ()) -> tuple[set[int], int | None]:
-        """The places of the columns that are no features, beside the label; and that of the weights, which is one of them."""
-        dropped = {position(column, width, header) for column in self.drop}
-        if self.weight is None:
-            return dropped, None
-        weight = position(self.weight, width, header)
-        return dropped | {weight}, weight
-
-    def places(self, header: Sequence[str], body: list[list[str]]) -> tuple[int, set[int], int | None]:
-        """The place of the label in a table, those of columns that are no features, and that of the weights."""
-        label, named = self.label, self.stated.get("label")
-        if label is None and named is not None and header.count(named) == 1:
-            label = named
-        at = position(label, len(header), header)
-        gone, weight = self.gone(len(header), header)
-        wanted = self.stated.get("columns") or []
-        if wanted and not gone and len(wanted) < len(header) - 1 and all(header.count(name) == 1 for name in wanted):
-            gone = {j for j, name in enumerate(header) if j != at and name not in wanted}
-        if not self.keep_index:
-            gone |= index_columns(header, body, at, gone)
-        return at, gone, weight
-
-
-def read_table(path: Path, choice: Choice) -> Table:
-    """A CSV or TSV file with a header; labels are text."""
+def table_in(
+    path: Path,
+    label: str | None,
+    drop: Sequence[str] = (),
+    keep_index: bool = False,
+    weight: str | None = None,
+    about: Mapping[str, Any] | None = None,
+    missing: bool = False,
+    sep: str | None = None,
+    decimal_mark: str = ".",
+) -> Table:
+    """A CSV or TSV file with a header. `about` is that of a certificate: its label column and its columns are taken, if they are
+    there; `missing`: cells may be, and are None then. `sep` is what is between the columns, where that is to be said."""
     text = _text_in(path)
     try:
-        mark = choice.sep or _separator(text, "\t" if _suffix(path) == ".tsv" else ",")
+        mark = sep or _separator(text, "\t" if _suffix(path) == ".tsv" else ",")
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
     except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
@@ -1443,12 +1421,20 @@ def read_table(path: Path, choice: Choice) -> Table:
     header, *body = lines
     if any(len(line) != len(header) for line in body):
         raise BadInput(f"{path}: a line has more or fewer fields than the header")
-    at, gone, weight = choice.places(header, body)
-    rows, labels = label_apart(body, at, gone)
-    (names,), _ = label_apart([header], at, gone)
-    lost = _is_missing if choice.may_be_missing else lambda cell: False
-    X = [[None if lost(cell) else _cell(cell, path, choice.decimal) for cell in row] for row in rows]
-    return Table(X, labels, names, None if weight is None else [line[weight] for line in body])
+    about = about or {}
+    if label is None and about.get("label") is not None and header.count(about["label"]) == 1:
+        label = about["label"]
+    at = position("-1" if label is None else label, len(header), header)
+    gone = {position(column, len(header), header) for column in drop}
+    mass = None if weight is None else position(weight, len(header), header)
+    gone |= set() if mass is None else {mass}
+    wanted = about.get("columns") or []
+    if not gone and len(wanted) < len(header) - 1 and all(header.count(name) == 1 for name in wanted) and wanted:
+        gone = {j for j, name in enumerate(header) if j != at and name not in wanted}
+    rows, labels = label_apart(body, at, gone if keep_index else gone | index_columns(header, body, at, gone))
+    (names,), _ = label_apart([header], at, gone if keep_index else gone | index_columns(header, body, at, gone))
+    X = [[None if missing and _is_missing(cell) else _cell(cell, path, decimal_mark) for cell in row] for row in rows]
+    return Table(X, labels, names, None if mass is None else [line[mass] for line in body])
 
 
 def _separator(text: str, usual: str) -> str:
@@ -1461,9 +1447,8 @@ def _separator(text: str, usual: str) -> str:
     return usual
 
 
-def position(column: str | None, width: int, header: Sequence[str] = ()) -> int:
-    """The place of the column of this name, or at this position (from 0, or from -1 at the end); of None the last."""
-    column = "-1" if column is None else column
+def position(column: str, width: int, header: Sequence[str] = ()) -> int:
+    """The place of the column of this name, or at this position (from 0, or from -1 at the end)."""
     try:
         at = header.index(column) if column in header else int(column)
     except ValueError:
@@ -1750,32 +1735,31 @@ def _read(options: argparse.Namespace, claim: Claim) -> Table:
     suffix = _suffix(options.data)
     if suffix in (".parquet", ".pq", ".npz"):
         raise BadInput(f"{options.data}: {suffix} is not read here, by Python alone; save it as CSV, svmlight or .npy")
-    stated, may_be_missing = claim.about, "missing" in claim.dropped
-    choice = Choice(
-        options.label, options.drop, options.keep_index, options.weight, stated, may_be_missing, options.sep, options.decimal
-    )
     if suffix in (".csv", ".tsv"):
-        return read_table(options.data, choice)
-    if suffix == ".npy":
-        return _read_array(options.data, options.labels, choice, claim.shape[1])
-    if options.weight is not None:
-        raise BadInput("svmlight has no column of weights; leave out --weight")
-    return Table(*read_svmlight(options.data, options.drop))
+        about = (options.label, options.drop, options.keep_index, options.weight, claim.about, "missing" in claim.dropped)
+        return table_in(options.data, *about, options.sep, options.decimal)
+    if suffix != ".npy":
+        if options.weight is not None:
+            raise BadInput("svmlight has no column of weights; leave out --weight")
+        return Table(*read_svmlight(options.data, options.drop))
+    return _read_array(options, claim.shape[1])
 
 
-def _read_array(path: Path, labels: Path | None, choice: Choice, d: int) -> Table:
+def _read_array(options: argparse.Namespace, d: int) -> Table:
     """An array in a .npy file, of d columns beside the labels; these are a column of it, or in another file."""
-    X = read_npy(path)
+    X = read_npy(options.data)
     if not len(X) or not isinstance(X[0], (list, tuple)):
-        raise BadInput(f"{path} is no table: its array has {'one dimension' if len(X) else 'no rows'}")
-    width = len(X[0])
-    gone, weight = choice.gone(width)
-    mass = None if weight is None else [row[weight] for row in X]
-    if labels is not None:
-        return Table(_without(X, gone) if gone else X, read_npy(labels), None, mass)
-    if width - len(gone) == d:
-        raise BadInput(f"{path} has no column for the labels: add --labels y.npy")
-    return Table(*label_apart(X, position(choice.label, width), gone), None, mass)
+        raise BadInput(f"{options.data} is no table: its array has {'one dimension' if len(X) else 'no rows'}")
+    gone = {position(column, len(X[0])) for column in options.drop}
+    mass = None
+    if options.weight is not None:
+        place = position(options.weight, len(X[0]))
+        gone, mass = gone | {place}, [row[place] for row in X]
+    if options.labels is None and len(X[0]) - len(gone) == d:
+        raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
+    if options.labels is None:
+        return Table(*label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone), None, mass)
+    return Table(_without(X, gone) if gone else X, read_npy(options.labels), None, mass)
 
 
 def _count_in(label: Any) -> Any:
