@@ -129,7 +129,7 @@ def test_every_method_goes_on_bit_by_bit(label, sets, tmp_path, stop_at):
             assert k == 1
         go_on()
         found = Checkpoint(path).restored("run", dynamics.Snapshot)
-        assert found.t == k - 1
+        assert found.now.t == k - 1
     same_trace(whole, gordan.play(A, method, rounds, checkpoint=path, **options))
     same_trace(whole, gordan.play(A, method, rounds, checkpoint=path, **options))  # nothing is left to do
 
@@ -429,13 +429,13 @@ CHANGES = {
     "another type": lambda header, arrays: header["parts"]["run"].update(type="gordan.dynamics:Sums"),
     "a type that is none": lambda header, arrays: header["parts"]["run"].update(type="os:system"),
     "a function": lambda header, arrays: header["parts"]["run"].update(type="subprocess:run"),
-    "a part less": lambda header, arrays: header["parts"]["run"]["parts"].pop("t"),
+    "a part less": lambda header, arrays: header["parts"]["run"]["parts"].pop("now"),
     "a tuple for the run": lambda header, arrays: header["parts"].update(run={"tuple": []}),
     "a list": lambda header, arrays: header["parts"].update(run=[1]),
     "an empty part": lambda header, arrays: header["parts"].update(run={}),
     "notes of another kind": lambda header, arrays: header["parts"].update(notes={"float": "0x1p3"}),
     "arrays that are missing": lambda header, arrays: arrays.clear(),
-    "no number": lambda header, arrays: header["parts"]["run"]["parts"].update(passes={"float": "one"}),
+    "no number": lambda header, arrays: header["parts"]["run"]["parts"].update(tol={"float": "one"}),
 }
 
 
@@ -587,7 +587,7 @@ def test_the_file_does_not_grow_with_the_rows(tmp_path):
         result = gordan.maximize_margin(X, y, tol=1e-9, checkpoint=tmp_path / f"{n}")
         assert result.status == "solved"
         found = Checkpoint(tmp_path / f"{n}").restored("run", dynamics.Snapshot)
-        m = len(found.state.inside)
+        m = len(found.now.state.inside)
         sizes[n] = (tmp_path / f"{n}").stat().st_size
         assert sizes[n] <= 8 * m * m + 20 * 16 * m + 8 * 20 * 5 + 15_000
     assert sizes[40_000] < 8 * 40_000
@@ -597,7 +597,7 @@ def test_it_is_written_from_time_to_time(tmp_path, monkeypatch, clock):
     times = []
     clock.tick = 1.0  # and read three times in a round, or more
     real = Checkpoint.write
-    monkeypatch.setattr(Checkpoint, "write", lambda self, **parts: (times.append(parts["run"].t), real(self, **parts)))
+    monkeypatch.setattr(Checkpoint, "write", lambda self, **parts: (times.append(parts["run"].now.t), real(self, **parts)))
     monkeypatch.setattr(checkpoint, "EVERY", 400.0)
     monkeypatch.setattr(checkpoint, "SHARE", 1e9)
     gordan.play(SMALL[0], "smooth_perceptron", 3000, checkpoint=tmp_path / "run")
@@ -656,7 +656,7 @@ def test_sigterm_on_the_command_line(tmp_path, monkeypatch):
     )
     assert lower <= whole.margin_[1]
     assert whole.margin_[0] <= upper
-    assert Checkpoint(run).restored("run", dynamics.Snapshot).t == 20
+    assert Checkpoint(run).restored("run", dynamics.Snapshot).now.t == 20
     monkeypatch.setattr(dynamics.Sums, "after", real)
     told = fit(*options, "--checkpoint", run)
     assert f"resumed from {run}" in told.output
@@ -729,7 +729,7 @@ def test_sigterm_to_the_program(tmp_path):
     assert code == 75
     (plane,) = json.loads(told)["planes"]
     assert plane["status"] == "interrupted"
-    assert Checkpoint(run).restored("run", dynamics.Snapshot).t <= plane["n_iter"]
+    assert Checkpoint(run).restored("run", dynamics.Snapshot).now.t <= plane["n_iter"]
 
 
 def test_progress_shows_passes_and_bandwidth():

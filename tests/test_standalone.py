@@ -554,12 +554,11 @@ def test_norms_of_nothing(norm, dual):
 
 def test_lowest_scores_are_filled_up_to_their_caps():
     scores = [(Fraction(3), Fraction(1)), (Fraction(-1), Fraction(1, 2)), (Fraction(2), Fraction(1, 4))]
-    assert standalone._lowest(scores, None) == -1
     assert standalone._lowest(scores, Fraction(1, 4)) == -1
     assert standalone._lowest(scores, Fraction(3, 4)) == 0
     assert standalone._lowest(scores, Fraction(7, 4)) == Fraction(12, 7)
     with pytest.raises(Rejected):
-        standalone._lowest([], None)
+        standalone._lowest([], Fraction(1))
 
 
 def test_rows_are_reduced_to_what_is_left():

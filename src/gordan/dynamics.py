@@ -196,29 +196,6 @@ class Best:
         return replace(self, upper=upper, p=p) if upper < self.upper else self
 
 
-class Snapshot(NamedTuple):
-    """All that it takes to go on after round t as if nothing had happened; what a checkpoint holds.
-
-    `stopped`: the callback has ended the run. `passes`, `seconds` were spent so far; `looked`, `looking` of them on looking.
-    `computed` names what the form has worked out once and for all; `tol` is how exactly it solves a round, if it says so: a form
-    that has finished may have more to do for a smaller one.
-    """
-
-    t: int
-    state: Any
-    sums: Sums
-    played: Round | None
-    best: Best
-    moments: tuple[Moment, ...]
-    stopped: bool
-    passes: float
-    looked: float
-    seconds: float
-    looking: float
-    computed: tuple[str, ...]
-    tol: float
-
-
 class After(NamedTuple):
     """Where a run is after round t: one object, so that an interrupt finds either all of a round or nothing of it."""
 
@@ -226,6 +203,31 @@ class After(NamedTuple):
     state: Any
     sums: Sums
     played: Round | None
+
+
+class Spent(NamedTuple):
+    """Passes and seconds so far; `looked` and `looking` are those of them that went into looking."""
+
+    passes: float
+    looked: float
+    seconds: float
+    looking: float
+
+
+class Snapshot(NamedTuple):
+    """All that it takes to go on as if nothing had happened; what a checkpoint holds.
+
+    `stopped`: the callback has ended the run. `computed` names what the form has worked out once and for all; `tol` is how
+    exactly it solves a round, if it says so: a form that has finished may have more to do for a smaller one.
+    """
+
+    now: After
+    best: Best
+    moments: tuple[Moment, ...]
+    stopped: bool
+    spent: Spent
+    computed: tuple[str, ...]
+    tol: float
 
 
 @dataclass(eq=False)
@@ -260,12 +262,13 @@ class _Run:
             self.now = self.now._replace(state=self.form.start())
         else:
             compute(self.form, found.computed)
-            self.now, self.best, self.moments = After(*found[:4]), found.best, found.moments
-            self.rows.passes = self.passes_before + found.passes
-            self.looked, self.started, self.looking = found.looked, self.begun - found.seconds, found.looking
-            if found.played is not None and found.played.finished and self.tol >= found.tol:
+            self.now, self.best, self.moments, spent = found.now, found.best, found.moments, found.spent
+            self.rows.passes = self.passes_before + spent.passes
+            self.looked, self.started, self.looking = spent.looked, self.begun - spent.seconds, spent.looking
+            played = self.now.played
+            if played is not None and played.finished and self.tol >= found.tol:
                 status = "finished"
-            elif found.played is not None and found.stopped and self.callback is not None and self.callback(self._shown()):
+            elif played is not None and found.stopped and self.callback is not None and self.callback(self._shown()):
                 status = "callback"
         self.keep(status == "callback")
         return status
@@ -304,16 +307,25 @@ class _Run:
             return float(own(t))
         return None if self.bound is None else self.bound(t, self.form.game.D)
 
+    def advance(self, t: int, planned: bool, time_limit: float) -> str:
+        """Play round t, and look at it if that is planned or the form has finished. Returns why the run ends here, if it does."""
+        played = self.round(t)
+        over_time = time.perf_counter() - self.begun >= time_limit
+        stop = (planned or played.finished) and self.look()
+        self.keep(stop)
+        if played.finished:
+            return "finished"
+        return "time-limit" if over_time else "callback" if stop else ""
+
     def keep(self, stopped: bool = False) -> None:
         """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its
         own deadline had passed."""
         deadline = getattr(self.form, "deadline", None)
         if self.checkpoint is not None and not (deadline is not None and deadline.passed):
-            spent = self.rows.passes - self.passes_before, self.looked, time.perf_counter() - self.started, self.looking
-            self.kept = (
-                Snapshot(*self.now, self.best, self.moments, stopped, *spent, computed(self.form), self.tol),
-                self.notes(),
-            )
+            seconds = time.perf_counter() - self.started
+            spent = Spent(self.rows.passes - self.passes_before, self.looked, seconds, self.looking)
+            held = Snapshot(self.now, self.best, self.moments, stopped, spent, computed(self.form), self.tol)
+            self.kept = (held, self.notes())
 
     def save(self) -> None:
         """Write it; this is not charged to the method either."""
@@ -366,13 +378,9 @@ def run(
     try:
         status = under_way.begin()
         for t in range(under_way.now.t + 1, rounds + 1 if status == "rounds" else 0):
-            played = under_way.round(t)
-            over_time = time.perf_counter() - under_way.begun >= time_limit
-            planned = t in record or t == rounds or played.finished
-            stop = planned and under_way.look()
-            under_way.keep(stop)
-            if played.finished or over_time or stop:
-                status = "finished" if played.finished else "time-limit" if over_time else "callback"
+            ended = under_way.advance(t, t in record or t == rounds, time_limit)
+            if ended:
+                status = ended
                 break
             if checkpoint is not None and checkpoint.due:
                 under_way.save()

@@ -36,8 +36,13 @@ class Intercept(StrEnum):
 
     @property
     def in_norm(self) -> bool:
-        """Whether b counts in the norm: the game is then played on the rows (x, 1)."""
-        return self is Intercept.PENALIZED
+        """Whether b counts in the norm: the game is then played on the rows (x, `column`)."""
+        return self.column > 0
+
+    @property
+    def column(self) -> int:
+        """The constant of that column, a power of two, which b is divided by in the norm; 0 where there is none."""
+        return 1 if self is Intercept.PENALIZED else 0
 
     @property
     def grouped(self) -> bool:
@@ -52,9 +57,13 @@ class Intercept(StrEnum):
         """w and b from a vector with one entry for each column of A."""
         return (v[:-1], v[-1]) if self.exists else (v, 0)
 
+    def played(self, v: Array) -> tuple[Array, float | None]:
+        """w and b from the w of the game on the rows whose norm counts; None for a b that is still to be chosen."""
+        return (v[:-1], self.column * float(v[-1])) if self.in_norm else (v, None if self.grouped else 0.0)
+
     def joined(self, w: Array, b: float) -> Array:
-        """The vector whose norm counts: (w, b), or w alone."""
-        return np.append(w, b) if self.in_norm else w
+        """The vector whose norm counts: (w, b/column), or w alone."""
+        return np.append(w, b / self.column) if self.in_norm else w
 
     def halves(self, signs: Array) -> Array | None:
         """The group of each row as `Simplex` takes it: 0 for the positive class, 1 for the negative one; None for one group."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from gordan import dynamics, methods, rows
@@ -81,34 +81,16 @@ def play(
     >>> print(f"{lower:.4f} {upper:.4f}")  # 7/√17
     1.6977 1.6977
     """
-    if isinstance(method, str):
-        method = methods.get(method)
-    if isinstance(method, Entry):
-        method = method(form="game") if loss is not None and "game" in method.forms else method()
-    if hasattr(method, "__len__"):
-        raise InputError("play has rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, and then the method")
-    if not isinstance(method, Method):
-        raise InputError(f"method is {method!r:.60}; pass a name such as 'smooth_perceptron', or call it with its options")
+    method = _chosen(method, loss)
     rounds = whole_number(rounds, "rounds")
     check_callback(callback, "moment")
-    if record is not None and not isinstance(record, Iterable):
-        raise InputError(f"record is {record!r}; pass the rounds to measure at, such as range(1, 101), or None")
-    moments = dynamics.log_spaced(rounds) if record is None else {whole_number(t, "record") for t in record}
-    if moments and max(moments) > rounds:
-        raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
-
+    moments = _planned(record, rounds)
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)
     require_aligned(A=A, caps=caps, halves=halves, p0=p0)
-    p_set: Any
-    if loss is None:
-        p_set = Simplex(raw.n, caps=rows.host(caps), halves=rows.host(halves))
-        start, R = p_set.start(rows.host(p0)), raw.playable_radius(method.norm)
-    else:
-        if not (caps is None and halves is None and p0 is None):
-            raise InputError("caps, halves and p0 are about margins; leave them out, or loss")
-        p_set = LossWeights.of(loss, C, raw.n)
-        start, R = p_set.centre, 0.0  # a loss is not about directions: the rows stay as they are
+    p_set = _p_set(raw.n, loss, C, caps, halves, p0)
+    # a loss is not about directions: the rows stay as they are
+    start, R = (p_set.start(rows.host(p0)), raw.playable_radius(method.norm)) if loss is None else (p_set.centre, 0.0)
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form: Any = method.build(scaled, p_set, start)
     if loss is not None and not (isinstance(form, Protocol1) and isinstance(getattr(form.p, "regularizer", None), LossCost)):
@@ -130,3 +112,36 @@ def play(
         form_name=method.form,
         checkpoint=keeper,
     )
+
+
+def _chosen(method: str | Entry | Method, loss: str | None) -> Method:
+    """The method with its options; of one that is only named the form that plays for a loss, where that is asked for."""
+    found: Any = methods.get(method) if isinstance(method, str) else method
+    if isinstance(found, Entry):
+        found = found(form="game") if loss is not None and "game" in found.forms else found()
+    if hasattr(found, "__len__"):
+        raise InputError("play has rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, and then the method")
+    if not isinstance(found, Method):
+        raise InputError(f"method is {found!r:.60}; pass a name such as 'smooth_perceptron', or call it with its options")
+    return found
+
+
+def _planned(record: Iterable[int] | None, rounds: int) -> Collection[int]:
+    """The rounds to measure at."""
+    if record is None:
+        return dynamics.log_spaced(rounds)
+    if not isinstance(record, Iterable):
+        raise InputError(f"record is {record!r}; pass the rounds to measure at, such as range(1, 101), or None")
+    moments = {whole_number(t, "record") for t in record}
+    if moments and max(moments) > rounds:
+        raise InputError(f"record asks for round {max(moments)}, but only {rounds} are played")
+    return moments
+
+
+def _p_set(n: int, loss: str | None, C: Any, caps: Any, halves: Any, p0: Any) -> Any:
+    """Where p lives."""
+    if loss is None:
+        return Simplex(n, caps=rows.host(caps), halves=rows.host(halves))
+    if not (caps is None and halves is None and p0 is None):
+        raise InputError("caps, halves and p0 are about margins; leave them out, or loss")
+    return LossWeights.of(loss, C, n)

@@ -44,7 +44,7 @@ class Margins:
             sides = (1, -1) if self.intercept.grouped else (0,)
             lows = [np.min(np.where(self._group(side), lo, math.inf), axis=0) / len(sides) for side in sides]
             total = _down(np.sum([_down(low) for low in lows], axis=0))
-            whole = _lengths(np.vstack((W, counted))) if self.intercept.in_norm else length
+            whole = _lengths(np.vstack((W, counted / self.intercept.column))) if self.intercept.in_norm else length
             margin = _down(total / whole)
             # a class without rows has a low of infinity, and NaN fails both
             return strict, np.where((margin > 0) & (margin < math.inf), margin, 0.0)
@@ -67,7 +67,7 @@ class Margins:
             signed = q * self.signs
             centre, sizes = np.einsum("ij,ik->jk", self.X, signed), self.norms
             if self.intercept.in_norm:
-                centre, sizes = np.vstack((centre, np.sum(signed, axis=0))), sizes + 1.0
+                centre, sizes = np.vstack((centre, self.intercept.column * np.sum(signed, axis=0))), sizes + self.intercept.column
             total = np.einsum("i,ik->k", sizes, q)
             off = 2 * U * (2 * n + 16) * total + n * TINY * (float(np.max(sizes)) + d + 1.0)
             bound = np.nextafter(_lengths(centre) + np.nextafter(slack * off, math.inf), math.inf)

@@ -360,14 +360,18 @@ def _require(part: Field[Any], value: Any, kind: Kind) -> None:
         raise InputError(f"{name} of a certificate must be {'one value' if declared.many is None else 'a tuple'}")
     if isinstance(declared.many, int) and len(value) != declared.many:
         raise InputError(f"{name} of a certificate must be {declared.many} values")
-    form, every = declared.form_for(kind), value if isinstance(value, tuple) else (value,)
-    types = {*map(type, every)}
+    _require_form(name, value if isinstance(value, tuple) else (value,), declared.form_for(kind), kind)
+
+
+def _require_form(name: str, values: tuple[Any, ...], form: Form, kind: Kind) -> None:
+    """Refuse what is not written in this form."""
+    types = {*map(type, values)}
     strange = types - {*form.types} if form is not LABEL else {found for found in types if not issubclass(found, form.types)}
     if strange:
         raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
-    if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in every if type(v) is int):
+    if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in values if type(v) is int):
         raise InputError(f"{name} of a certificate has a whole number that is no float")
-    if form is RELATION and not all(map(_is_relation, every)):
+    if form is RELATION and not all(map(_is_relation, values)):
         raise InputError(f"{name} of a certificate must hold {form.words}")
 
 
@@ -382,26 +386,33 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     known = [part for part in PARTS if part.metadata["part"].since == 1] if first else _parts_of(kind)
     if set(content) != {part.name for part in known} | {"class_type"} or (first and kind not in FIRST_KINDS):
         raise ValueError(f"its fields are {sorted(content)}")
+    sizes = _sizes(content)
+    found = {part.name: _value(part, content[part.name], kind, sizes) for part in known}
+    found["classes"] = _labels(content["classes"], content["class_type"])
+    return Certificate(**found)
+
+
+def _sizes(content: Mapping[str, Any]) -> dict[Any, int]:
+    """How long the lists are whose lengths have names."""
     n, d = (_count(size) for size in _list(content["shape"], 2))
-    model, classes = MODELS[0] if first else _text(content["model"]), len(_list(content["classes"]))
+    model, classes = _text(content.get("model", MODELS[0])), len(_list(content["classes"]))
     if model not in MODELS:
         raise ValueError(f"model {model!r}")
     plane = made_columns(model, _text(content["intercept"]), d, classes)
     if content.get("loss") == Loss.MULTINOMIAL:
         plane = classes * (d + (content["intercept"] != Intercept.NONE))
-    sizes = {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "classes": classes}
-    found: dict[str, Any] = {}
-    for part in known:
-        declared, value = part.metadata["part"], content[part.name]
-        read, many = declared.form_for(kind).read, declared.many
-        if value is None and part.default is None:
-            found[part.name] = None
-        elif many is None:
-            found[part.name] = read(value)
-        else:
-            found[part.name] = tuple(read(item) for item in _list(value, sizes.get(many, many or None)))
-    found["classes"] = _labels(content["classes"], content["class_type"])
-    return Certificate(**found)
+    return {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "classes": classes}
+
+
+def _value(part: Field[Any], plain: Any, kind: Kind, sizes: Mapping[Any, int]) -> Any:
+    """What is written in a field."""
+    declared = part.metadata["part"]
+    read, many = declared.form_for(kind).read, declared.many
+    if plain is None and part.default is None:
+        return None
+    if many is None:
+        return read(plain)
+    return tuple(read(item) for item in _list(plain, sizes.get(many, many or None)))
 
 
 def _labels(values: Any, kind: Any) -> tuple[Label, ...]:

@@ -71,8 +71,8 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
     return [m << (e - least) for m, e in found], least
 
 
-def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: bool) -> dict[int, tuple[int, int]]:
-    """Σ weight_i x_i over these rows, by column, as m·2^e; with a further column of ones if `constant`."""
+def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: int) -> dict[int, tuple[int, int]]:
+    """Σ weight_i x_i over these rows, by column, as m·2^e; with a further column of that constant, if it is not 0."""
     total: dict[int, tuple[int, int]] = {}
     for i, weight in zip(X.brought(rows), weights, strict=True):
         columns, entries, e = integer_entries(X, i)
@@ -81,7 +81,7 @@ def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: boo
             term = weight * entry
             total[column] = (m + (term << (e - low)), low) if low <= e else ((m << (low - e)) + term, e)
     if constant:
-        total[X.d] = sum(weights), 0
+        total[X.d] = constant * sum(weights), 0
     return total
 
 

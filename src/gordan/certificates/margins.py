@@ -130,7 +130,8 @@ class Margin:
         """‖w‖_q, or ‖(w, b)‖_q, at most."""
         if self.norm == 2 and not self.intercept.in_norm:
             return products.length
-        return bounds.norm_bound(np.abs(np.append(products.w, b)), self.norm, dual=True)  # b is 0 where it does not count
+        own = b / (self.intercept.column or 1)  # b is 0 where it does not count
+        return bounds.norm_bound(np.abs(np.append(products.w, own)), self.norm, dual=True)
 
     def _lowest(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the scores of each group are at least."""
@@ -346,7 +347,7 @@ class Margin:
                 return None
             masses.append(sum(weights) * len(self.groups))
             signed = list(map(mul, weights, self.signs[rows].tolist()))
-            sums.append(exact.combination(self.X, rows, signed, constant=self.intercept.in_norm))
+            sums.append(exact.combination(self.X, rows, signed, constant=self.intercept.column))
         whole = math.prod(masses)
         shares = [(whole // mass, total) for mass, total in zip(masses, sums, strict=True)]
         columns = {column for total in sums for column in total}
@@ -415,7 +416,7 @@ def _combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Interce
         centre = X.remembered("combination", np.concatenate((rows, signed)), combination)
         sizes = X.norms[rows]
         if intercept.in_norm:
-            centre, sizes = np.append(centre, np.sum(signed)), sizes + 1.0
+            centre, sizes = np.append(centre, intercept.column * np.sum(signed)), sizes + float(intercept.column)
         total = bounds.near_sum(q * sizes)
         relative = 2 * bounds.U * (len(rows) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
         # what underflow does to a weight, and to a product

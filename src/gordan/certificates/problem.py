@@ -237,16 +237,7 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
     require_labels(array[:0])
     if array.dtype.kind in "biufU":
-        missing = np.flatnonzero(array != array) if array.dtype.kind == "f" else np.empty(0, np.intp)
-        if len(missing):
-            raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
-        if len(array) and array.dtype.kind != "U":
-            low, high = array.min(), array.max()
-            second = array == high
-            if low != high and (second | (array == low)).all():  # two numbers: no need to sort
-                return [low.item(), high.item()], second.astype(np.intp)
-        distinct, which = np.unique(array, return_inverse=True)
-        return distinct.tolist(), which
+        return _read_array(array)
     plain = _of_one_kind([_label(value, i) for i, value in enumerate(array)])
     try:
         ordered: list[Label] = sorted({*plain})
@@ -254,6 +245,21 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
         raise InputError("y mixes text and numbers; use labels of one kind") from None
     place = {label: k for k, label in enumerate(ordered)}
     return ordered, np.array([place[label] for label in plain])
+
+
+def _read_array(array: Array) -> tuple[list[Label], Array]:
+    """`read_labels` for an array of numbers, booleans or text."""
+    if array.dtype.kind == "f":
+        missing = np.flatnonzero(array != array)
+        if len(missing):
+            raise InputError(f"y[{missing[0]}] is {array[missing[0]]}; every row needs a label (drop that row)")
+    if len(array) and array.dtype.kind != "U":
+        low, high = array.min(), array.max()
+        second = array == high
+        if low != high and (second | (array == low)).all():  # two numbers: no need to sort
+            return [low.item(), high.item()], second.astype(np.intp)
+    distinct, which = np.unique(array, return_inverse=True)
+    return distinct.tolist(), which
 
 
 def _of_one_kind(labels: list[Label]) -> list[Label]:
@@ -296,6 +302,17 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
         signs = np.asfortranarray(array).view(np.int8) * np.int8(2)
         signs -= 1
         return (False, True), signs
+    signs = _read_signs(array)
+    if array.size and not (signs < 0).any():
+        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1")
+    empty = np.flatnonzero(~signs.any(axis=0))
+    if len(empty):
+        raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")
+    return (-1, 1), signs
+
+
+def _read_signs(array: Array) -> Array:
+    """A table of -1, 0 and 1 as int8; anything else is refused."""
     if array.dtype.kind not in "iufO":
         raise InputError(f"Y has labels of type {array.dtype}; pass True and False, or -1, 0 and 1")
     plain = array.dtype != object
@@ -303,13 +320,7 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     if not known.all():
         i, j = (int(at) for at in np.argwhere(~known)[0])
         raise InputError(f"Y[{i}, {j}] is {array[i, j]!r}; pass True and False, or -1, 0 and 1, where 0 leaves the row out")
-    signs = np.asfortranarray(array.astype(np.int8))
-    if array.size and not (signs < 0).any():
-        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1")
-    empty = np.flatnonzero(~signs.any(axis=0))
-    if len(empty):
-        raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")
-    return (-1, 1), signs
+    return np.asfortranarray(array.astype(np.int8))
 
 
 def _is_sign(value: Any) -> bool:

@@ -180,70 +180,48 @@ class Claim:
             raise BadInput(f"the certificate is malformed: {error}") from None
 
     def _read(self, content: dict[str, Any]) -> None:
-        first = content["format"] == FORMATS[0]
-        self.kind, self.intercept = _text(content["kind"]), _text(content["intercept"])
-        if self.kind not in KINDS or (first and self.kind not in FIRST_KINDS):
-            raise ValueError(f"kind {self.kind!r}")
-        if self.intercept not in ("free", "penalized", "none"):
-            raise ValueError(f"intercept {self.intercept!r}")
-        known = {name for name, (_, _, kinds) in FIELDS.items() if self.kind in kinds}
-        if set(content) != {"format", "class_type"} | (FIRST_FIELDS if first else known):
-            raise ValueError(f"its fields are {sorted(content)}")
-        n, d = (_count(size) for size in _list(content["shape"], 2))
-        self.model = "logistic" if first else _model(content["model"])
+        content = _completed(content)
+        self.kind, self.intercept, self.model = content["kind"], content["intercept"], _model(content["model"])
         self.several = content.get("loss") == "multinomial"
+        n, d = (_count(size) for size in _list(content["shape"], 2))
         k = len(_list(content["classes"]))
-        if k < 2 or (k > 2 and not self.several and self.model not in SEVERAL_CLASSES):
-            raise ValueError(f"it has {k} classes")
-        self.columns = _made_columns(self.model, self.intercept, d, k)
-        plane = k * (d + (self.intercept != "none")) if self.several else self.columns
-        sizes = {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "2": 2, "classes": k, "any": None}
-        number = KINDS[self.kind][0]
-        given: dict[str, Any] = dict.fromkeys(FIELDS)
-        for name in FIELDS.keys() & content.keys():
-            (read, many, _), value = FIELDS[name], content[name]
-            if name not in known:  # in the first format every field is written
-                if value not in (None, "0x1.0000000000000p+1" if name == "norm" else None):
-                    raise ValueError(f"it has {name}, which its kind does not have")
-            elif value is not None or name not in MAY_BE_NULL:
-                read = number if read is _number else read
-                given[name] = read(value) if many == "one" else [read(item) for item in _list(value, sizes[many])]
-        self.shape, self.w, self.b, self.rows, self.t = (
-            (n, d),
-            given["w"],
-            given["b"] or Fraction(0),
-            given["rows"],
-            given["weights"],
-        )
-        self.has_b = given["b"] is not None
-        self.dependent = given["dependent"]
+        self.shape, self.columns = (n, d), _made_columns(self.model, self.intercept, d, k)
+        sizes = self._sizes(k, len(_list(content["rows"])))
+        given = {name: _field(name, content.get(name), self.kind, sizes) for name in FIELDS}
+        self.w, self.b, self.rows, self.t = given["w"], given["b"] or Fraction(0), given["rows"], given["weights"]
+        self.has_b, self.dependent = given["b"] is not None, given["dependent"]
         self.lower, self.upper, self.nu, self.c = (given[name] for name in ("lower", "upper", "nu", "sample_weight"))
-        self.loss, self.C, self.class_weight, self.weights_hash = (
-            given[name] for name in ("loss", "C", "class_weight", "weights_hash")
-        )
+        self.loss, self.C, self.class_weight = given["loss"], given["C"], given["class_weight"]
+        self.weights_hash, self.data_hash = given["weights_hash"], given["data_hash"]
         self.noise, self.noise_norm = given["robust"] or Fraction(0), given["robust_norm"]
         self.states_bracket = self.lower is not None or self.upper is not None
         self.upper = None if self.upper == math.inf else self.upper
         self.norm = None if given["norm"] == math.inf else given["norm"]  # None is infinity
         self.class_type: str = content["class_type"]
-        kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(self.class_type)]
-        labels = [_hex(v) if kind is float else v for v in given["classes"]]
-        if any(type(label) is not kind for label in labels) or len(set(labels)) < max(2, k):
-            raise ValueError(f"classes {labels[:10]}")
-        self.classes = labels
-        self.data_hash, self.about, self.dropped = given["data_hash"], given["about"] or {}, given["dropped"] or []
+        self.classes = _classes(given["classes"], self.class_type)
+        self.about, self.dropped = given["about"] or {}, given["dropped"] or []
         if self.dropped not in ([], ["missing"], ["zero-weight"], ["missing", "zero-weight"]):
             raise ValueError(f"rows are dropped by {self.dropped}")
         if self.model != "logistic":
-            stated = [self.lower, self.upper, self.nu, self.c]
-            if self.kind in ("bracket", "optimum") or stated != [None] * 4 or self.b != 0 or given["upper"] is not None:
-                raise ValueError("it states a margin, or has b, nu or sample weights, for rows that are made")
-            if self.norm != 2 and given["norm"] is not None:
-                raise ValueError("it has a norm for rows that are made")
-            if self.model == "poisson" and (self.classes != [False, True] or kind is not bool):
-                raise ValueError("classes of counts are false and true")
-            if self.model == "ordinal" and self.intercept != "free":
-                raise ValueError("an ordinal model has thresholds, and its intercept is free")
+            self._refuse_what_made_rows_lack(given)
+
+    def _sizes(self, k: int, rows: int) -> dict[str, int | None]:
+        """How long the lists are, for so many classes and rows: the plane has a number for each coefficient."""
+        if k < 2 or (k > 2 and not self.several and self.model not in SEVERAL_CLASSES):
+            raise ValueError(f"it has {k} classes")
+        plane = k * (self.shape[1] + (self.intercept != "none")) if self.several else self.columns
+        return {"n": self.shape[0], "plane": plane, "rows": rows, "2": 2, "classes": k, "any": None}
+
+    def _refuse_what_made_rows_lack(self, given: Mapping[str, Any]) -> None:
+        stated = any(given[name] is not None for name in ("lower", "upper", "nu", "sample_weight"))
+        if stated or self.kind in ("bracket", "optimum") or self.b != 0:
+            raise ValueError("it states a margin, or has b, nu or sample weights, for rows that are made")
+        if given["norm"] not in (None, 2):
+            raise ValueError("it has a norm for rows that are made")
+        if self.model == "poisson" and (self.classes != [False, True] or self.class_type != "bool"):
+            raise ValueError("classes of counts are false and true")
+        if self.model == "ordinal" and self.intercept != "free":
+            raise ValueError("an ordinal model has thresholds, and its intercept is free")
 
     def words(self) -> str:
         """What is claimed, for people."""
@@ -303,10 +281,9 @@ class Claim:
             _demand(known, f"its classes {self.classes} are not those of the data")
             claim, X, y = self._without(X, y) if leaves_out else (self, X, y)
             return claim._proved(X, y if self.several else [1 if label == self.classes[1] else -1 for label in y])
-        poisson = self.model == "poisson"
-        _demand(poisson or set(y) == set(self.classes), f"its classes {self.classes[:10]} are not those of the data")
-        place = {label: k for k, label in enumerate(self.classes)}
-        made = Made(self.model, self.intercept != "none", X, [int(v > 0) if poisson else place[v] for v in y], len(place))
+        known = self.model == "poisson" or set(y) == set(self.classes)
+        _demand(known, f"its classes {self.classes[:10]} are not those of the data")
+        made = Made(self.model, self.intercept != "none", X, self._codes(y), len(self.classes))
         inner = copy.copy(self)
         inner.model, inner.intercept, inner.shape = "logistic", "none", (len(made), self.columns)
         return inner._proved(made, [1] * len(made))
@@ -333,22 +310,27 @@ class Claim:
                 self.progress(f"comparing the data: row {i:,} of {len(X):,}")
             chunk.update(X.packed(i))
         whole.update(chunk.digest())
-        leaves_out = _leaves_out(y, self.classes)
-        known = self.classes if leaves_out or set(y) <= set(self.classes) else set(y)
-        classes = sorted(known) if self.model == "logistic" else self.classes
+        classes, form, codes = self._hashed_labels(y)
         model = "" if self.model == "logistic" else f"{self.model};"
-        head = f"{len(X)},{self.shape[1]};{','.join(map(_class_text, classes))};{self.intercept};{model}"
-        whole.update(head.encode())
-        place = {label: k for k, label in enumerate(classes)}
-        if self.model == "logistic" and len(classes) > 2:
-            whole.update(struct.pack(f"<{len(y)}q", *(place[v] for v in y)))
-        elif self.model == "logistic":
-            signs = (0 if leaves_out and v == 0 else 2 * place[v] - 1 for v in y)
-            whole.update(struct.pack(f"<{len(y)}b", *signs))
-        else:
-            codes = (int(v > 0) if self.model == "poisson" else place[v] for v in y)
-            whole.update(struct.pack(f"<{len(y)}i", *codes))
+        whole.update(f"{len(X)},{self.shape[1]};{','.join(map(_class_text, classes))};{self.intercept};{model}".encode())
+        whole.update(struct.pack(f"<{len(y)}{form}", *codes))
         return whole.hexdigest()
+
+    def _hashed_labels(self, y: Sequence[Any]) -> tuple[Sequence[Any], str, list[int]]:
+        """The classes that the hash names, and the labels as numbers in the form in which it reads them."""
+        if self.model != "logistic":
+            return self.classes, "i", self._codes(y)
+        leaves_out = _leaves_out(y, self.classes)
+        classes = sorted(self.classes if leaves_out or set(y) <= set(self.classes) else set(y))
+        place = {label: k for k, label in enumerate(classes)}
+        if len(classes) > 2:
+            return classes, "q", [place[v] for v in y]
+        return classes, "b", [0 if leaves_out and v == 0 else 2 * place[v] - 1 for v in y]
+
+    def _codes(self, y: Sequence[Any]) -> list[int]:
+        """The number of each row's class; of counts whether they are positive."""
+        place = {label: k for k, label in enumerate(self.classes)}
+        return [int(v > 0) if self.model == "poisson" else place[v] for v in y]
 
     def _without(self, X: Sequence[Row], y: Sequence[Any]) -> tuple[Claim, Sequence[Row], list[Any]]:
         """The claim and the data without the rows of label 0."""
@@ -395,8 +377,7 @@ class Claim:
 
     def _cancels(self, X: Sequence[Row], y: Sequence[int], among: Iterable[int]) -> None:
         """Positive weights near t cancel the rows, and these span all rows on which the dependent columns are such."""
-        constant = {} if self.intercept == "none" else {self.shape[1]: Fraction(1)}
-        columns = self.shape[1] + len(constant)
+        columns = self.shape[1] + (self.intercept != "none")
         out = {relation[0][0] for relation in self.dependent if relation}
         _demand(len(out) == len(self.dependent), "its dependent columns are not distinct")
         for relation in self.dependent:
@@ -404,14 +385,18 @@ class Claim:
             plain = relation[0][1] != 0 and len(set(used)) == len(used) and max(used) < columns and not out & set(used[1:])
             _demand(plain, "it does not express its dependent columns by the others")
             for i in among:
-                row = {**X[i], **constant}
-                _demand(
-                    sum(row.get(j, 0) * m for j, m in relation) == 0, f"column {used[0]} is not such a combination in row {i}"
-                )
+                row = self._with_constant(X[i])
+                total = sum(row.get(j, 0) * m for j, m in relation)
+                _demand(total == 0, f"column {used[0]} is not such a combination in row {i}")
         kept = [j for j in range(columns) if j not in out]
         _demand(len(self.rows) > len(kept), "it has too few rows")
-        rows = [{j: y[i] * value for j, value in {**X[i], **constant}.items()} for i in self.rows]
-        _demand(_positive_solution([[row.get(j, Fraction(0)) for j in kept] for row in rows], self.t, self.progress), UNPROVED)
+        rows = [(y[i], self._with_constant(X[i])) for i in self.rows]
+        signed = [[sign * row.get(j, Fraction(0)) for j in kept] for sign, row in rows]
+        _demand(_positive_solution(signed, self.t, self.progress), UNPROVED)
+
+    def _with_constant(self, row: Row) -> Row:
+        """(x_i, 1), or x_i without intercept."""
+        return row if self.intercept == "none" else {**row, self.shape[1]: Fraction(1)}
 
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
         self._witness(X, y)
@@ -430,48 +415,52 @@ class Claim:
     def _spanned(self, X: Sequence[Row], among: Iterable[int]) -> bool:
         """Whether the rows of the certificate span these rows, by elimination; labels do not matter here."""
         echelon: dict[int, Row] = {}  # column: a row whose first entry is a 1 in that column
-        constant = {} if self.intercept == "none" else {self.shape[1]: Fraction(1)}
         for i in self.rows:
-            rest = _reduced({**X[i], **constant}, echelon)
+            rest = _reduced(self._with_constant(X[i]), echelon)
             if rest:
                 first = min(rest)
                 echelon[first] = {column: value / rest[first] for column, value in rest.items()}
-        if len(echelon) == self.shape[1] + len(constant):
+        if len(echelon) == self.shape[1] + (self.intercept != "none"):
             return True
-        return all(not _reduced({**X[i], **constant}, echelon) for i in among)
+        return all(not _reduced(self._with_constant(X[i]), echelon) for i in among)
 
     def _bracket(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(self.norm is None or self.norm >= 1, "its norm is below 1")
         c = [Fraction(1)] * len(y) if self.c is None else self.c
         _demand(all(weight >= 0 for weight in c), "a sample weight is negative")
-        classes = [[i for i, sign in enumerate(y) if sign == s] for s in (1, -1)]
-        groups = classes if self.intercept == "free" else [list(range(len(y)))]
+        groups = [list(range(len(y)))]
+        if self.intercept == "free":
+            groups = [[i for i, sign in enumerate(y) if sign == s] for s in (1, -1)]
         needed = None  # the mass of each group, in units in which the caps are c
         if self.nu is not None:
             _demand(0 < self.nu <= 1, "nu is not between 0 and 1")
             needed = self.nu * sum(c) / len(groups)
             _demand(all(sum(c[i] for i in group) >= needed for group in groups), "nu is too large: no p is allowed")
-        unknown = "it is about perturbations that are unknown"
-        _demand(self.noise_norm in (None, 1, 2, math.inf), unknown)  # None: separators, and the first format, have none
-        if self.noise != 0:
-            _demand(self.noise_norm is not None and self.noise >= Fraction(1, 2**900), unknown)
-            plain = self.norm == 2 and self.nu is None and self.intercept != "penalized"
-            _demand(plain, "perturbations are for the 2-norm, without nu and without a penalized intercept")
+        self._demand_known_perturbations()
         if self.lower is not None and self.lower > 0:
             self._lower(X, y, c, groups, needed)
         if self.upper is not None:
             self._upper(X, y, c, groups, needed)
 
+    def _demand_known_perturbations(self) -> None:
+        unknown = "it is about perturbations that are unknown"
+        _demand(self.noise_norm in (None, 1, 2, math.inf), unknown)  # None: separators have none
+        if self.noise != 0:
+            _demand(self.noise_norm is not None and self.noise >= Fraction(1, 2**900), unknown)
+            plain = self.norm == 2 and self.nu is None and self.intercept != "penalized"
+            _demand(plain, "perturbations are for the 2-norm, without nu and without a penalized intercept")
+
     def _lower(self, X: Any, y: Any, c: list[Fraction], groups: list[list[int]], needed: Fraction | None) -> None:
         if self.w is None or self.lower is None:
             raise Rejected("it has no w for its lower bound")
-        b = self.b if self.intercept == "penalized" else Fraction(0)
+        b = self._counted_b()
+        weighted = [[i for i in group if c[i] > 0] for group in groups]
         if needed is None:
-            lowest = self._least(X, y, b, [[i for i in group if c[i] > 0] for group in groups])
+            lowest = self._least(X, y, b, weighted)
         else:
             scores = self._scores(X, y, b)
-            lowest = [_lowest([(scores[i], c[i]) for i in group if c[i] > 0], needed) for group in groups]
-        least = sum(lowest, Fraction(0)) / len(groups)
+            lowest = [_lowest([(scores[i], c[i]) for i in group], needed) for group in weighted]
+        least = _total(lowest) / len(groups)
         lower = self.lower
         if self.noise > 0 and self.noise_norm == 2:  # (lower + noise)|w| <= least
             lower += self.noise
@@ -486,14 +475,12 @@ class Claim:
         p: dict[int, Fraction] = {}
         for group in groups:
             inside = [i for i in group if i in t]
-            mass = sum((t[i] for i in inside), Fraction(0))
+            mass = _total(t[i] for i in inside)
             _demand(mass > 0, "its weights leave out a class")
             if needed is not None:
                 _demand(mass >= needed and all(t[i] <= c[i] for i in inside), "its weights are not within the caps of nu")
             p.update({i: t[i] / mass / len(groups) * y[i] for i in inside})
-        u = [*_combination(X, p).values()]
-        if self.intercept == "penalized":
-            u.append(sum(p.values(), Fraction(0)))
+        u = self._summed(X, p)
         upper = self.upper or Fraction(0)
         stated = upper
         if self.noise > 0 and self.noise_norm == 2:  # the distance of u to a ball is |u| less its radius, or 0
@@ -502,23 +489,25 @@ class Claim:
             u = _beyond(u, self.noise, self.noise_norm)
         _demand(_at_least(stated, u, self.norm, dual=False), f"p does not prove its upper bound {float(upper)!r}")
 
-    def _optimum(self, X: Sequence[Row], y: Sequence[int]) -> None:
+    def _summed(self, X: Sequence[Row], p: Mapping[int, Fraction]) -> list[Fraction]:
+        """The entries, of those that may not be 0, of sum_i p_i x_i, or of sum_i p_i (x_i, 1) if the intercept is penalized."""
+        total = [*_combination(X, p).values()]
+        return [*total, _total(p.values())] if self.intercept == "penalized" else total
+
+    def _optimum(self, X: Sequence[Row], y: Sequence[Any]) -> None:
         """lower <= min 1/2|w|^2 + sum C_i l(z_i) <= upper, by w, b and the weights of the rows that follow from them."""
         if self.w is None or self.loss is None or self.C is None:
             raise Rejected("it has no w, no loss or no C")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         _demand(self.weights_hash is None or self.c is not None, "it is about sample weights that it does not hold")
         if self.several:
-            self._multinomial(X, [self.classes.index(label) for label in y])
+            self._multinomial(X, self._codes(y))
             return
-        c = self._constants([int(sign > 0) for sign in y])
-        _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
-        for sign in (1, -1) if self.intercept == "free" else ():
-            _demand(any(C > 0 for C, own in zip(c, y, strict=True) if own == sign), "all rows of a class have weight zero")
+        c, _ = self._constants([int(sign > 0) for sign in y])
         z = self._scores(X, y, self.b)
-        size = sum((v * v for v in self.w), self.b * self.b if self.intercept == "penalized" else Fraction(0)) / 2
         if self.upper is not None:
-            value = size + sum((C * _loss_above(self.loss, score) for C, score in zip(c, z, strict=True) if C), Fraction(0))
+            size = _total(v * v for v in [*self.w, self._counted_b()]) / 2
+            value = size + _total(C * _loss_above(self.loss, score) for C, score in zip(c, z, strict=True) if C)
             _demand(value <= self.upper, f"w does not prove its upper bound {float(self.upper)!r}")
         if self.lower is not None and self.lower > 0:
             found = self._dual(X, y, c, z)
@@ -527,66 +516,70 @@ class Claim:
     def _multinomial(self, X: Sequence[Row], y: Sequence[int]) -> None:
         """The same for several classes; y has the number of each row's class."""
         _demand(not self.has_b and not self.rows, "it has b beside w, or weights of rows")
-        c, k, d = self._constants(y), len(self.classes), self.shape[1]
-        _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
-        N = [sum((C for C, own in zip(c, y, strict=True) if own == j), Fraction(0)) for j in range(k)]
-        _demand(self.intercept != "free" or min(N) > 0, "all rows of a class have weight zero")
-        each = d + (self.intercept != "none")
-        planes = [self.w[each * j : each * (j + 1)] for j in range(k)]
-        rows = [row if self.intercept == "none" else {**row, d: Fraction(1)} for row in X]
+        c, N = self._constants(y)
+        rows, each = [*map(self._with_constant, X)], self.shape[1] + (self.intercept != "none")
+        planes = [self.w[each * j : each * (j + 1)] for j in range(len(N))]
         kept = [i for i, C in enumerate(c) if C]
-        s = {i: [sum((value * plane[j] for j, value in rows[i].items()), Fraction(0)) for plane in planes] for i in kept}
+        s = {i: [_dot(rows[i], plane) for plane in planes] for i in kept}
         if self.upper is not None:
-            size = sum((v * v for plane in planes for v in (plane[:d] if self.intercept == "free" else plane)), Fraction(0)) / 2
-            value = size + sum((c[i] * _log_sum_above(s[i], y[i]) for i in kept), Fraction(0))
+            counted = self.shape[1] if self.intercept == "free" else each
+            size = _total(v * v for plane in planes for v in plane[:counted]) / 2
+            value = size + _total(c[i] * _log_sum_above(s[i], y[i]) for i in kept)
             _demand(value <= self.upper, f"w does not prove its upper bound {float(self.upper)!r}")
         if self.lower is not None and self.lower > 0:
-            q = {i: _softmax(s[i]) for i in kept}
-            share, mix = Fraction(0), [Fraction(0)] * k  # of one q for all rows, so that sum C q is N; and that q times its share
-            if self.intercept == "free":
-                M = [sum((c[i] * q[i][j] for i in kept), Fraction(0)) for j in range(k)]
-                share = max(Fraction(0), *(1 - own / mass for own, mass in zip(N, M, strict=True)))
-                mix = [(own - (1 - share) * mass) / sum(N) for own, mass in zip(N, M, strict=True)]
-            paid = (1 - share) * sum((c[i] * _entropy_below(q[i]) for i in kept), Fraction(0))
-            every, size = _combination(rows, dict(enumerate(c))), Fraction(0)
-            for j in range(k):
-                own, by_q = (
-                    _combination(rows, t) for t in ({i: c[i] for i in kept if y[i] == j}, {i: c[i] * q[i][j] for i in kept})
-                )
-                for column, total in every.items():
-                    v = own.get(column, 0) - (1 - share) * by_q.get(column, 0) - mix[j] * total
-                    size += v * v if column < d or self.intercept != "free" else 0
-            _demand(paid - size / 2 >= self.lower, f"w does not prove its lower bound {float(self.lower)!r}")
+            found = self._multinomial_dual(rows, y, c, N, {i: _softmax(s[i]) for i in kept})
+            _demand(found >= self.lower, f"w does not prove its lower bound {float(self.lower)!r}")
 
-    def _constants(self, y: Sequence[int]) -> list[Fraction]:
-        """C_i = C (s_i f), products rounded to floats in that order, f the weight of the row's class, whose number is in y."""
+    def _multinomial_dual(
+        self, rows: Sequence[Row], y: Sequence[int], c: list[Fraction], N: list[Fraction], q: Mapping[int, list[Fraction]]
+    ) -> Fraction:
+        """sum C_i H(q_i) - 1/2|V|^2 for the q of the rows that have a C; with a free intercept mixed, so that sum C_i q_i = N."""
+        share, mix = Fraction(0), [Fraction(0)] * len(N)  # of one q for all rows; and that q times its share
+        if self.intercept == "free":
+            M = [_total(c[i] * own[j] for i, own in q.items()) for j in range(len(N))]
+            share = max(Fraction(0), *(1 - own / mass for own, mass in zip(N, M, strict=True)))
+            mix = [(own - (1 - share) * mass) / sum(N) for own, mass in zip(N, M, strict=True)]
+        paid = (1 - share) * _total(c[i] * _entropy_below(own) for i, own in q.items())
+        every, size = _combination(rows, dict(enumerate(c))), Fraction(0)
+        for j, mixed in enumerate(mix):
+            own = _combination(rows, {i: c[i] for i in q if y[i] == j})
+            by_q = _combination(rows, {i: c[i] * q[i][j] for i in q})
+            for column, total in every.items():
+                v = own.get(column, 0) - (1 - share) * by_q.get(column, 0) - mixed * total
+                size += v * v if column < self.shape[1] or self.intercept != "free" else 0
+        return paid - size / 2
+
+    def _constants(self, y: Sequence[int]) -> tuple[list[Fraction], list[Fraction]]:
+        """C_i = C (s_i f), products rounded to floats in that order, f the weight of the row's class, whose number is in y; and
+        their sum for each class."""
         factors = [1.0] * len(self.classes) if self.class_weight is None else [float(factor) for factor in self.class_weight]
         sample = [1.0] * len(y) if self.c is None else [float(weight) for weight in self.c]
         c = [float(self.C) * (weight * factors[own]) for weight, own in zip(sample, y, strict=True)]
         _demand(all(math.isfinite(value) for value in c), "C times a weight is not finite")
-        return [Fraction(value) for value in c]
+        _demand(all(value >= 0 for value in c), "C, or C times a weight, is negative")
+        exact = [Fraction(value) for value in c]
+        masses = [_total(C for C, own in zip(exact, y, strict=True) if own == j) for j in range(len(factors))]
+        _demand(self.intercept != "free" or min(masses) > 0, "all rows of a class have weight zero")
+        return exact, masses
 
     def _dual(self, X: Sequence[Row], y: Sequence[int], c: list[Fraction], z: list[Fraction]) -> Fraction:
         """What the least value is at least: sum C_i g(t_i/C_i) - 1/2|sum t_i y_i x_i|^2 for weights t that are allowed."""
-        t = [C * _slope(str(self.loss), score) if C else C for C, score in zip(c, z, strict=True)]
-        for i, weight in zip(self.rows, self.t, strict=True):
-            t[i] = weight
-        if self.loss != "squared_hinge":
-            t = [min(weight, C) for weight, C in zip(t, c, strict=True)]
-        t = [weight if C else C for weight, C in zip(t, c, strict=True)]
+        t = self._allowed_weights(c, z)
         if self.intercept == "free":  # the heavier class is scaled down, so that both have the same mass
-            masses = {
-                sign: sum((weight for weight, own in zip(t, y, strict=True) if own == sign), Fraction(0)) for sign in (1, -1)
-            }
+            masses = {sign: _total(weight for weight, own in zip(t, y, strict=True) if own == sign) for sign in (1, -1)}
             least = min(masses.values())
             _demand(least > 0, "a class has no weight")
             t = [weight * least / masses[sign] for weight, sign in zip(t, y, strict=True)]
-        signed = {i: weight * y[i] for i, weight in enumerate(t) if weight}
-        v = [*_combination(X, signed).values()]
-        if self.intercept == "penalized":
-            v.append(sum(signed.values(), Fraction(0)))
-        paid = sum((_paid_below(str(self.loss), weight, C) for weight, C in zip(t, c, strict=True) if weight), Fraction(0))
-        return paid - sum((value * value for value in v), Fraction(0)) / 2
+        v = self._summed(X, {i: weight * y[i] for i, weight in enumerate(t) if weight})
+        paid = _total(_paid_below(str(self.loss), weight, C) for weight, C in zip(t, c, strict=True) if weight)
+        return paid - _total(value * value for value in v) / 2
+
+    def _allowed_weights(self, c: list[Fraction], z: list[Fraction]) -> list[Fraction]:
+        """Those that follow from the scores, or are stated; 0 where C_i is, and C_i at most but for the squared hinge."""
+        t = [C * _slope(str(self.loss), score) if C else C for C, score in zip(c, z, strict=True)]
+        for i, weight in zip(self.rows, self.t, strict=True):
+            t[i] = weight if c[i] else c[i]
+        return t if self.loss == "squared_hinge" else [*map(min, t, c)]
 
     def _least(self, X: Sequence[Row], y: Sequence[int], b: Fraction, groups: list[list[int]]) -> list[Fraction]:
         """The lowest score of each group, from those that floats cannot tell from it."""
@@ -630,8 +623,11 @@ class Claim:
             yield sign * near, error
 
     def _score(self, X: Sequence[Row], y: Sequence[int], i: int, b: Fraction) -> Fraction:
-        w = self.w or []
-        return y[i] * sum((value * w[j] for j, value in X[i].items()), b)
+        return y[i] * (_dot(X[i], self.w or []) + b)
+
+    def _counted_b(self) -> Fraction:
+        """b, if it counts in the norm."""
+        return self.b if self.intercept == "penalized" else Fraction(0)
 
     def _scores(self, X: Sequence[Row], y: Sequence[int], b: Fraction) -> list[Fraction]:
         return [self._score(X, y, i, b) for i in range(len(y))]
@@ -645,13 +641,13 @@ SMALL = Fraction(1, 10**20)  # shares below this have q in place of -ln(1 - q)
 
 def _exp(x: Fraction) -> Fraction:
     """e^x for x <= FAR, nearly; at least e^-FARTHEST."""
-    with decimal.localcontext(decimal.Context(prec=DIGITS, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+    with _digits(DIGITS):
         return Fraction(_decimal(max(x, Fraction(-FARTHEST))).exp())
 
 
 def _log(x: Fraction) -> Fraction:
     """ln x, nearly."""
-    with decimal.localcontext(decimal.Context(prec=DIGITS, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+    with _digits(DIGITS):
         return Fraction(_decimal(x).ln())
 
 
@@ -691,7 +687,7 @@ def _paid_below(loss: str, weight: Fraction, C: Fraction) -> Fraction:
 def _log_sum_above(s: Sequence[Fraction], own: int) -> Fraction:
     """What log sum_c e^(s_c - s_own) is at most: the largest of these numbers, and the log of 1 and the others beside it."""
     top = max(s)
-    rest = sum((_exp(value - top) for value in s), Fraction(0)) - 1
+    rest = _total(_exp(value - top) for value in s) - 1
     return (top - s[own] + (rest if rest < SMALL else _log(1 + rest))) * (1 + SLACK)
 
 
@@ -699,9 +695,9 @@ def _softmax(s: Sequence[Fraction]) -> list[Fraction]:
     """About e^(s_c) / sum e^s, with a sum of exactly 1: any such numbers will do."""
     top = s.index(max(s))
     e = [_exp(value - s[top]) for value in s]
-    total = sum(e, Fraction(0))
+    total = _total(e)
     q = [_short(value / total) for value in e]
-    q[top] = 1 - sum(q[:top] + q[top + 1 :], Fraction(0))
+    q[top] = 1 - _total(q[:top] + q[top + 1 :])
     return q
 
 
@@ -718,6 +714,14 @@ def _entropy_below(q: Sequence[Fraction]) -> Fraction:
         if value > 0:
             total += value * (1 - value if 1 - value < SMALL else -_log(value))
     return total * (1 - SLACK)
+
+
+def _total(values: Iterable[Fraction]) -> Fraction:
+    return sum(values, Fraction(0))
+
+
+def _dot(row: Row, w: Sequence[Fraction]) -> Fraction:
+    return _total(value * w[j] for j, value in row.items())
 
 
 def _combination(X: Sequence[Row], p: Mapping[int, Fraction]) -> dict[int, Fraction]:
@@ -752,66 +756,93 @@ M_DIGITS, Q_DIGITS = 70, 60
 
 def _positive_solution(rows: list[list[Fraction]], t: list[Fraction], progress: Any) -> bool:
     """Whether the theorem of `verified-witness` proves that some x > 0 near t has sum_i x_i rows_i = 0."""
-    k, r = len(rows), len(rows[0])
-    if not r:
+    if not rows[0]:
         return True
-    # rows of integers a_i, with weights s_i that are integers over one denominator
-    common = [math.lcm(*(value.denominator for value in row)) for row in rows]
-    a = [[v.numerator * (own // v.denominator) for v in row] for row, own in zip(rows, common, strict=True)]
-    s = [weight / own for weight, own in zip(t, common, strict=True)]
-    denominator = math.lcm(*(weight.denominator for weight in s))
-    s_whole = [weight.numerator * (denominator // weight.denominator) for weight in s]
-    # M_ji = a_ij 2^(-e_i - f_j), p_i = s_i 2^e_i: rows of about 1, then columns in which the largest M_ji p_i is about 1
+    try:
+        scaled = _scaled(rows, t)
+    except OverflowError:
+        return False
+    sums = [sum(map(abs, column)) for column in zip(*scaled.N, strict=True)]
+    r, k = len(rows[0]), len(rows)
+    heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # these are enough, most often, and sooner gone through
+    return any(_proves(scaled, chosen, progress) for chosen in ([heavy, [*range(k)]] if len(heavy) < k else [heavy]))
+
+
+class Scaled(NamedTuple):
+    """Rows as the columns of M, in units of 2^-M_DIGITS, for weights p; N, about M p; and R, which |Mp| is at most."""
+
+    M: list[list[int]]
+    N: list[list[float]]
+    p: list[Fraction]
+    R: Fraction
+
+
+def _scaled(rows: list[list[Fraction]], t: list[Fraction]) -> Scaled:
+    """M_ji = a_ij 2^(-e_i - f_j), p_i = s_i 2^e_i: rows of about 1, then columns in which the largest M_ji p_i is about 1."""
+    a, s_whole, denominator = _in_integers(rows, t)
     e = [max(map(abs, row)).bit_length() for row in a]
     most = max(own + weight.bit_length() for own, weight in zip(e, s_whole, strict=True)) - denominator.bit_length()
     e = [own - most for own in e]
-    p = [weight * _power(own) for weight, own in zip(s, e, strict=True)]
+    p = [Fraction(weight, denominator) * _power(own) for weight, own in zip(s_whole, e, strict=True)]
     p_near = [*map(float, p)]
-    try:
-        sizes = [[_near(abs(v), -own) * near for v in row] for row, own, near in zip(a, e, p_near, strict=True)]
-        f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
-        M = [[_shifted(a[i][j], M_DIGITS - e[i] - f[j]) for i in range(k)] for j in range(r)]  # in units of 2^-M_DIGITS, rounded
-        N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
-    except OverflowError:
-        return False
-    R = max(abs(sum(a[i][j] * s_whole[i] for i in range(k))) * _power(-own) for j, own in enumerate(f)) / denominator
-    sums = [sum(map(abs, column)) for column in zip(*N, strict=True)]
-    heavy = sorted(range(k), key=lambda i: -sums[i])[: r + r // 4 + 8]  # these are enough, most often, and sooner gone through
-    return any(_proves(M, N, p, R, chosen, progress) for chosen in ([heavy, [*range(k)]] if len(heavy) < k else [heavy]))
+    sizes = [[_near(abs(v), -own) * near for v in row] for row, own, near in zip(a, e, p_near, strict=True)]
+    f = [math.frexp(max(column))[1] for column in zip(*sizes, strict=True)]
+    M = [[_shifted(row[j], M_DIGITS - own - high) for row, own in zip(a, e, strict=True)] for j, high in enumerate(f)]  # rounded
+    N = [[math.ldexp(v * near, -M_DIGITS) for v, near in zip(row, p_near, strict=True)] for row in M]
+    rests = (sum(map(operator.mul, column, s_whole)) for column in zip(*a, strict=True))
+    R = max(abs(rest) * _power(-high) for rest, high in zip(rests, f, strict=True)) / denominator
+    return Scaled(M, N, p, R)
 
 
-def _proves(M: list[list[int]], N: list[list[float]], p: list[Fraction], R: Fraction, chosen: list[int], progress: Any) -> bool:
-    """The theorem with a Q that is 0 but for a basis among the chosen columns of M, which is in units of 2^-M_DIGITS."""
-    r = len(M)
-    found = _inverse([[row[i] for i in chosen] for row in N], progress)
+def _in_integers(rows: list[list[Fraction]], t: list[Fraction]) -> tuple[list[list[int]], list[int], int]:
+    """The rows times a number each, their weights divided by these and over one denominator, and that."""
+    common = [math.lcm(*(value.denominator for value in row)) for row in rows]
+    s = [weight / own for weight, own in zip(t, common, strict=True)]
+    denominator = math.lcm(*(weight.denominator for weight in s))
+    a = [[v.numerator * (own // v.denominator) for v in row] for row, own in zip(rows, common, strict=True)]
+    return a, [weight.numerator * (denominator // weight.denominator) for weight in s], denominator
+
+
+def _proves(scaled: Scaled, chosen: list[int], progress: Any) -> bool:
+    """The theorem with a Q that is 0 but for a basis among the chosen columns of M."""
+    found = _inverse([[row[i] for i in chosen] for row in scaled.N], progress)
     if found is None:
         return False
     basis, inverse = [chosen[i] for i in found[0]], found[1]  # the columns of N in `basis` times `inverse` are I, about
+    p = [scaled.p[i] for i in basis]
     try:
-        Q = [[int(math.ldexp(value * float(p[i]), Q_DIGITS)) for value in row] for i, row in zip(basis, inverse, strict=True)]
+        Q = [[int(math.ldexp(value * float(own), Q_DIGITS)) for value in row] for own, row in zip(p, inverse, strict=True)]
     except OverflowError:
         return False
     sums = [sum(map(abs, row)) for row in Q]
-    M = [[row[i] for i in basis] for row in M]
-    # each row of Q is one large integer, with a slot for each entry: then MQ is a product of small integers with large ones
-    one = 1 << (M_DIGITS + Q_DIGITS)
+    distance = _from_identity([[row[i] for i in basis] for row in scaled.M], Q, progress)
+    # rounding an M_ji moves it by less than a unit, and so a sum by less than that of |Q|
+    D = Fraction(distance + sum(sums), 1 << (M_DIGITS + Q_DIGITS))
+    if D >= 1:
+        return False
+    factor = scaled.R / (1 - D) / (1 << Q_DIGITS)
+    return all(total * factor < own for total, own in zip(sums, p, strict=True))
+
+
+def _from_identity(M: list[list[int]], Q: list[list[int]], progress: Any) -> int:
+    """The largest sum of a row of |I - MQ|, in units of 2^-(M_DIGITS + Q_DIGITS).
+
+    Each row of Q is one large integer, with a slot for each entry: then MQ is a product of small integers with large ones.
+    """
+    r, one = len(M), 1 << (M_DIGITS + Q_DIGITS)
     largest = max(sum(map(abs, row)) for row in M) * max(max(map(abs, row)) for row in Q) + one
     size = largest.bit_length() // 8 + 1  # bytes of a slot: it holds twice the largest number
     packed, half = [_packed(row, 8 * size) for row in Q], 1 << (8 * size - 1)
     offset = _packed([half] * r, 8 * size)
-    delta = 0
+    distance = 0
     for j, row in enumerate(M):
         if j % 50 == 0:
             progress(f"checking an inverse: {j} of {r} columns")
         product = (sum(map(operator.mul, row, packed)) + offset).to_bytes(size * r, "little")
         entries = [int.from_bytes(product[at : at + size], "little") - half for at in range(0, size * r, size)]
         entries[j] -= one
-        delta = max(delta, sum(map(abs, entries)))
-    D = Fraction(delta + sum(sums), one)  # rounding an M_ji moves it by less than a unit, and so a sum by less than that of |Q|
-    if D >= 1:
-        return False
-    factor = R / (1 - D) / (1 << Q_DIGITS)
-    return all(own * factor < p[i] for own, i in zip(sums, basis, strict=True))
+        distance = max(distance, sum(map(abs, entries)))
+    return distance
 
 
 def _near(value: int, exponent: int) -> float:
@@ -837,22 +868,25 @@ def _inverse(N: list[list[float]], progress: Any) -> tuple[list[int], list[list[
             progress(f"inverting a matrix: {c} of {len(N)} rows")
         free = [0.0 if used else abs(value) for used, value in zip(taken, N[c], strict=True)]
         i = max(range(len(free)), key=free.__getitem__)
-        pivot = N[c][i]
-        if not 0.0 < abs(pivot) < math.inf:
+        if not 0.0 < abs(N[c][i]) < math.inf:
             return None
         basis.append(i)
         taken[i] = True
-        top = N[c]
-        top[i] = 1.0
-        N[c] = top = [value / pivot for value in top]
-        for other in range(len(N)):
-            factor = N[other][i]
-            if other != c and factor != 0.0:
-                N[other][i] = 0.0
-                N[other] = [a - factor * b for a, b in zip(N[other], top, strict=True)]
+        _solve_for(N, c, i)
     # now N[c][basis[l]] is the entry of the inverse for the column basis[c] and the row l
     inverse = [[row[i] for i in basis] for row in N]
     return (basis, inverse) if all(map(math.isfinite, (value for row in inverse for value in row))) else None
+
+
+def _solve_for(N: list[list[float]], c: int, i: int) -> None:
+    """Solve row c for column i, and put that into the other rows."""
+    pivot, N[c][i] = N[c][i], 1.0
+    N[c] = top = [value / pivot for value in N[c]]
+    for other in range(len(N)):
+        factor = N[other][i]
+        if other != c and factor != 0.0:
+            N[other][i] = 0.0
+            N[other] = [a - factor * b for a, b in zip(N[other], top, strict=True)]
 
 
 def _packed(values: list[int], bits: int) -> int:
@@ -867,12 +901,10 @@ def _power(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
-def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction | None) -> Fraction:
-    """The least mean of (score, cap) pairs: the lowest score, or the mean of the lowest ones filled up to the mass."""
+def _lowest(scores: list[tuple[Fraction, Fraction]], mass: Fraction) -> Fraction:
+    """The least mean of (score, cap) pairs: that of the lowest ones, filled up to the mass."""
     if not scores:
         raise Rejected("no row of a class has weight")
-    if mass is None:
-        return min(score for score, _ in scores)
     total, left = Fraction(0), mass
     for score, cap in sorted(scores):
         part = min(cap, left)
@@ -910,7 +942,7 @@ def _powers_at_most_one(shares: list[Fraction], power: Fraction) -> bool:
         return len(shares) == 1 and shares[0] <= 1
     for k in range(DOUBLINGS):
         digits = (60 + len(str(int(power)))) << k
-        with decimal.localcontext(decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+        with _digits(digits):
             exponent = _decimal(power)
             total = sum((_decimal(share) ** exponent for share in shares), decimal.Decimal(0))
             # Rounding r and s to this many digits moves r^s < 1 by a share of s units in the last place and by some units of 1,
@@ -946,6 +978,11 @@ def _root(value: int, k: int) -> int:
         if closer >= r:
             return r
         r = closer
+
+
+def _digits(digits: int, rounding: str | None = None) -> Any:
+    """A context in which decimal numbers have so many digits, and exponents of any size."""
+    return decimal.localcontext(decimal.Context(digits, rounding, decimal.MIN_EMIN, decimal.MAX_EMAX))
 
 
 def _decimal(value: Fraction) -> decimal.Decimal:
@@ -1012,10 +1049,14 @@ def _relation(value: Any) -> list[tuple[int, int]]:
     return [(_count(column), int(_integer(factor))) for column, factor in pairs]
 
 
-def _model(value: Any) -> str:
-    if value not in ("logistic", "multinomial", "ordinal", "poisson"):
-        raise ValueError(f"model {value!r}")
+def _one_of(what: str, value: Any, known: Iterable[str]) -> str:
+    if value not in known:
+        raise ValueError(f"{what} {value!r}")
     return str(value)
+
+
+def _model(value: Any) -> str:
+    return _one_of("model", value, ("logistic", "multinomial", "ordinal", "poisson"))
 
 
 def _made_columns(model: str, intercept: str, d: int, classes: int) -> int:
@@ -1025,9 +1066,16 @@ def _made_columns(model: str, intercept: str, d: int, classes: int) -> int:
 
 
 def _loss(value: Any) -> str:
-    if value not in ("hinge", "squared_hinge", "logistic", "multinomial"):
-        raise ValueError(f"loss {value!r}")
-    return str(value)
+    return _one_of("loss", value, ("hinge", "squared_hinge", "logistic", "multinomial"))
+
+
+def _classes(values: list[Any], class_type: Any) -> list[Any]:
+    """The labels, all of them of this type and no two the same."""
+    kind = {"str": str, "int": int, "bool": bool, "float": float}[_text(class_type)]
+    labels = [_hex(v) if kind is float else v for v in values]
+    if any(type(label) is not kind for label in labels) or len(set(labels)) < len(labels):
+        raise ValueError(f"classes {labels[:10]}")
+    return labels
 
 
 def _about(value: Any) -> dict[str, Any]:
@@ -1089,11 +1137,37 @@ FIELDS: dict[str, tuple[Any, str, Any]] = {
 }
 MAY_BE_NULL = {"w", "b", "lower", "upper", "nu", "sample_weight", "data_hash", "about"}
 MAY_BE_NULL |= {"loss", "C", "class_weight", "weights_hash"}
-# The first format has every field in every certificate, and not these.
+# The first format has in every certificate the fields of all its kinds, but for those that were added: what these are then.
 FIRST_KINDS = {"separator", "bracket", "witness", "quasi-separation", "overlap"}
-LATER_FIELDS = {"dependent", "model", "about", "dropped", "loss", "C", "class_weight", "weights_hash", "robust", "robust_norm"}
-FIRST_FIELDS = FIELDS.keys() - LATER_FIELDS
+TWO = "0x1.0000000000000p+1"
+ADDED: dict[str, Any] = {"model": "logistic", "about": None, "dropped": [], "robust": "0x0.0p+0", "robust_norm": TWO}
+FIRST_FIELDS = {name for name, (_, _, kinds) in FIELDS.items() if FIRST_KINDS & {*kinds}} - ADDED.keys()
 SEVERAL_CLASSES = ("multinomial", "ordinal")
+
+
+def _completed(content: dict[str, Any]) -> dict[str, Any]:
+    """The certificate as the second format has it, if it has the fields of its kind."""
+    first = content["format"] == FORMATS[0]
+    kind, intercept = _text(content["kind"]), _text(content["intercept"])
+    _one_of("kind", kind, FIRST_KINDS if first else KINDS)
+    _one_of("intercept", intercept, ("free", "penalized", "none"))
+    known = {name for name, (_, _, kinds) in FIELDS.items() if kind in kinds}
+    if content.keys() != {"format", "class_type"} | (FIRST_FIELDS if first else known):
+        raise ValueError(f"its fields are {sorted(content)}")
+    return {name: value for name, value in ADDED.items() if name in known} | content
+
+
+def _field(name: str, value: Any, kind: str, sizes: Mapping[str, int | None]) -> Any:
+    """What a field of a certificate of this kind says: None where it says nothing."""
+    read, many, kinds = FIELDS[name]
+    if kind not in kinds:  # in the first format every field is written
+        if value not in (None, TWO if name == "norm" else None):
+            raise ValueError(f"it has {name}, which its kind does not have")
+        return None
+    if value is None and name in MAY_BE_NULL:
+        return None
+    read = KINDS[kind][0] if read is _number else read
+    return read(value) if many == "one" else [read(item) for item in _list(value, sizes[many])]
 
 
 # ---- the data -------------------------------------------------------------------------------------------------------
@@ -1198,7 +1272,7 @@ def _decimals(value: Fraction | None, up: bool) -> str:
     if value is None:
         return "infinity" if up else "0"
     rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    with decimal.localcontext(decimal.Context(prec=50, rounding=rounding, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
+    with _digits(50, rounding):
         exact = _decimal(value)
     return f"{float(decimal.Context(prec=8, rounding=rounding).plus(exact)):.8g}"
 
@@ -1218,18 +1292,15 @@ def _kept(
     mass = [1.0] * len(y) if weights is None else list(weights)
     if len(mass) != len(y):
         raise BadInput(f"there are {len(X)} rows and {len(mass)} weights")
+    kept = [*range(len(y))]
     if "missing" in dropped:
-        missing = [
-            any(map(_is_missing, [*(x.values() if isinstance(x, Mapping) else x), label])) for x, label in zip(X, y, strict=True)
-        ]
-        missing = [lost or _is_missing(weight) for lost, weight in zip(missing, mass, strict=True)]
-    else:
-        missing = [False] * len(y)
-    try:
-        zero = ["zero-weight" in dropped and not lost and float(weight) == 0 for lost, weight in zip(missing, mass, strict=True)]
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"a weight is not a number: {error}") from None
-    kept = [i for i in range(len(y)) if not (missing[i] or zero[i])]
+        cells = (row.values() if isinstance(row, Mapping) else row for row in X)
+        kept = [i for i, own in enumerate(cells) if not any(map(_is_missing, [*own, y[i], mass[i]]))]
+    if "zero-weight" in dropped:
+        try:
+            kept = [i for i in kept if float(mass[i]) != 0]
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"a weight is not a number: {error}") from None
     return [X[i] for i in kept], [y[i] for i in kept]
 
 
@@ -1291,7 +1362,7 @@ def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic
     if len(labels) != n:
         raise BadInput(f"there are {n} rows and {len(labels)} labels")
     for i, label in enumerate(labels):
-        if label is None or isinstance(label, (list, tuple, dict, bytes)) or label != label:
+        if not _is_label(label):
             raise BadInput(f"the label of row {i} is {label!r}; every row needs a label, text or a number")
     if model == "poisson":
         if any(isinstance(label, str) or not 0 <= label < math.inf for label in labels):
@@ -1300,10 +1371,17 @@ def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic
     if len({isinstance(label, str) for label in labels}) > 1:
         raise BadInput("the labels mix text and numbers")
     found = len(set(labels))
-    logistic = model == "logistic" and not several and (set(labels) <= set(classes) or _leaves_out(labels, classes))
-    if (found < 2 or (found > 2 and not several and model not in SEVERAL_CLASSES)) and not logistic:
+    if several or model in SEVERAL_CLASSES:
+        enough = found >= 2
+    else:
+        enough = found == 2 or set(labels) <= set(classes) or _leaves_out(labels, classes)
+    if not enough:
         raise BadInput(f"the data has {found} classes; the certificate is about two")
     return labels
+
+
+def _is_label(value: Any) -> bool:
+    return value is not None and not isinstance(value, (list, tuple, dict, bytes)) and bool(value == value)
 
 
 def read_table(path: Path, label: str | None, drop: Sequence[str] = (), keep_index: bool = False) -> tuple[list[Any], list[str]]:
@@ -1429,10 +1507,15 @@ def label_apart(rows: Any, at: int, gone: set[int]) -> tuple[Any, list[Any]]:
     """Rows without the column at that place and those that are gone, and what is in it."""
     if at in gone:
         raise BadInput("the label column cannot be dropped")
-    kept = [j for j in range(len(rows[0]) if len(rows) else 0) if j != at and j not in gone]
+    return _without(rows, gone | {at}), [row[at] for row in rows]
+
+
+def _without(rows: Any, gone: set[int]) -> Any:
+    """Rows without these columns."""
+    kept = [j for j in range(len(rows[0]) if len(rows) else 0) if j not in gone]
     if isinstance(rows, Matrix):
-        return Matrix(rows.content, rows.start, rows.n, rows.row, kept), [row[at] for row in rows]
-    return [[row[j] for j in kept] for row in rows], [row[at] for row in rows]
+        return Matrix(rows.content, rows.start, rows.n, rows.row, kept)
+    return [[row[j] for j in kept] for row in rows]
 
 
 def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list[str]]:
@@ -1441,35 +1524,65 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
     for number, line in enumerate(_text_in(path).encode().split(b"\n"), 1):  # of bytes: only ASCII has white space then
         label, *entries = (field.decode() for field in line.split(b"#")[0].split() or [b""])
         if label:
-            pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
-            try:
-                row = {int(column): _cell(value, path, Style()) for column, value in pairs}
-                digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
-                if not digits or any(map(str.isspace, label)):
-                    raise ValueError("an index has other characters than digits, or a label has white space")
-            except ValueError as error:
-                raise BadInput(f"{path}, line {number}: {error}") from None
-            if max([0, *map(abs, row)]) >= 2**62:
-                raise BadInput(f"{path}, line {number} has an index beyond 2**62")
-            if len(row) != len(pairs):
-                raise BadInput(f"{path}, line {number} has the same index twice")
-            rows.append(row)
+            rows.append(_svmlight_row(label, entries, path, f"{path}, line {number}"))
             labels.append(label)
     if not rows:
         raise BadInput(f"{path} is empty")
     try:
-        first, gone = 0 if any(0 in row for row in rows) else 1, {int(column) for column in drop}
+        gone = {int(column) for column in drop}
     except ValueError as error:
         raise BadInput(f"a column of svmlight is dropped by its index: {error}") from None
-    places = {
-        column: column - first - sum(each < column for each in gone) for row in rows for column in row if column not in gone
-    }
-    return [{places[column]: value for column, value in row.items() if column in places} for row in rows], labels
+    return _closed_up(rows, gone), labels
+
+
+def _closed_up(rows: list[dict[int, float]], gone: set[int]) -> list[dict[int, float]]:
+    """Rows by column, from 0 and without those that are gone, of rows by index."""
+    first, used = 0 if any(0 in row for row in rows) else 1, {column for row in rows for column in row} - gone
+    places = {column: column - first - sum(each < column for each in gone) for column in used}
+    return [{places[column]: value for column, value in row.items() if column in places} for row in rows]
+
+
+def _svmlight_row(label: str, entries: list[str], path: Path, where: str) -> dict[int, float]:
+    """Index and value of the entries of a line."""
+    pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
+    try:
+        row = {int(column): _cell(value, path, Style()) for column, value in pairs}
+        digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
+        if not digits or any(map(str.isspace, label)):
+            raise ValueError("an index has other characters than digits, or a label has white space")
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+    if max([0, *map(abs, row)]) >= 2**62:
+        raise BadInput(f"{where} has an index beyond 2**62")
+    if len(row) != len(pairs):
+        raise BadInput(f"{where} has the same index twice")
+    return row
 
 
 def read_npy(path: Path) -> Any:
     """A .npy array of little-endian numbers, booleans or text: a list, or a sequence of rows."""
     content = _bytes_in(path)
+    kind, shape, by_columns, start = _npy_header(content, path)
+    cut_short = f"{path} is cut short: it does not hold an array of shape {shape}"
+    code = _code(kind)
+    if len(shape) == 2 and code is not None and not by_columns and 0 < shape[1] <= WIDEST:
+        row = struct.Struct(f"<{shape[1]}{code}")
+        if len(content) < start + shape[0] * row.size:
+            raise BadInput(cut_short)
+        return Matrix(content, start, shape[0], row)
+    values = _values(kind, math.prod(shape), content, start)
+    if values is None:
+        raise BadInput(f"{path}: arrays of type {str(kind)[:80]} are not read here")
+    if len(values) != math.prod(shape):
+        raise BadInput(cut_short)
+    if len(shape) == 1:
+        return values
+    n, d = shape
+    return [values[i::n] if by_columns else values[i * d : (i + 1) * d] for i in range(n)]
+
+
+def _npy_header(content: bytes, path: Path) -> tuple[Any, tuple[int, ...], bool, int]:
+    """NumPy's name of a type, the shape, whether it is stored by columns, and where the numbers begin."""
     if content[:6] != b"\x93NUMPY" or len(content) < 12 or content[6] not in (1, 2, 3):
         raise BadInput(f"{path} is not a .npy file")
     start, size = (10, "<H") if content[6] == 1 else (12, "<I")
@@ -1483,36 +1596,28 @@ def read_npy(path: Path) -> Any:
         raise BadInput(f"{path} has no header of a .npy file: its shape is {str(shape)[:80]}")
     if any(type(length) is not int or length < 0 for length in shape) or len(shape) not in (1, 2):
         raise BadInput(f"{path} does not hold an array of one or two dimensions, but of shape {str(shape)[:80]}")
-    code = CODES.get(str(kind)[1:]) if type(kind) is str and kind[:1] in ("<", "|") else None
-    if len(shape) == 2 and code is not None and not by_columns and 0 < shape[1] <= WIDEST:
-        row = struct.Struct(f"<{shape[1]}{code}")
-        if len(content) < end + shape[0] * row.size:
-            raise BadInput(f"{path} is cut short: it does not hold an array of shape {shape}")
-        return Matrix(content, end, shape[0], row)
-    values = _values(kind, math.prod(shape), content, end)
-    if values is None:
-        raise BadInput(f"{path}: arrays of type {str(kind)[:80]} are not read here")
-    if len(values) != math.prod(shape):
-        raise BadInput(f"{path} is cut short: it does not hold an array of shape {shape}")
-    if len(shape) == 1:
-        return values
-    n, d = shape
-    return [values[i::n] if by_columns else values[i * d : (i + 1) * d] for i in range(n)]
+    return kind, shape, by_columns, end
 
 
 CODES = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q"}
 CODES |= {"u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
 
 
+def _code(kind: Any) -> str | None:
+    """What `struct` calls a little-endian number or boolean of NumPy."""
+    return CODES.get(kind[1:]) if type(kind) is str and kind[:1] in ("<", "|") else None
+
+
 def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | None:
     """So many numbers, booleans or texts of a NumPy type, or fewer if the content ends before; None for other types."""
+    code = _code(kind)
+    if code is not None:
+        size = struct.calcsize("<" + code)
+        end = min(len(content), start + count * size)
+        whole = end - (end - start) % size
+        return [value for (value,) in struct.iter_unpack("<" + code, content[start:whole])]
     if type(kind) is not str or kind[:1] not in ("<", "|"):
         return None
-    if kind[1:] in CODES:
-        code = "<" + CODES[kind[1:]]
-        end = min(len(content), start + count * struct.calcsize(code))
-        whole = end - (end - start) % struct.calcsize(code)
-        return [value for (value,) in struct.iter_unpack(code, content[start:whole])]
     if kind[1:2] != "U" or not kind[2:].isdecimal() or not 0 < int(kind[2:]) < len(content):
         return None
     width = 4 * int(kind[2:])
@@ -1646,20 +1751,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
         claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
     found = _read(options, claim)
-    labels = found.y
-    if claim.model != "logistic" and options.positive is not None:
-        raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
-    positive = options.positive
-    if positive is None and claim.class_type == "bool" and claim.model == "logistic":
-        positive = claim.about.get("positive")
-    if positive is not None:
-        if claim.class_type != "bool":
-            raise BadInput("the certificate names its two classes; leave out --positive")
-        labels = one_against_the_rest(labels, positive)
-    if claim.model == "poisson":
-        labels = [label if _is_missing(label) and claim.dropped else _count_in(label) for label in labels]
-    else:
-        labels = [label if _is_missing(label) and claim.dropped else as_label(label, claim.class_type) for label in labels]
+    labels = _as_claimed(found.y, claim, options.positive)
     claim.progress = _progress
     accepted, reason = claim.decided(*claim.data(found.X, labels, found.weights))
     told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
@@ -1670,6 +1762,20 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
 
 
 OTHER_DATA = "this is other data than it was made for"
+
+
+def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> list[Any]:
+    """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
+    if claim.model != "logistic" and positive is not None:
+        raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
+    if positive is None and claim.class_type == "bool" and claim.model == "logistic":
+        positive = claim.about.get("positive")
+    if positive is not None:
+        if claim.class_type != "bool":
+            raise BadInput("the certificate names its two classes; leave out --positive")
+        labels = one_against_the_rest(labels, positive)
+    read = _count_in if claim.model == "poisson" else lambda label: as_label(label, claim.class_type)
+    return [label if claim.dropped and _is_missing(label) else read(label) for label in labels]
 
 
 def _read(options: argparse.Namespace, claim: Claim) -> Table:
@@ -1687,6 +1793,11 @@ def _read(options: argparse.Namespace, claim: Claim) -> Table:
         if options.weight is not None:
             raise BadInput("svmlight has no column of weights; leave out --weight")
         return Table(*read_svmlight(options.data, options.drop))
+    return _read_array(options, claim.shape[1])
+
+
+def _read_array(options: argparse.Namespace, d: int) -> Table:
+    """An array in a .npy file, of d columns beside the labels; these are a column of it, or in another file."""
     X = read_npy(options.data)
     if not len(X) or not isinstance(X[0], (list, tuple)):
         raise BadInput(f"{options.data} is no table: its array has {'one dimension' if len(X) else 'no rows'}")
@@ -1695,16 +1806,11 @@ def _read(options: argparse.Namespace, claim: Claim) -> Table:
     if options.weight is not None:
         place = position(options.weight, len(X[0]))
         gone, mass = gone | {place}, [row[place] for row in X]
-    if options.labels is None and len(X[0]) - len(gone) == claim.shape[1]:
+    if options.labels is None and len(X[0]) - len(gone) == d:
         raise BadInput(f"{options.data} has no column for the labels: add --labels y.npy")
     if options.labels is None:
         return Table(*label_apart(X, position("-1" if options.label is None else options.label, len(X[0])), gone), None, mass)
-    kept = [j for j in range(len(X[0])) if j not in gone]
-    if isinstance(X, Matrix):
-        X = Matrix(X.content, X.start, X.n, X.row, kept if gone else None)
-    elif gone:
-        X = [[row[j] for j in kept] for row in X]
-    return Table(X, read_npy(options.labels), None, mass)
+    return Table(_without(X, gone) if gone else X, read_npy(options.labels), None, mass)
 
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".npy", ".npz", ".parquet", ".pq", ".svm", ".svmlight", ".libsvm")
@@ -1728,21 +1834,9 @@ def _count_in(label: Any) -> Any:
 
 def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     """Where the certificate says that it comes from, and whether this is the data that it was made for."""
-    about, told = claim.about, []
-    parts: dict[str, Any] = {
-        "file": lambda name: f"the file {name}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
-        "label": lambda name: f"the label column {name!r}",
-        "weight": lambda name: f"the weights {name!r}",
-        "positive": lambda name: f"the class {name!r} against the rest",
-        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
-    }
-    source = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part))
-    if source or about.get("version"):
-        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
-    if about.get("statement") not in (None, claim.words()):
-        told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
-    told += [f"  rows {'with a missing value' if rule == 'missing' else 'of weight zero'} are left out" for rule in claim.dropped]
-    names, stated = found.names, about.get("columns")
+    rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
+    told = [*_source(claim), *(f"  rows {rules[rule]} are left out" for rule in claim.dropped)]
+    names, stated = found.names, claim.about.get("columns")
     if names and stated and names != stated:
         pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]
         more = ", ..." if len(pairs) > 4 else ""
@@ -1751,8 +1845,26 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
     known = claim.model == "poisson" or set(plain) == set(claim.classes)
-    same = width == claim.shape[1] and len(rows) == claim.shape[0] and known and claim.hash_of(rows, plain) == claim.data_hash
+    same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
     return [*told, "  this is the data that it was made for" if same else f"  {OTHER_DATA}"]
+
+
+def _source(claim: Claim) -> list[str]:
+    """Which version made the certificate, and for what; and its own statement, where that is another than the claim."""
+    about = claim.about
+    parts: dict[str, Any] = {
+        "file": lambda name: f"the file {name}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
+        "label": lambda name: f"the label column {name!r}",
+        "weight": lambda name: f"the weights {name!r}",
+        "positive": lambda name: f"the class {name!r} against the rest",
+        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
+    }
+    source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
+    if source or about.get("version"):
+        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
+    if about.get("statement") not in (None, claim.words()):
+        told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
+    return told
 
 
 def _progress(words: str) -> None:

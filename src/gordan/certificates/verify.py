@@ -168,32 +168,35 @@ def _decided(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> Ch
     weighted = sample_weight is not None
     X, y, sample_weight = _kept(certificate, X, y, sample_weight)
     if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
-        return Check(False, _claim(certificate), "it leaves out rows of weight zero: pass the weights as sample_weight")
+        return Check(False, statement(certificate), "it leaves out rows of weight zero: pass the weights as sample_weight")
     if certificate.model != "logistic":
         return _about_a_model(certificate, X, y)
     try:
-        problem = Problem.named(X, y, certificate.classes, several=certificate.several)
-        require_aligned(X=X, y=y, sample_weight=sample_weight)
-        if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
-            weights = vector(sample_weight, "sample_weight", problem.X.n)
-            if not _same_weights(certificate, weights):
-                return Check(False, _claim(certificate), "it is about other sample weights")
-            if certificate.weights_hash is not None:
-                certificate = replace(certificate, sample_weight=tuple(weights.tolist()))
-        if certificate.shape == (problem.X.n, problem.X.d):
-            problem, rows = problem.counted()
-            part = certificate if rows is None else _about(certificate, rows)
-            if part is None:
-                return Check(False, _claim(certificate), "it names rows that are left out")
-            certificate = part
-        if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
-            w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
-            Products.of(problem.X, w)  # in one pass with the norms
-        if not np.isfinite(problem.X.norms).all():
-            problem.require_finite()
-    except NotIEEE as error:
-        return Check(False, _claim(certificate), str(error))
-    return check(certificate, problem)
+        part, problem = _counted(certificate, X, y, sample_weight)
+    except (NotIEEE, _Refused) as error:
+        return Check(False, statement(certificate), str(error))
+    return check(part, problem)
+
+
+class _Refused(Exception):
+    """Why a certificate is not about the data."""
+
+
+def _counted(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Certificate, Problem]:
+    """The certificate, with its weights, and the data without rows of label 0; the norms of rows are known, and finite."""
+    problem = Problem.named(X, y, certificate.classes, several=certificate.several)
+    require_aligned(X=X, y=y, sample_weight=sample_weight)
+    if sample_weight is not None and certificate.kind == "optimum":  # others hold the weights that they are about
+        certificate = _weighted(certificate, vector(sample_weight, "sample_weight", problem.X.n))
+    if certificate.shape == (problem.X.n, problem.X.d):
+        problem, rows = problem.counted()
+        certificate = certificate if rows is None else _about(certificate, rows)
+    if certificate.w is not None and not (certificate.exact or certificate.several) and len(certificate.w) == problem.X.d:
+        w, _ = _of_moderate_size(np.array(certificate.w, dtype=np.float64), float(certificate.b or 0.0))
+        Products.of(problem.X, w)  # in one pass with the norms
+    if not np.isfinite(problem.X.norms).all():
+        problem.require_finite()
+    return certificate, problem
 
 
 def _kept(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -214,25 +217,31 @@ def hash_for(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None
     return (given.ordered(certificate.classes) if {*given.classes} == {*certificate.classes} else given).hash()
 
 
-def _about(c: Certificate, rows: Array) -> Certificate | None:
-    """The certificate as one about these rows alone; None where it names others."""
+def _about(c: Certificate, rows: Array) -> Certificate:
+    """The certificate as one about these rows alone."""
     place = {row: k for k, row in enumerate(rows.tolist())}
     if not {*c.rows} <= {*place}:
-        return None
+        raise _Refused("it names rows that are left out")
     weights = c.sample_weight if c.sample_weight is None else tuple(c.sample_weight[row] for row in place)
     return replace(c, shape=(len(rows), c.shape[1]), rows=tuple(place[row] for row in c.rows), sample_weight=weights)
 
 
-def _same_weights(certificate: Certificate, weights: Array) -> bool:
-    if certificate.weights_hash is not None:
-        return hash_of(weights) == certificate.weights_hash
-    held = certificate.sample_weight
-    return bool((weights == 1).all()) if held is None else held == tuple(weights.tolist())
+def _weighted(c: Certificate, weights: Array) -> Certificate:
+    """The certificate holding these weights, if they are those that it is about."""
+    if c.weights_hash is not None:
+        same = hash_of(weights) == c.weights_hash
+    elif c.sample_weight is not None:
+        same = c.sample_weight == tuple(weights.tolist())
+    else:
+        same = bool((weights == 1).all())
+    if not same:
+        raise _Refused("it is about other sample weights")
+    return c if c.weights_hash is None else replace(c, sample_weight=tuple(weights.tolist()))
 
 
 def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
     """`verify` for rows that are made from the data."""
-    claim, reason = _claim(certificate), ""
+    claim, reason = statement(certificate), ""
     classes = None if certificate.model == "poisson" else certificate.classes
     try:
         with ieee_floats():
@@ -257,16 +266,12 @@ def check(certificate: Certificate, problem: Problem) -> Check:
             reason = _refusal(certificate, problem)
     except NotIEEE as error:
         reason = str(error)
-    return Check(not reason, _claim(certificate), reason)
+    return Check(not reason, statement(certificate), reason)
 
 
-def _claim(c: Certificate) -> str:
-    return CHECKS[c.kind].claim(c) if c.model == "logistic" else _claim_of_model(c)
-
-
-def statement(certificate: Certificate) -> str:
+def statement(c: Certificate) -> str:
     """The claim in words for people, with decimal numbers that are rounded so that it stays true."""
-    return _claim(certificate)
+    return CHECKS[c.kind].claim(c) if c.model == "logistic" else _claim_of_model(c)
 
 
 def _claim_of_model(c: Certificate) -> str:
@@ -345,16 +350,12 @@ def _out_of_range(c: Certificate, w: Array | None) -> str:
     """What no file can hold."""
     n, d = c.shape
     size = len(c.classes) * (d + Intercept(c.intercept).exists) if c.several else d
-    if any(given is not None and len(given) != size for given in (c.w, w)) or (
-        c.sample_weight is not None and len(c.sample_weight) != n
-    ):
+    sizes = ((c.w, size), (w, size), (c.sample_weight, n))
+    if any(given is not None and len(given) != length for given, length in sizes):
         return "its w or its sample weights are of the wrong length"
     plain = (c.lower or 0.0, c.nu or 0.0, c.b or 0.0, c.robust, *c.weights)
-    if not (all(map(math.isfinite, plain)) and c.norm > -math.inf and (c.upper or 0.0) > -math.inf):
-        return "it has numbers that are not finite"
-    if w is not None and not np.isfinite(w).all():
-        return "it has numbers that are not finite"
-    return ""
+    finite = all(map(math.isfinite, plain)) and c.norm > -math.inf and (c.upper or 0.0) > -math.inf
+    return "" if finite and (w is None or np.isfinite(w).all()) else "it has numbers that are not finite"
 
 
 def _margin(c: Certificate, problem: Problem) -> str:
@@ -502,18 +503,23 @@ class Checking(NamedTuple):
     refusal: Callable[[Certificate, Problem], str]
 
 
-def _optimum(c: Certificate, problem: Problem) -> str:
-    """Why an interval for the least value of a loss is not accepted."""
-    if c.w is None or c.loss is None or c.C is None:
-        return "it has no w, no loss or no C"
+def _inconsistent(c: Certificate) -> str:
+    """Why what an optimum states does not go together."""
     if c.weights_hash is not None and c.sample_weight is None:
         return "it is about sample weights that it does not hold: pass them as sample_weight"
-    w = np.fromiter(c.w, np.float64, len(c.w))
     if c.several and (c.b is not None or c.rows):
         return "the planes of a multinomial loss have b in w, and its rows have no weights of their own"
     if c.b and not Intercept(c.intercept).exists:
         return "it has b although there is no intercept"
-    reason = _out_of_range(c, w)
+    return ""
+
+
+def _optimum(c: Certificate, problem: Problem) -> str:
+    """Why an interval for the least value of a loss is not accepted."""
+    if c.w is None or c.loss is None or c.C is None:
+        return "it has no w, no loss or no C"
+    w = np.fromiter(c.w, np.float64, len(c.w))
+    reason = _inconsistent(c) or _out_of_range(c, w)
     if reason:
         return reason
     objective: Objective | Multinomial = Multinomial.of(problem, c) if c.several else Objective.of(problem, c)

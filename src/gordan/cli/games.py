@@ -109,7 +109,7 @@ def play(
     with Interrupts() as interrupts, Watch(f"reading {source.file}", FULL_BAR) as watch:
         data = source.read()
         problem = Problem.of(data.X, data.y)
-        A = gordan.rows.of(data.X, problem.signs, constant=intercept.in_norm, device=device)
+        A = gordan.rows.of(data.X, problem.signs, constant=intercept.column, device=device)
         watch.about(method, data.X)
         halves = intercept.halves(problem.signs)
         trace = gordan.play(A, chosen, rounds, halves=halves, time_limit=time_limit, callback=watch.moment)

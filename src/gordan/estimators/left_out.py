@@ -34,7 +34,7 @@ def left_out_wrong(X: Any, positive: Array, result: MarginResult, intercept: Int
     if result.p is None or not 0 < lower <= upper < (1 + WIDE) * lower or not 1 < len(support) <= MOST_SUPPORT:
         return 0
     signs = np.where(positive, 1, -1).astype(np.int8)
-    rows = Rows(X, signs, constant=intercept.in_norm).take(support)
+    rows = Rows(X, signs, constant=intercept.column).take(support)
     K = rows.gram(np.arange(rows.n))
     K[np.diag_indices(rows.n)] += RIDGE * np.trace(K) / rows.n
     lapack = scipy_linalg().lapack

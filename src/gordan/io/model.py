@@ -17,12 +17,11 @@ from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
-from gordan.losses import softmax
+from gordan.losses import Loss, softmax
 
 # The formats that are read, the last of which is written: the first is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
 KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial")
-LOSSES = ("hinge", "squared_hinge", "logistic", "multinomial")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
 LARGEST_LABEL = 2**1023
@@ -286,7 +285,7 @@ FIELDS = {
     "norm": Field("a float of at least 2", lambda norm: type(norm) is float and norm >= 2, _written, container.read_hex),
     "nu": Field("None or a float in (0, 1]", _is_nu, _written, _float_or_none),
     "intercept_kind": Field(f"one of {', '.join(Intercept)}", lambda kind: kind in tuple(Intercept), str),
-    "loss": Field(f"None or one of {', '.join(LOSSES)}", lambda loss: loss is None or loss in LOSSES, format=2),
+    "loss": Field(f"None or one of {', '.join(Loss)}", lambda loss: loss is None or loss in (*Loss,), format=2),
     "C": Field(
         "None or a positive float",
         lambda C: C is None or (type(C) is float and 0 < C < math.inf),

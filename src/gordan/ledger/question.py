@@ -186,7 +186,7 @@ class Question:
     def rows(self) -> Rows:
         """The signed rows that count, with a column of ones where b counts in the norm. Their passes are part of the answer's."""
         problem, margin = self.counted, self.margin
-        return Rows(problem.storage, problem.signs, constant=margin.intercept.in_norm, threads=self.budget.threads)
+        return Rows(problem.storage, problem.signs, constant=margin.intercept.column, threads=self.budget.threads)
 
     @cached_property
     def radius(self) -> float:

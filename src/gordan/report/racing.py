@@ -227,7 +227,7 @@ def race(
     chosen = [_method(name, norm) for name in (methods or _default(norm, kind))]
     if len({method.name for method in chosen}) < len(chosen):
         raise InputError("a method is named twice; name each once")
-    A = rows.of(X, problem.signs, constant=kind.in_norm)
+    A = rows.of(X, problem.signs, constant=kind.column)
     halves = kind.halves(problem.signs)
     p_set = Simplex(A.n, halves=halves)
     D = p_set.diameter(p_set.centre)

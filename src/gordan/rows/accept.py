@@ -45,15 +45,9 @@ def stored(
     GPU stays where it is, unless `device` says where to, and so do the blocks of a Dask collection. A storage is taken as it is.
 
     `first` is the number that messages give to the first row, where X is a part of something."""
-    here = device in (None, "cpu")
-    if here and isinstance(X, (Dense, Sparse, Blocks, Cluster)):
-        return X
-    if device is None and isinstance(X, Device):
-        return X
-    if device is None and (is_lazy(X) or are_files(X)):
-        return in_blocks(X)
-    if here and isinstance(X, (Parts, Csr)):
-        return _from_files(X)
+    found = _as_it_is(X, device)
+    if found is not None:
+        return found
     X = _unwrapped(X)
     if device == "cpu":
         X = host(X)
@@ -63,10 +57,22 @@ def stored(
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):
         return _sparse(getattr(X, "__wrapped__", X), first)  # formulaic wraps what it makes
-    found = _dense(X, first)
-    if isinstance(found, Dense):
-        found.names = column_names(X, found.d)
-    return found
+    dense = _dense(X, first)
+    if isinstance(dense, Dense):
+        dense.names = column_names(X, dense.d)
+    return dense
+
+
+def _as_it_is(X: Any, device: str | None) -> Dense | Sparse | Blocks | Cluster | Device | None:
+    """What is a storage on that device, or is read as one from where it is; None for everything else."""
+    here = device in (None, "cpu")
+    if here and isinstance(X, (Dense, Sparse, Blocks, Cluster)):
+        return X
+    if device is None and isinstance(X, Device):
+        return X
+    if device is None and (is_lazy(X) or are_files(X)):
+        return in_blocks(X)
+    return _from_files(X) if here and isinstance(X, (Parts, Csr)) else None
 
 
 def _unwrapped(X: Any) -> Any:

@@ -180,6 +180,22 @@ def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows
 
 
 @compiled_in_order
+def _less_means(gradient, share, groups, weights, residual):
+    """residual = the gradient less its mean in each group, weighted by share; returns its largest entry and its size."""
+    first, second = 0.0, 0.0
+    for k in range(gradient.shape[0]):
+        part = share[k] * gradient[k]
+        first, second = first + (part if groups[k] == 0 else 0.0), second + (part if groups[k] != 0 else 0.0)
+    first, second = first / weights[0], second / weights[1]
+    worst, size = 0.0, 0.0
+    for k in range(gradient.shape[0]):
+        residual[k] = gradient[k] - (first if groups[k] == 0 else second)
+        worst = max(worst, abs(residual[k]))
+        size += residual[k] * residual[k] * share[k]
+    return worst, size
+
+
+@compiled_in_order
 def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, direction, residual, tally, rough, target, most):
     """Steps of conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z, Σz fixed in each group; z and gradient change in place.
 
@@ -188,21 +204,12 @@ def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, 
     its group by more than `target`; or by more than `rough` where some z is not between 0 and its cap. Returns the steps done.
     """
     m, u = rows.shape[0], tally[2:]
-    first, second = 0.0, 0.0  # Σ share of the groups, and below Σ share · gradient: no array, so that they stay in registers
+    first, second = 0.0, 0.0  # Σ share of the groups: no array, so that they stay in registers
     for k in range(m):
         first, second = first + (share[k] if groups[k] == 0 else 0.0), second + (share[k] if groups[k] != 0 else 0.0)
     weights = max(first, SMALLEST), max(second, SMALLEST)
     for step in range(most):
-        first, second = 0.0, 0.0
-        for k in range(m):
-            part = share[k] * gradient[k]
-            first, second = first + (part if groups[k] == 0 else 0.0), second + (part if groups[k] != 0 else 0.0)
-        first, second = first / weights[0], second / weights[1]
-        worst, size = 0.0, 0.0
-        for k in range(m):
-            residual[k] = gradient[k] - (first if groups[k] == 0 else second)
-            worst = max(worst, abs(residual[k]))
-            size += residual[k] * residual[k] * share[k]
+        worst, size = _less_means(gradient, share, groups, weights, residual)
         tally[1] = worst
         if not worst > target:
             return step

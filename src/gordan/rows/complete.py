@@ -67,28 +67,40 @@ def _missing_cells(given: dict[str, Any]) -> Iterator[tuple[str, Array]]:
     for name, values in given.items():
         if values is None:
             continue
-        d = len(_column_types(values))
-        if d:
-            names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
-            columns = ((own, np.asarray(_column(values, j))) for j, own in enumerate(names))
-        elif is_sparse(values):
-            entries = values.tocoo()
-            wrong = np.isnan(entries.data) if entries.data.dtype.kind == "f" else np.zeros(len(entries.data), bool)
-            names = column_names(values, values.shape[1]) or [f"x{j}" for j in range(values.shape[1])]
-            for j in np.unique(entries.col[wrong]).tolist():
-                where = np.zeros(values.shape[0], bool)
-                where[entries.row[wrong & (entries.col == j)]] = True
-                yield names[j], where
+        if not len(_column_types(values)) and is_sparse(values):
+            yield from _missing_entries(values)
             continue
-        else:
-            plain = values.to_numpy() if hasattr(values, "to_numpy") else values
-            array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
-            names = (column_names(values, array.shape[1]) or [f"x{j}" for j in range(array.shape[1])]) if array.ndim == 2 else []
-            columns = ((own, array[:, j] if array.ndim == 2 else array) for j, own in enumerate(names or [name]))
-        for own, column in columns:
+        for own, column in _named_columns(name, values):
             where = _missing_in(column)
             if where.any():
                 yield own, where
+
+
+def _missing_entries(values: Any) -> Iterator[tuple[str, Array]]:
+    """The same for a sparse matrix."""
+    entries = values.tocoo()
+    wrong = np.isnan(entries.data) if entries.data.dtype.kind == "f" else np.zeros(len(entries.data), bool)
+    names = column_names(values, values.shape[1]) or [f"x{j}" for j in range(values.shape[1])]
+    for j in np.unique(entries.col[wrong]).tolist():
+        where = np.zeros(values.shape[0], bool)
+        where[entries.row[wrong & (entries.col == j)]] = True
+        yield names[j], where
+
+
+def _named_columns(name: str, values: Any) -> Iterator[tuple[str, Array]]:
+    """The columns of a table, a matrix or a vector of that name."""
+    d = len(_column_types(values))
+    if d:
+        names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
+        yield from ((own, np.asarray(_column(values, j))) for j, own in enumerate(names))
+        return
+    plain = values.to_numpy() if hasattr(values, "to_numpy") else values
+    array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
+    if array.ndim == 2:
+        names = column_names(values, array.shape[1]) or [f"x{j}" for j in range(array.shape[1])]
+        yield from ((own, array[:, j]) for j, own in enumerate(names))
+    else:
+        yield name, array
 
 
 def _objects(values: Any) -> Array:

@@ -41,8 +41,9 @@ class Softmin(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Rows:
-    """A = scale · diag(signs) [X, 1?], never formed: the storage of X is read in place. n is the number of rows, d the length of
-    w: the columns of X, and one more for a `constant` column. `signs` are int8. `threads` are as many as there are cores if None.
+    """A = scale · diag(signs) [X, c?], never formed: the storage of X is read in place. n is the number of rows, d the length of
+    w: the columns of X, and one more for a column of the `constant` c, if that is not 0. `signs` are int8. `threads` are as many
+    as there are cores if None.
 
     Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
     a product or a fused pass costs 1, `take(i)` costs its share of the rows. Rows made from these have a count of their own.
@@ -54,7 +55,7 @@ class Rows:
     storage: Storage
     signs: Array
     _: KW_ONLY
-    constant: bool = False
+    constant: float = 0.0
     scale: float = 1.0
     threads: int | None = None
     resident: bool = False
@@ -63,7 +64,7 @@ class Rows:
     passes: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self.n, self.d = self.storage.n, self.storage.d + self.constant
+        self.n, self.d = self.storage.n, self.storage.d + bool(self.constant)
         self._placed_signs = self.storage.place(self.signs, "signs")
         self._threads = available() if self.threads is None else self.threads
 
@@ -123,7 +124,7 @@ class Rows:
         q *= self.scale  # before the rows: it undoes their size
         combination = self.storage.combine(q, self._threads)
         if self.constant:
-            combination = np.concatenate((combination, np.reshape(host(q.sum(0)), (1, *p.shape[1:]))))
+            combination = np.concatenate((combination, np.reshape(self.constant * host(q.sum(0)), (1, *p.shape[1:]))))
         self.check(combination)
         return combination
 
@@ -143,7 +144,7 @@ class Rows:
         """`softmin` at each row v of the stack, from the same p_0: together they cost one pass."""
         self.passes += 1
         x = vectors(stack, "v", self.d, "columns") * self.scale
-        x, b = (x[:, :-1].copy(), x[:, -1].copy()) if self.constant else (x, np.zeros(len(x)))
+        x, b = (x[:, :-1].copy(), self.constant * x[:, -1]) if self.constant else (x, np.zeros(len(x)))
         start = None if log_p0 is None else self.storage.place(log_p0, "log_p0")
         groups = None if halves is None else self.split(halves)
         sums, scores = self.storage.softmin(x, b, self._placed_signs, self.scale, start, groups, self._threads)
@@ -165,7 +166,8 @@ class Rows:
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:
-            combination = np.append(combination, sum(q * part for q, part in zip(signed, share, strict=True)))
+            mass = sum(q * part for q, part in zip(signed, share, strict=True))
+            combination = np.append(combination, self.constant * mass)
         return Softmin(combination, scores, peak, [math.log(part) for part in totals], lowest)
 
     def lowest(self, w: Array, k: int, halves: Array | None = None) -> tuple[Array, Array]:
@@ -221,7 +223,7 @@ class Rows:
         w = columns_of(w, "w", self.d, "columns") * self.scale
         if not self.constant:
             return w, 0.0
-        return w[:-1], float(w[-1]) if w.ndim == 1 else w[-1]
+        return w[:-1], self.constant * (float(w[-1]) if w.ndim == 1 else w[-1])
 
     def check(self, result: Array | float) -> None:
         """Raise if a pass gave something that is not finite, naming the entry of X to blame."""
@@ -245,8 +247,8 @@ class Rows:
         norms = np.array([self.storage.largest_norm(p, self._threads)])
         self.check(norms)
         if self.constant:
-            top = np.maximum(norms, 1.0)
-            norms = top if math.isinf(p) else top * ((norms / top) ** p + top**-p) ** (1 / p)
+            top = np.maximum(norms, self.constant)
+            norms = top if math.isinf(p) else top * ((norms / top) ** p + (top / self.constant) ** -p) ** (1 / p)
         return float(np.max(norms)) * self.scale
 
     def playable_radius(self, p: float = 2.0) -> float:
@@ -265,7 +267,7 @@ class Rows:
             norms = self._norms(2.0) * self.scale
             if np.isnan(norms).any():
                 self.check(math.nan)
-            return np.asarray(norms**2 + (self.scale**2 if self.constant else 0.0))
+            return np.asarray(norms**2 + (self.scale * self.constant) ** 2)
 
     def _norms(self, p: float) -> Array:
         """‖x_i‖_p."""
@@ -282,7 +284,7 @@ class Rows:
         weights = None if weights is None else vector(weights, "weights", self.d, "columns")
         products = self.storage.gram(i, j, self.scale, weights[:-1] if weights is not None and self.constant else weights)
         if self.constant:
-            products += self.scale**2 * (1.0 if weights is None else weights[-1])
+            products += (self.scale * self.constant) ** 2 * (1.0 if weights is None else weights[-1])
         products *= np.outer(self.signs[i], self.signs[j])
         return products
 
@@ -296,7 +298,7 @@ class Rows:
             return None
         X = self.storage.plain()
         if self.constant:
-            X = sp.hstack([X, np.ones((self.n, 1))], format="csr")
+            X = sp.hstack([X, np.full((self.n, 1), float(self.constant))], format="csr")
         X.data *= np.repeat(self.signs * self.scale, np.diff(X.indptr))
         return X
 
@@ -305,7 +307,7 @@ class Rows:
         X = self.storage.plain()
         X = X.toarray() if self.sparse else X
         if self.constant:
-            X = np.column_stack((X, np.ones(self.n)))
+            X = np.column_stack((X, np.full(self.n, float(self.constant))))
         return np.asarray(X * (self.signs * self.scale)[:, None])
 
     def columns(self, j: Array) -> Array:
@@ -313,7 +315,7 @@ class Rows:
         assert isinstance(self.storage, Held), "take the rows first"
         self.passes += len(j) / self.d
         stored = j < self.storage.d
-        block = np.ones((self.n, len(j)))
+        block = np.full((self.n, len(j)), float(self.constant))
         block[:, stored] = self.storage.columns(j[stored])
         return np.asarray(block * (self.signs * self.scale)[:, None])
 
@@ -349,7 +351,10 @@ class Rows:
         if len(q.shape) != 1:
             raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
         self.passes += q.shape[0] / self.n
-        products, sums, total = self.storage.moments(q, i, self._placed_signs, self.constant, self._threads)
+        products, sums, total = self.storage.moments(q, i, self._placed_signs, bool(self.constant), self._threads)
+        if self.constant not in (0, 1):
+            products[-1], sums[-1] = products[-1] * self.constant, sums[-1] * self.constant
+            products[:, -1] *= self.constant
         return products * self.scale * self.scale, sums * self.scale, total
 
     def solve(self, H: Any, b: Array) -> Array | None:
@@ -361,7 +366,7 @@ def of(
     X: Any,
     signs: Any = None,
     *,
-    constant: bool = False,
+    constant: float = 0.0,
     threads: int | None = None,
     device: str | None = None,
     sums: str | None = None,

@@ -94,7 +94,7 @@ class Ascent:
         steps = np.where(self.squares > 0, np.maximum(self.squares, SMALLEST_SQUARE), 1.0) + column * column
         w = self.w
         if rows.constant:  # a constant column of A is the further column of X
-            sides, column, w = rows.signs, rows.scale, w[:-1]
+            sides, column, w = rows.signs, rows.scale * rows.constant, w[:-1]
         caps, tally = NO_CAPS if self.caps is None else self.caps, np.array([0.0, math.inf, -math.inf, 0.0, 1.0])
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
@@ -160,7 +160,7 @@ def level_out(rows: Rows, face: Face, z: Array, until: Until, gradient: Array | 
         x[visited] = z
         gradient = here.scores(here.combine(x))[visited] + face.pull
     direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + here.storage.d)
-    column = rows.scale if rows.constant else 0.0
+    column = rows.scale * rows.constant
     steps, last = 0, STEPS_A_LOOK
     while steps < until.most and last == STEPS_A_LOOK and until.go_on():
         last = kernel(

@@ -33,6 +33,5 @@ def by_linear_program(question: Question, evidence: Evidence, doubt: Any) -> Ite
     )
     if answer.status == 0 and answer.x[-1] > 0:
         p, w = np.maximum(-answer.ineqlin.marginals, 0.0), answer.x[: rows.d]
-        in_norm = question.margin.intercept.in_norm
-        b = None if grouped else float(w[-1]) if in_norm else 0.0
-        yield Proposal(w[:-1] if in_norm else w, b, p / max(float(np.sum(p)), 1e-300))
+        w, b = question.margin.intercept.played(w)
+        yield Proposal(w, b, p / max(float(np.sum(p)), 1e-300))

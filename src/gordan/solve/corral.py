@@ -177,18 +177,23 @@ def _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
     for g in range(count):
         missing[g] -= sums[g, count]
     for g in range(count):
-        h = count - 1 - g  # the other group, where there are two
         if sums[g, g] == 0.0:
             continue
-        level = missing[g] / sums[g, g]
-        if h != g and sums[h, h] != 0.0:
-            det = sums[g, g] * sums[h, h] - sums[g, h] * sums[h, g]
-            if det <= 0.0:
-                return False
-            level = (missing[g] * sums[h, h] - missing[h] * sums[g, h]) / det
+        regular, level = _level(sums, missing, g, count - 1 - g)
+        if not regular:
+            return False
         for k in range(m):
             u[k] += level * V[g, k]
     return True
+
+
+@compiled_in_order
+def _level(sums, missing, g, h):
+    """Whether the equations for the levels are regular, and that of group g; h is the other group, where there are two."""
+    if h == g or sums[h, h] == 0.0:
+        return True, missing[g] / sums[g, g]
+    det = sums[g, g] * sums[h, h] - sums[g, h] * sums[h, g]
+    return (True, (missing[g] * sums[h, h] - missing[h] * sums[g, h]) / det) if det > 0.0 else (False, 0.0)
 
 
 @compiled_in_order
@@ -224,6 +229,37 @@ def _partner(scores, groups, state, i):
 
 
 @compiled_in_order
+def _move(caps, p, corral, m, move):
+    """p moves to the optimum of its face, or as far as the bounds let it. Returns the place of the row in the way, or -1."""
+    t, blocking = 1.0, np.int64(-1)
+    for k in range(m):
+        j = corral[k]
+        room = np.inf
+        if p[j] + move[k] < 0.0:
+            room = -p[j] / move[k]
+        elif p[j] + move[k] > caps[j]:
+            room = (caps[j] - p[j]) / move[k]
+        if room < t:
+            t, blocking = max(room, 0.0), k
+    for k in range(m):
+        j = corral[k]
+        p[j] = min(max(p[j] + t * move[k], 0.0), caps[j])
+    return blocking
+
+
+@compiled_in_order
+def _entering(scores, levels, groups, state, noise):
+    """The row at a bound that gains most by leaving it; -1 where none gains more than the noise."""
+    best, entering = noise, np.int64(-1)
+    for i in range(scores.shape[0]):
+        slack = scores[i] - levels[groups[i]]
+        gain = 0.0 if state[i] == FREE else (slack if state[i] == UPPER else -slack)
+        if gain > best:
+            best, entering = gain, i
+    return entering
+
+
+@compiled_in_order
 def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
     """Minimize base·(p - p0) + ½(p - p0)ᵀK(p - p0) from the feasible p0 that p holds, in place; p_i ≤ caps_i, Σp = mass_g.
 
@@ -246,20 +282,7 @@ def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
             m = _join(K, groups, caps, p, state, L, corral, m, i, False, r)
     for _ in range(most):
         while _stationary(K, base, p, p0, groups, mass, L, corral, m, V):
-            t, blocking = 1.0, np.int64(-1)
-            for k in range(m):
-                j = corral[k]
-                move = V[count, k]
-                room = np.inf
-                if p[j] + move < 0.0:
-                    room = -p[j] / move
-                elif p[j] + move > caps[j]:
-                    room = (caps[j] - p[j]) / move
-                if room < t:
-                    t, blocking = max(room, 0.0), k
-            for k in range(m):
-                j = corral[k]
-                p[j] = min(max(p[j] + t * V[count, k], 0.0), caps[j])
+            blocking = _move(caps, p, corral, m, V[count])
             if blocking < 0:
                 break
             _settle(caps, p, state, corral[blocking], V[count, blocking] > 0.0)
@@ -275,13 +298,7 @@ def descend(K, base, groups, mass, caps, order, p, tol, most, scores, levels):
             return True
         for g in range(count):
             width += abs(levels[g])
-        noise = max(tol * width, ROUNDING)
-        best, entering = noise, np.int64(-1)
-        for i in range(n):
-            slack = scores[i] - levels[groups[i]]
-            gain = 0.0 if state[i] == FREE else (slack if state[i] == UPPER else -slack)
-            if gain > best:
-                best, entering = gain, i
+        entering = _entering(scores, levels, groups, state, max(tol * width, ROUNDING))
         if entering < 0:
             return True
         partner = _partner(scores, groups, state, entering)

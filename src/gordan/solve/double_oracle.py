@@ -122,6 +122,10 @@ class Hand(NamedTuple):
     guess: Array
     r: Array
 
+    def outside(self) -> tuple[Array, float]:
+        """What rows outside add to the scores, and to the square of Aᵀp by themselves."""
+        return (self.rows.scores(self.r), dot(self.r, self.r)) if self.r.any() else (np.zeros(self.rows.n), 0.0)
+
 
 class Answer(NamedTuple):
     """The equilibrium of the rows in hand, their Gram matrix where it is kept, and w where it is not the dual vector of Aᵀp.
@@ -177,15 +181,19 @@ class DoubleOracle:
             inside, p = self._from_sample()
             scores = p
         elif rows.reduces and not capped:
-            share = -(-max(100, rows.d if norm < math.inf else 0) // self.groups)
+            share = -(-self._first // self.groups)
             inside = np.sort(rows.lowest(rows.combine(self.game.p0), share, self.game.p_set.halves)[0])
             scores = p = np.zeros(rows.n)
         else:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
-            count = min(max(100, rows.d if norm < math.inf else 0), self.most)
-            inside = self._lowest(scores, count)
+            inside = self._lowest(scores, min(self._first, self.most))
         return State(self._able(inside, p, scores), p, None)
+
+    @property
+    def _first(self) -> int:
+        """Rows in hand at first, where p_0 says which are lowest."""
+        return max(100, self.game.rows.d if self.game.norm < math.inf else 0)
 
     def _from_ascent(self) -> State:
         """The rows that coordinate ascent leaves with weight, or near the margin."""
@@ -340,12 +348,9 @@ class DoubleOracle:
         rows, inside, norm, m = self.game.rows, state.inside, self.game.norm, len(state.inside)
         held = state.p.copy()
         held[inside] = 0.0
-        others = bool(held.any())
-        mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
-        allowed = Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
-        guess = state.p[inside]
+        allowed, guess, others = self._allowed(inside, held), state.p[inside], bool(held.any())
         room = state.gram is not None or self._has_room(m)
-        by_products = state.gram is None and norm == 2 and (self._by_products(m) or not room)
+        by_products = self._prefers_products(state.gram, m, room)
         if norm == 2 and rows.in_memory and guess.any() and not (by_products or others):  # without a copy of the rows
             gram = rows.gram(inside) if state.gram is None else state.gram
             return self._by_gram(gram, allowed, guess, np.zeros(m), 0.0)
@@ -353,15 +358,23 @@ class DoubleOracle:
         hand = Hand(taken, allowed, guess if guess.any() else self._guessed(taken, inside), r)
         if norm > 2:
             return self._in_norm(hand, room, near=state.square < math.inf)
-        pull, rest = (taken.scores(r), dot(r, r)) if others else (np.zeros(m), 0.0)
         if by_products:
-            answer = self._by_gradients(hand, self.norms[inside] ** 2, pull, rest)
+            answer = self._by_gradients(hand, self.norms[inside] ** 2)
             if answer is not None:
                 return answer
             if not room:
                 return self._left_as_it_is(hand)
         gram = taken.gram(np.arange(m)) if state.gram is None else state.gram
-        return self._by_gram(gram, allowed, hand.guess, pull, rest)
+        return self._by_gram(gram, allowed, hand.guess, *hand.outside())
+
+    def _allowed(self, inside: Array, held: Array) -> Allowed:
+        """The p of the rows in hand, beside those that are held outside."""
+        mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
+        return Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
+
+    def _prefers_products(self, gram: Array | None, m: int, room: bool) -> bool:
+        """Whether m rows in hand, without their Gram matrix, are solved by products with them, at least at first."""
+        return gram is None and self.game.norm == 2 and (self._by_products(m) or not room)
 
     def _has_room(self, m: int) -> bool:
         """Whether there is room and time for the Gram matrix of m rows."""
@@ -376,15 +389,14 @@ class DoubleOracle:
         game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
 
-    def _by_gradients(self, hand: Hand, squares: Array, pull: Array, rest: float) -> Answer | None:
+    def _by_gradients(self, hand: Hand, squares: Array) -> Answer | None:
         """By products with the rows; None where they are so ill-conditioned that the Gram matrix costs as much as was spent."""
         m, entries = hand.rows.n, hand.rows.entries
         budget = GRAM_ENTRY * m * entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
         if not self._by_products(m):
             budget = min(budget, PRODUCTS * entries)
-        game = Restricted(
-            Products(hand.rows, squares, budget, self.deadline), hand.allowed, pull, rest, self.game.rows.d, self.deadline
-        )
+        products = Products(hand.rows, squares, budget, self.deadline)
+        game = Restricted(products, hand.allowed, *hand.outside(), self.game.rows.d, self.deadline)
         try:
             return Answer(game.solve(hand.guess, self.tol), direct=True)
         except Stalled:
@@ -508,34 +520,43 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
     The ascent is on max Σx - ½‖Aᵀx‖², x ≥ 0, whose optimum is p/γ*². With a free intercept Σ y_i x_i = 0 is enforced by the
     method of multipliers: the intercept is the multiplier. Caps are taken relative to the total of x so far.
     """
-    x, w = np.zeros(rows.n), np.zeros(rows.d + 1)
-    free, capped = p_set.halves is not None, p_set.caps is not None
-    column = 0.5 * float(np.sqrt(np.mean(squares))) if free else 0.0
-    offset = 0.0
-    sides = (1 - 2 * p_set.halves).astype(np.int8) if p_set.halves is not None else None
-    epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
-    parts = PARTS if capped else -(-epochs // PART) if free else 1
-    going = Ascent(rows, squares, x, w, deadline=deadline)
+    capped, sides = p_set.caps is not None, None if p_set.halves is None else (1 - 2 * p_set.halves).astype(np.int8)
+    column, offset = 0.0 if sides is None else 0.5 * float(np.sqrt(np.mean(squares))), 0.0
+    going = Ascent(rows, squares, np.zeros(rows.n), np.zeros(rows.d + 1), deadline=deadline)
     total = Total(1.0 / max(float(np.sum(rows.combine(p_set.centre) ** 2)), 1e-12)) if capped else None
+    parts, epochs, enough = _schedule(rows, sides is not None, capped)
     for part in range(parts):
         if time.perf_counter() >= deadline:
             break
         if total is not None and p_set.caps is not None:
-            going.caps = np.asarray(p_set.caps * total.value)
-            if (x > going.caps).any():
-                np.minimum(x, going.caps, out=x)
-                w[:-1] = rows.combine(x)
-                w[-1] = column * float(x @ sides) if sides is not None else 0.0
-            going.wake()
+            _cap(going, np.asarray(p_set.caps * total.value), column, sides)
         if sides is not None:
             going.intercept = Offset(sides, column, offset)
-        done = going.climb(2 if capped else PART if free else epochs, seed=seed + part, quiet=-1.0 if capped or free else QUIET)
-        offset += column * float(w[-1])
+        done = going.climb(epochs, seed=seed + part, quiet=enough)
+        offset += column * float(going.w[-1])
         quiet = done.turned <= QUIET
-        if (free and quiet and total is None) or (total is not None and total.settled(float(x.sum()), quiet)):
+        if quiet if total is None else total.settled(float(going.x.sum()), quiet):
             break
-    scores = rows.scores(w[:-1])
-    return _distributed(x, scores if sides is None else scores + offset * sides, going.caps, p_set)
+    scores = rows.scores(going.w[:-1])
+    return _distributed(going.x, scores if sides is None else scores + offset * sides, going.caps, p_set)
+
+
+def _schedule(rows: Rows, free: bool, capped: bool) -> tuple[int, int, float]:
+    """How many parts the ascent has, the epochs of each, and the share of turns after which a part ends."""
+    if capped:
+        return PARTS, 2, -1.0
+    epochs = FEWER_EPOCHS if rows.n > MANY_TIMES * rows.d else EPOCHS
+    return (-(-epochs // PART), PART, -1.0) if free else (1, epochs, QUIET)
+
+
+def _cap(going: Ascent, caps: Array, column: float, sides: Array | None) -> None:
+    """The ascent goes on below these caps, with every row."""
+    going.caps, x = caps, going.x
+    if (x > caps).any():
+        np.minimum(x, caps, out=x)
+        going.w[:-1] = going.rows.combine(x)
+        going.w[-1] = column * float(x @ sides) if sides is not None else 0.0
+    going.wake()
 
 
 @dataclass

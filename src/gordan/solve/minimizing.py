@@ -37,29 +37,44 @@ class Tuning:
     progress: float = 1e-6
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
-    patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
-    narrow: float = 1e-6
-    # A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that
-    # part of them, but at least so many for each column, to that accuracy.
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that share
+    of them, but at least so many for each column, to that accuracy."""
+
     rows_per_column: int = 40
     least_rows: int = 4000
-    part: float = 0.1
-    part_rows_per_column: int = 10
-    part_tol: float = 1e-2
-    # Multipliers: the first smoothing, in units of 1/(mean C), by what it shrinks, and when: at what ratio of the two parts
-    # of the gap.
+    share: float = 0.1
+    least_per_column: int = 10
+    tol: float = 1e-2
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """The first smoothing, in units of 1/(mean C), by what it shrinks, and when: at what ratio of the two parts of the gap. And
+    the patience until the gap is that narrow."""
+
     smoothing: float = 30.0
     smoothing_after_part: float = 0.1
     shrink: float = 0.5
     inner: float = 0.1
-    # Coordinate ascent: epochs before the first look at the gap, how these grow, and how many there are at most.
-    first_epochs: float = 3.0
-    more_epochs: float = 1.5
+    patience: int = 80
+    narrow: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most."""
+
+    first: float = 3.0
+    growth: float = 1.5
     most_at_a_time: float = 100.0
-    most_epochs: int = 3000
+    most: int = 3000
 
 
-TUNING = Tuning()
+TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +105,7 @@ class Task:
     def part(self, i: Array) -> Task:
         """The same for these rows alone, which stand for all of them."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
-        c, tol = self.c[i] * (self.rows.n / len(i)), max(TUNING.part_tol, self.tol)
+        c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
         return replace(self, rows=rows, c=c, tol=tol, which=which)
 
     def value(self, w: Array, z: Array) -> float:
@@ -310,7 +325,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     P - D = ½‖w - Aᵀα‖² + Σ C FY: when the first part is small beside the second, ᾱ becomes α and ε shrinks.
     """
     c, w = task.c, _first(task, by_multipliers) if w is None else w
-    epsilon = (TUNING.smoothing if w is None else TUNING.smoothing_after_part) / float(np.mean(c))
+    epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w)
     base = np.zeros(len(c))
 
@@ -334,15 +349,15 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
         if lower > dual:
             dual, best = lower, alpha
         yield Found(plane, best, dual, value, newton.steps)
-        narrow = value - dual <= TUNING.narrow * value
-        if waited >= (TUNING.patience if narrow else TUNING.patience_multipliers) or task.spent():
+        narrow = value - dual <= MULTIPLIERS.narrow * value
+        if waited >= (TUNING.patience if narrow else MULTIPLIERS.patience) or task.spent():
             return
-        g = gradient[:-1] if task.free else gradient
+        g = gradient[: len(gradient) - task.free]
         own = 0.5 * float(g @ g)
         rest = max(upper - lower - own, 0.0)
-        if own <= TUNING.inner * rest or own <= 0.02 * task.tol * upper:
+        if own <= MULTIPLIERS.inner * rest or own <= 0.02 * task.tol * upper:
             base = alpha
-            epsilon *= TUNING.shrink if own <= TUNING.inner * rest else 1.0
+            epsilon *= MULTIPLIERS.shrink if own <= MULTIPLIERS.inner * rest else 1.0
             alpha = weights(newton.z)
             gradient = newton.gradient(alpha)
         newton.step(gradient, weights, curvature, alpha)
@@ -359,13 +374,13 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     squares = rows.squares()
     alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
     column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
-    b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), TUNING.first_epochs, 0
-    while done < TUNING.most_epochs:
+    b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), EPOCHS.first, 0
+    while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, c, offset, task.deadline)
         ascent.climb(int(epochs), seed=task.seed + done)
         done += int(epochs)
-        epochs = min(epochs * TUNING.more_epochs, TUNING.most_at_a_time)
+        epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:
             b += column * float(v[-1])
         w = np.append(v[:-1], b) if task.free else v[: rows.d]
@@ -383,9 +398,9 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
     """A plane for a part of the rows, where there are many for each column; None where there are not."""
     rows = task.rows
-    if rows.n < max(TUNING.rows_per_column * rows.d, TUNING.least_rows):
+    if rows.n < max(PART.rows_per_column * rows.d, PART.least_rows):
         return None
-    count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
+    count = max(int(PART.share * rows.n), PART.least_per_column * rows.d)
     i = np.sort(np.random.default_rng(task.seed).choice(rows.n, count, replace=False))
     part = task.part(i)
     if task.free and part.classes != task.classes:

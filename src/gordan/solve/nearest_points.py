@@ -159,16 +159,29 @@ def by_nearest_points(question: Question, evidence: Evidence, doubt: Any) -> Ite
                 doubt()
 
 
+class _Groups(NamedTuple):
+    """The group of each row, the same where the rows are if there are several, how many there are, and the mass of each."""
+
+    which: Array
+    placed: Any
+    many: int
+    mass: float
+
+    @classmethod
+    def of(cls, halves: Array | None, rows: Rows) -> _Groups:
+        if halves is None:
+            return cls(np.zeros(rows.n, np.int8), None, 1, 1.0)
+        which = halves.astype(np.int8, copy=False)
+        return cls(which, rows.place(which), 2, 0.5)
+
+
 class _Search:
     """The working set and the best bracket so far."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
-        self.question, self.effort, self.R = question, evidence.effort, question.radius
-        self.rows = question.rows.scaled(1 / self.R)
-        self.halves = question.margin.intercept.halves(question.counted.signs)
-        self.mass = 1.0 if self.halves is None else 0.5
-        self.which = np.zeros(self.rows.n, np.int8) if self.halves is None else self.halves.astype(np.int8, copy=False)
-        self.placed = None if self.halves is None else self.rows.place(self.which)
+        self.question, self.effort = question, evidence.effort
+        self.rows = question.rows.scaled(1 / question.radius)
+        self.groups = _Groups.of(question.margin.intercept.halves(question.counted.signs), self.rows)
         self.count = max(LEAST_ROWS, ROWS_A_COLUMN * self.rows.d)
         self.most = max(4 * self.count, MOST_ENTRIES // self.rows.d)
         self.lower, self.upper = 0.0, math.inf
@@ -193,8 +206,9 @@ class _Search:
                 self.effort.stopped = True
                 break
             self._tell(t)
-            if self.effort.stopped or budget.spent or self.upper <= VANISHED:
-                status = "callback" if self.effort.stopped else "time-limit" if budget.spent else "finished"
+            over = self._over()
+            if over:
+                status = over
                 break
             if self.lower > 0 and (question.sign_alone or self.width <= share * question.tol):
                 yield self._proposal("callback", t)
@@ -210,24 +224,30 @@ class _Search:
         if not question.sign_alone and self.moments:
             yield self._proposal("interrupted" if self.effort.stopped else status, t)
 
+    def _over(self) -> str:
+        """Why there is no further game, if there is a reason."""
+        if self.effort.stopped:
+            return "callback"
+        return "time-limit" if self.question.budget.spent else "finished" if self.upper <= VANISHED else ""
+
     def _sample(self) -> Array:
         """Some rows of each group, group by group."""
         rng, chosen = np.random.default_rng(self.question.budget.seed), []
-        for g in range(1 if self.halves is None else 2):
-            own = nonzero(self.which == g)
+        for g in range(self.groups.many):
+            own = nonzero(self.groups.which == g)
             chosen.append(own if len(own) <= self.count else own[np.unique(rng.integers(len(own), size=self.count))])
         return np.concatenate(chosen)
 
     def _game(self, inside: Array) -> Interior:
-        sizes = [int(np.count_nonzero(self.which[inside] == g)) for g in range(1 if self.halves is None else 2)]
-        return Interior(self.rows.part(inside), sizes, self.mass)
+        sizes = [int(np.count_nonzero(self.groups.which[inside] == g)) for g in range(self.groups.many)]
+        return Interior(self.rows.part(inside), sizes, self.groups.mass)
 
     def _look(self, inside: Array, found: Equilibrium) -> tuple[Array, Array]:
         """The lowest rows of w; what w and p bound the margin by is noted."""
-        i, s = self.rows.lowest(found.w, self.count, self.placed)
+        i, s = self.rows.lowest(found.w, self.count, self.groups.placed)
         length, upper = math.sqrt(dot(found.w, found.w)), math.sqrt(dot(found.v, found.v))
-        firsts = [s[self.which[i] == g].min() for g in range(1 if self.halves is None else 2)]
-        lower = self.mass * float(sum(firsts)) / length if length > 0 else 0.0
+        firsts = [s[self.groups.which[i] == g].min() for g in range(self.groups.many)]
+        lower = self.groups.mass * float(sum(firsts)) / length if length > 0 else 0.0
         if lower > self.lower:
             self.lower, self.w = lower, found.w
         if upper < self.upper:
@@ -237,7 +257,7 @@ class _Search:
     def _violated(self, found: Equilibrium, low: tuple[Array, Array], inside: Array) -> Array:
         """Of the lowest rows those below the level of their group that are not in hand."""
         i, s = low
-        below = i[s < np.array(found.levels)[self.which[i]]]
+        below = i[s < np.array(found.levels)[self.groups.which[i]]]
         return below[np.isin(below, inside, invert=True)]
 
     def _renewed(self, inside: Array, slack: Array, new: Array) -> Array:
@@ -246,11 +266,11 @@ class _Search:
         if len(inside) > room:
             inside = inside[np.argpartition(slack, room)[:room]]
         together = np.concatenate((inside, new))
-        return together[np.lexsort((together, self.which[together]))]
+        return together[np.lexsort((together, self.groups.which[together]))]
 
     def _tell(self, t: int) -> None:
         """Note the round, and show it to whoever watches, who may want to stop."""
-        lower, upper = self.R * self.lower, self.R * self.upper
+        lower, upper = self.question.radius * self.lower, self.question.radius * self.upper
         length = math.sqrt(dot(self.w, self.w))
         seconds, passes = time.perf_counter() - self.begun, self.rows.passes
         moment = Moment(t, lower * length, lower, lower, upper, None, None, None, None, float(t), None, passes, seconds)
@@ -259,15 +279,14 @@ class _Search:
         self.effort.stopped |= watch is not None and bool(watch(moment))
 
     def _proposal(self, status: str, t: int) -> Proposal:
-        question, intercept = self.question, self.question.margin.intercept
         p = np.zeros(self.rows.n)
         p[self.p[0]] = self.p[1]
-        w, b = (self.w[:-1], float(self.w[-1])) if intercept.in_norm else (self.w, None if intercept.grouped else 0.0)
-        if question.sign_alone:
+        w, b = self.question.margin.intercept.played(self.w)
+        if self.question.sign_alone:
             return Proposal(w, b, p)
         trace = Trace.of(
-            self.moments, method="nearest_points", form="published", norm=2.0, n=self.rows.n, d=self.rows.d, scale=self.R,
-            status=status, w=self.w, p=p, w_bar=None, p_bar=None, w_best=self.w, p_best=p,
+            self.moments, method="nearest_points", form="published", norm=2.0, n=self.rows.n, d=self.rows.d,
+            scale=self.question.radius, status=status, w=self.w, p=p, w_bar=None, p_bar=None, w_best=self.w, p_best=p,
         )  # fmt: skip
         passes, self.rows.passes = self.rows.passes, 0.0
         return Proposal(w, b, p, trace=trace, rounds=t, passes=passes)

@@ -150,10 +150,7 @@ class _Playing:
             return
         self.evidence.effort.stopped |= trace.status == "interrupted"
         passes = sum(used.passes for used in {id(used): used for used in (moved, rows) if used is not question.rows}.values())
-        intercept, w = question.margin.intercept, trace.w_best
-        b = None if intercept.grouped else 0.0
-        if intercept.in_norm:
-            w, b = w[:-1], float(w[-1])
+        w, b = question.margin.intercept.played(trace.w_best)
         p = question.p_set.centre if trace.p_best is None else trace.p_best
         yield Proposal(w, b, p, trace=trace, rounds=int(trace.t[-1]), passes=passes)
 

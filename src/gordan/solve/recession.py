@@ -367,11 +367,13 @@ def _balance(cone: Cone, split: Split, B: Any, exponents: dict[int, int]) -> dic
     if weights is None:
         return None
     others = [i for i in range(len(exponents), len(plane)) if weights[i] > SAME_SPAN]
-    M, more = cone.rows([int(plane[i]) for i in others])
-    exponents = exponents | {int(plane[i]): m for i, m in zip(others, more, strict=True)}
+    places = [int(plane[i]) for i in others]
+    M, more = cone.rows(places)
+    exponents = exponents | dict(zip(places, more, strict=True))
     for digits in DIGITS[2:]:
-        p = {int(plane[i]): _short(float(weights[i]), digits, m - int(e[plane[i]])) for i, m in zip(others, more, strict=True)}
-        v = [sum((p[int(plane[i])] * fmpq(M[r, j]) for r, i in enumerate(others)), fmpq(0)) for j in range(cone.k)]
+        near = zip(others, places, more, strict=True)
+        p = {row: _short(float(weights[i]), digits, m - int(e[row])) for i, row, m in near}
+        v = [sum((p[row] * fmpq(M[r, j]) for r, row in enumerate(places)), fmpq(0)) for j in range(cone.k)]
         c = in_rows(B, [-x for x in v], cone.deadline)
         if c is None:
             return None

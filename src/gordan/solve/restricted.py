@@ -108,6 +108,27 @@ class Aim(NamedTuple):
     final: float
 
 
+class Contradictions(NamedTuple):
+    """Free rows whose z is below 0 or above their caps, and rows at a bound whose score is on the wrong side of their level."""
+
+    low: Array
+    high: Array
+    enters: Array
+    returns: Array
+    total: int
+
+    @classmethod
+    def of(cls, free: Array, upper: Array, z: Array, caps: Array, slack: Array, noise: float) -> Contradictions:
+        """Those to a guess of the free rows and of those at their caps."""
+        low, high = free & (z < 0), free & (z > caps)
+        enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
+        return cls(low, high, enters, returns, int(np.count_nonzero(low | high | enters | returns)))
+
+    def mended(self, free: Array, upper: Array) -> tuple[Array, Array]:
+        """The next guess."""
+        return (free & ~self.low & ~self.high) | self.enters | self.returns, (upper & ~self.returns) | self.high
+
+
 @dataclass(eq=False)
 class Gram:
     """Rows in hand by their Gram matrix, factorized anew for each face."""
@@ -199,48 +220,49 @@ class Restricted:
 
     def solve(self, p: Array, tol: float) -> Equilibrium:
         """The equilibrium, from a first guess p of which only the zeros and caps matter. Scores right to `tol` are settled."""
-        caps, which = self.allowed.caps, self.allowed.which
+        caps = self.allowed.caps
         free, upper = (p > 0) & (p < caps), p >= caps
-        scores = self.rows.scores(p) + self.pull
-        total = float(p.sum())
-        shrink = float(self.allowed.mass.sum()) / total if total > 0 else 0.0
-        square = shrink * float(p @ (shrink * (scores - self.pull) + 2 * self.pull)) + self.rest if shrink else 1.0
-        z = shrink * p
+        z, scores, square = self._begin(p)
         final = max(FINAL, tol)
         fewest, patience, accuracy = len(p) + 1, PATIENCE, ROUGH[0]
-        scores = self.pull + shrink * (scores - self.pull)
         known = True  # whether the scores are those of z on the face
         for _ in range(MOST_PIVOTS):
-            count = int(np.count_nonzero(free))
-            if isinstance(self.rows, Gram) and (
-                count > self.rank + len(self.allowed.mass) or not self.deadline.affords(self.deadline.pace.factors(count))
-            ):
-                break  # they are dependent, or too many
+            if not self._solvable(int(np.count_nonzero(free))):
+                break
             self._fill(free, upper, scores)
             guess = Guess(z, caps, scores if known else None)
             z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
-            slack = scores - levels[which]
             square = self._square(z, scores, levels)
             # scores that are rough tell only of rows far from the level that they are on the wrong side of it
             noise = max((tol if min(reached, accuracy) <= final else reached) * square, 1e-15 * float(np.max(np.abs(scores))))
-            low, high = free & (z < 0), free & (z > caps)
-            enters, returns = ~free & ~upper & (slack < -noise), upper & (slack > noise)
-            wrong = int(np.count_nonzero(low | high | enters | returns))
-            if wrong == 0:
+            wrong = Contradictions.of(free, upper, z, caps, scores - levels[self.allowed.which], noise)
+            if wrong.total == 0:
                 if reached <= final or accuracy <= final:
                     return Equilibrium(np.clip(z, 0.0, caps), scores, levels, True)
                 accuracy, known = final, True
                 continue
-            fewest, patience = (wrong, PATIENCE) if wrong < fewest else (fewest, patience - 1)
+            fewest, patience = (wrong.total, PATIENCE) if wrong.total < fewest else (fewest, patience - 1)
             if patience < 0 or float(np.max(np.abs(scores))) <= ZERO or self.deadline.passed:
                 break
-            share = wrong / np.count_nonzero(free)
+            share = wrong.total / np.count_nonzero(free)
             accuracy = max(final, min(accuracy, ROUGH[0] if share > 0.1 else ROUGH[1] if share > 0.01 else ROUGH[2]))
-            known = not (low | high).any()
-            free = (free & ~low & ~high) | enters | returns
-            upper = (upper & ~returns) | high
+            known = not (wrong.low | wrong.high).any()
+            free, upper = wrong.mended(free, upper)
         z = np.clip(z, 0.0, caps)
         return self.descend(z, tol) if isinstance(self.rows, Gram) else Equilibrium(z, scores, levels, False)
+
+    def _begin(self, p: Array) -> tuple[Array, Array, float]:
+        """p scaled to the mass, its scores, and ‖Aᵀp + r‖²; 0 and 1 where p is 0."""
+        scores, total = self.rows.scores(p) + self.pull, float(p.sum())
+        shrink = float(self.allowed.mass.sum()) / total if total > 0 else 0.0
+        square = shrink * float(p @ (shrink * (scores - self.pull) + 2 * self.pull)) + self.rest if shrink else 1.0
+        return shrink * p, self.pull + shrink * (scores - self.pull), square
+
+    def _solvable(self, free: int) -> bool:
+        """Whether so many rows need not be dependent, and there is time for their factors."""
+        if not isinstance(self.rows, Gram):
+            return True
+        return free <= self.rank + len(self.allowed.mass) and self.deadline.affords(self.deadline.pace.factors(free))
 
     def descend(self, p: Array, tol: float, gradient: Array | None = None) -> Equilibrium:
         """From p, made feasible, by Wolfe's method, which also leaves p on affinely independent rows.

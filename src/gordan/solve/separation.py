@@ -23,7 +23,7 @@ from gordan.blas import scipy_linalg
 from gordan.certificates import exact
 from gordan.certificates.matrix import Products
 from gordan.certificates.problem import Problem
-from gordan.deadlines import Pace
+from gordan.deadlines import Deadline, Pace
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
@@ -33,7 +33,7 @@ from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.cancelling import MOST_PIVOTED, by_row, cancelling, has_room
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
-from gordan.solve.restricted import ZERO, Allowed, Gram, Restricted
+from gordan.solve.restricted import ZERO, Allowed, Equilibrium, Gram, Restricted
 
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
@@ -147,27 +147,16 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     most = min(max(400, 2 * k), 2000, hand)
     inside = _first_in_hand(None if x is None else x * norms, n, k, most, hand, budget.seed)
     p = np.zeros(len(inside)) if x is None or n > TALL * k else x[inside] * norms[inside]
-    limited = question.asks is Asks.SIGN and budget.max_iter is not None
+    rounds = 10_000 if question.asks is not Asks.SIGN or budget.max_iter is None else budget.max_iter
     failures = 0
-    for _ in range(budget.max_iter if limited and budget.max_iter is not None else 10_000):
+    for _ in range(rounds):
         if budget.spent or not budget.time.affords(_seconds_in_hand(A, len(inside), budget.time.pace)):
             return
         taken, over_rows, back = reshaped(A.take(inside))
-        game = Restricted(
-            rows=Gram(taken.gram(np.arange(len(inside)))),
-            allowed=Allowed(np.zeros(len(inside), np.int64), np.ones(1), np.full(len(inside), np.inf)),
-            pull=np.zeros(len(inside)),
-            rest=0.0,
-            rank=taken.d,
-            deadline=budget.time,
-        )
-        answer = game.solve(p if p.any() else np.full(len(inside), 1 / len(inside)), 1e-9)
+        answer, meets = _played_out(taken, p, budget.time)
         weights = np.zeros(n)
         weights[inside] = over_rows(answer.p)
-        if float(np.max(np.abs(answer.scores))) <= ZERO:
-            if not _independent(answer.p, game):
-                answer = game.descend(answer.p, 1e-9)
-                weights[inside] = over_rows(answer.p)
+        if meets:
             support = inside[answer.p > 0]
             yield from cancelling(question, support, weights[support])
             yield Proposal(p=weights, suspects=support)
@@ -186,6 +175,24 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         if refilled is None:
             return
         inside, p = refilled
+
+
+def _played_out(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium, bool]:
+    """The game on these rows, from p if it has weight; and whether their hull meets 0, on independent rows then."""
+    m = len(p)
+    game = Restricted(
+        rows=Gram(taken.gram(np.arange(m))),
+        allowed=Allowed(np.zeros(m, np.int64), np.ones(1), np.full(m, np.inf)),
+        pull=np.zeros(m),
+        rest=0.0,
+        rank=taken.d,
+        deadline=deadline,
+    )
+    answer = game.solve(p if p.any() else np.full(m, 1 / m), 1e-9)
+    meets = float(np.max(np.abs(answer.scores))) <= ZERO
+    if meets and not _independent(answer.p, game):
+        answer = game.descend(answer.p, 1e-9)
+    return answer, meets
 
 
 def _refilled(inside: Array, p: Array, broken: Array, most: int, hand: int) -> tuple[Array, Array] | None:

@@ -386,10 +386,7 @@ def _same_type(order: Sequence[Any], classes: Sequence[Any]) -> list[Any]:
 def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None, signs: dict[str, int | None]) -> Diagnosis:
     """The answer that follows from what was proved; `columns` are the independent ones, `signs` the coefficients decided."""
     question, names = evidence.question, about.names
-    proof, found = evidence.cone_proof or evidence.witness, evidence.cone
-    if proof is None and evidence.strict:
-        separator = evidence.proof("separator")
-        proof = None if separator is None else separator.certificate
+    proof, found = _kind_proof(evidence), evidence.cone
     kind = KINDS.get(None if proof is None else proof.kind, "undecided")
     rows: tuple[int, ...] = tuple(range(about.n)) if kind == "complete" else ()
     direction = None
@@ -397,14 +394,14 @@ def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None,
         w, b = found.plane
         rows = about.separated(found.signs > 0)
         direction = dict(zip(names, [*w, b], strict=False))
-    inside = None if columns is None else {names[j] for j in columns}
+    inside = {*names} if columns is None else {names[j] for j in columns}
     return Diagnosis(
         kind=kind,
         columns={name: signs[name] for name in names if name in signs},
         rows=about.design.rows(rows),
         direction=direction,
-        dependent=None if inside is None else tuple(name for name in names if name not in inside),
-        open=tuple(name for name in names if (inside is None or name in inside) and name not in signs),
+        dependent=None if columns is None else tuple(name for name in names if name not in inside),
+        open=tuple(name for name in names if name in inside and name not in signs),
         model=about.design.model,
         seconds=time.perf_counter() - question.budget.started,
         _certificate=proof,
@@ -413,16 +410,21 @@ def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None,
     )
 
 
+def _kind_proof(evidence: Evidence) -> Certificate | None:
+    """What proves the kind: a cone, rows that cancel, or a separator."""
+    proof = evidence.cone_proof or evidence.witness
+    if proof is None and evidence.strict:
+        separator = evidence.proof("separator")
+        return None if separator is None else separator.certificate
+    return proof
+
+
 def _with_own_constant(d: Diagnosis) -> Diagnosis:
     """The same where X has a column of ones with a name: it takes the place of "(intercept)"."""
-    about, design = d._data, d._data.design
-    if about.columns is None:
-        return d
+    about = d._data
     blocks = [name.removesuffix(INTERCEPT) for name in about.names if name.endswith(INTERCEPT)]
-    dependent = {*(d.dependent or ())}
-    columns = about.table.names if blocks and dependent else []
-    own = next((name for name in columns if blocks[0] + name in dependent and (about.table.column(name) == 1).all()), None)
-    if own is None or not Intercept.of(design.intercept).exists:
+    own = _own_constant(d, blocks[0]) if blocks else None
+    if own is None:
         return d
     place = {block + INTERCEPT: block + own for block in blocks}
 
@@ -437,6 +439,15 @@ def _with_own_constant(d: Diagnosis) -> Diagnosis:
         dependent=tuple(name for name in d.dependent or () if name not in place.values()),
         open=tuple(place.get(name, name) for name in d.open),
     )
+
+
+def _own_constant(d: Diagnosis, block: str) -> str | None:
+    """The name of a column of ones that depends on the intercept, if X has one."""
+    about, dependent = d._data, {*(d.dependent or ())}
+    if about.columns is None or not dependent or not Intercept.of(about.design.intercept).exists:
+        return None
+    names = (name for name in about.table.names if block + name in dependent)
+    return next((name for name in names if (about.table.column(name) == 1).all()), None)
 
 
 # ---- telling --------------------------------------------------------------------------------------------------------

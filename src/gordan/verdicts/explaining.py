@@ -84,7 +84,6 @@ def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> b
 
 def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """What one column says, or the baseline level of a factor: a sentence, and the rows that it is about."""
-    k = len(table.labels)
     dummies = [name for name in separated if table.is_dummy(name)]
     for name in separated:
         x = table.column(name)
@@ -92,26 +91,25 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
             yield from _thresholds(model, table, name, x)
             continue
         for value in (1.0, 0.0):
-            inside = x == value
-            found = np.unique(table.which[inside])
-            if model == "multinomial" and 1 < len(found) < k:
-                absent = [label for label in range(k) if label not in found]
-                what = " or ".join(table.has(label) for label in absent)
-                yield f"none of the {inside.sum()} rows with {level(name, value)} has {what}", inside
-            elif len(found) == 1 and (model != "poisson" or found[0] == 0) and (model != "ordinal" or found[0] in (0, k - 1)):
-                yield f"{_all(inside)} with {level(name, value)} {_have(inside)} {table.has(found[0])}", inside
+            yield from _level(model, table, level(name, value), x == value)
     yield from _baselines(model, table, dummies)
+
+
+def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
+    """Which outcomes the rows of a level have, where that makes coefficients infinite."""
+    k, found = len(table.labels), np.unique(table.which[inside])
+    if model == "multinomial" and 1 < len(found) < k:
+        absent = [label for label in range(k) if label not in found]
+        what = " or ".join(table.has(label) for label in absent)
+        yield f"none of the {inside.sum()} rows with {words} has {what}", inside
+    elif len(found) == 1 and (model != "poisson" or found[0] == 0) and (model != "ordinal" or found[0] in (0, k - 1)):
+        yield f"{_all(inside)} with {words} {_have(inside)} {table.has(found[0])}", inside
 
 
 def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
     """A column by whose size the outcome is known, everywhere or beyond a value that both outcomes have."""
     if model == "poisson":
-        held = np.unique(x[table.which == 1])
-        if len(held) == 1 and (x != held[0]).any():
-            zero = x != held[0]
-            if (x >= held[0]).all() or (x <= held[0]).all():
-                same = f"{name} is {_number(float(held[0]))} in every row with {table.has(1)}"
-                yield f"{same}, and not in {zero.sum()} rows with {table.has(0)}", zero
+        yield from _only_in_zeros(table, name, x)
         return
     if model == "multinomial" or len(table.labels) > 2:
         for label in range(len(table.labels)) if model == "multinomial" else (0, len(table.labels) - 1):
@@ -130,6 +128,15 @@ def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple
             sides = ((">", x > below.max(), place), ("<", x < below.max(), 1 - place))
             told = [f"{name} {sign} {at} only where {table.has(own)}" for sign, some, own in sides if some.any()]
             yield ", and ".join(told), where
+
+
+def _only_in_zeros(table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
+    """A column that is at one end of its range wherever the count is positive."""
+    held = np.unique(x[table.which == 1])
+    if len(held) == 1 and (x != held[0]).any() and ((x >= held[0]).all() or (x <= held[0]).all()):
+        zero = x != held[0]
+        same = f"{name} is {_number(float(held[0]))} in every row with {table.has(1)}"
+        yield f"{same}, and not in {zero.sum()} rows with {table.has(0)}", zero
 
 
 def _between(below: Array, above: Array) -> str | None:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -158,47 +158,63 @@ class ManyMargins(Many[MarginResult]):
         sample = _sample(sample_weight, problem)
         if asked.nu is None:
             columns.settle_one_sign()
-        plain = sample is None and asked.class_weight is None and asked.nu is None and asked.norm == 2 and asked.noise[0] == 0
-        if plain and asked.plays_auto and asked.watch is None and starts is None:
+        if _together(asked) and sample is None and starts is None:
             problem.require_finite()
             columns.search(SHARE * asked.tol, asked.tol)
-
-        def decided(j: int) -> MarginResult:
-            proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
-            p = proof.proof.p
-            return MarginResult(
-                status=Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE,
-                w=w,
-                b=b,
-                p=None if p is None else p / p.sum(),
-                margin=columns.margin(j),
-                stated_witness=proof.witness,
-                norm=asked.norm,
-                robust=asked.noise[0],
-                robust_norm=asked.noise[1],
-                nu=asked.nu,
-                intercept=asked.kind.value,
-                n_iter=0,
-                passes=0.0,
-                seconds=columns.share,
-                trace=None,
-                _proof=proof.proof,
-                _problem=columns.problem(j),
-            )
-
+        made = partial(_margin_together, columns, asked)
         asked = asked._replace(watch=columns.stopping(asked.watch))
         for j in columns.left():
             part, rows = columns.problem(j).counted()
-            weights = sample if rows is None or sample is None else sample[rows]
-            first = None if starts is None else starts[j].p if isinstance(starts[j], MarginResult) else starts[j]
-            first = first if rows is None or first is None else first[rows]
+            weights, first = _of_rows(sample, rows), _of_rows(_first_weights(starts, j), rows)
             with _named(j):
                 found = margins.margin_of(part, columns.own_budget(), asked, weights, first)
             columns.keep(j, found if rows is None else _whole(found, rows, columns.problem(j)))
         for j in columns.left(begin=False):
             columns.keep(j, _not_begun(columns.problem(j), asked, columns.end))
         words = columns.words(Status.SOLVED)
-        return ManyMargins(words, columns.w, columns.b, columns.seconds, columns.made, decided, columns.margins)
+        return ManyMargins(words, columns.w, columns.b, columns.seconds, columns.made, made, columns.margins)
+
+
+def _together(asked: margins.Asked) -> bool:
+    """Whether margins of this kind are looked for in all columns at once."""
+    hard = asked.class_weight is None and asked.nu is None and asked.norm == 2 and asked.noise[0] == 0
+    return hard and asked.plays_auto and asked.watch is None
+
+
+def _first_weights(starts: Any, j: int) -> Any:
+    """The p that column j begins with, if one was passed."""
+    given = None if starts is None else starts[j]
+    return given.p if isinstance(given, MarginResult) else given
+
+
+def _of_rows(values: Any, rows: Array | None) -> Any:
+    """Those of the rows, if these are not all."""
+    return values if rows is None or values is None else values[rows]
+
+
+def _margin_together(columns: _Columns[MarginResult], asked: margins.Asked, j: int) -> MarginResult:
+    """The result of a column that was decided together with others."""
+    proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
+    p = proof.proof.p
+    return MarginResult(
+        status=Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE,
+        w=w,
+        b=b,
+        p=None if p is None else p / p.sum(),
+        margin=columns.margin(j),
+        stated_witness=proof.witness,
+        norm=asked.norm,
+        robust=asked.noise[0],
+        robust_norm=asked.noise[1],
+        nu=asked.nu,
+        intercept=asked.kind.value,
+        n_iter=0,
+        passes=0.0,
+        seconds=columns.share,
+        trace=None,
+        _proof=proof.proof,
+        _problem=columns.problem(j),
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
