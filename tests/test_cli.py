@@ -589,7 +589,7 @@ def test_the_demo_is_shown_where_no_picture_can_be_saved(tmp_path, monkeypatch):
     result = run("demo", "--rounds", "10")
     assert result.exit_code == 0
     assert "cancel exactly" in result.output
-    assert "no picture was saved. gordan-demo.png: it cannot be written: Is a directory" in result.output
+    assert "no picture was saved. gordan-demo.png: cannot be written: Is a directory" in result.output
     assert answer("demo", "--rounds", "10")["picture"] is None
     assert run("demo", "--rounds", "10", "--picture", "gordan-demo.png").exit_code == 2
     assert run("demo", "--rounds", "10", "--picture", "demo.docx").exit_code == 2
@@ -987,7 +987,7 @@ def test_a_full_disk_does_not_cost_the_answer(arguments, line, field, tmp_path, 
     out = tmp_path / "out.png"
     monkeypatch.setattr(os, "fsync", full)
     result = run(*arguments, out)
-    message = f"{out}: it cannot be written: No space left on device"
+    message = f"{out}: cannot be written: No space left on device"
     assert result.exit_code == 2
     assert line in result.stdout
     assert "written to" not in result.stdout
@@ -1058,7 +1058,7 @@ def test_a_full_disk_while_converting_is_told_with_the_folder(tmp_path, monkeypa
         patch.setattr(os, "fsync", full)
         result = run("convert", IRIS, tmp_path / "folder")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"gordan: {tmp_path / 'folder'}: it cannot be written: No space left on device\n"
+    assert result.stderr == f"gordan: {tmp_path / 'folder'}: cannot be written: No space left on device\n"
     assert answer("convert", IRIS, tmp_path / "folder")["n"] == 150
 
 

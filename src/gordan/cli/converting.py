@@ -11,22 +11,9 @@ import typer
 from gordan import io
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import bytes_of, dialect_of, tell
+from gordan.cli.data import Columns, bytes_of, tell
 from gordan.cli.fields import fields
-from gordan.cli.options import (
-    Decimal,
-    Drop,
-    Json,
-    KeepIndex,
-    Label,
-    MemoryLimit,
-    Missing,
-    NoHeader,
-    OnMissing,
-    Sep,
-    Thousands,
-    flag,
-)
+from gordan.cli.options import Json, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io.store import require_store
@@ -47,15 +34,8 @@ class Kind(StrEnum):
 )
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
+    table: Columns,
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    thousands: Thousands = None,
-    no_header: NoHeader = False,
-    missing: Missing = OnMissing.RAISE,
     kind: Annotated[Kind, typer.Option(help="dense, csr, or auto: by the share of entries that are not zero.")] = Kind.auto,
     memory_limit: MemoryLimit = None,
     check: Annotated[bool, flag("--check", "Convert nothing; compare the folder with its checksums.")] = False,
@@ -76,10 +56,7 @@ def convert(
         done = io.convert(
             file,
             folder,
-            label=label,
-            drop=drop or (),
-            keep_index=keep_index,
-            **dialect_of(sep, decimal, thousands, no_header, missing),
+            **table.columns,
             kind=str(kind),
             memory_limit=limit,
             progress=lambda rows: watch.about(f"{rows} rows"),

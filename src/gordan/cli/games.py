@@ -10,11 +10,11 @@ import typer
 
 import gordan
 from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, require_output, say, say_json
+from gordan.cli.answers import headline, note, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command, saved
 from gordan.cli.data import Source
 from gordan.cli.fields import fields
-from gordan.cli.options import Device, Json, TimeLimit, WithIntercept, method_names
+from gordan.cli.options import Device, Json, Standardize, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -38,6 +38,7 @@ def race(
             "--method", "-m", help="A method by name; again for more. Default: six of them.", autocompletion=method_names
         ),
     ] = None,
+    standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
     norm: Annotated[
         float, typer.Option(help="Norm of feature space, from 2 to inf; for other norms than 2 fewer methods run.")
@@ -56,6 +57,7 @@ def race(
         report.require_plotly()
     with Interrupts() as interrupts, Watch(f"reading {source.file}", tol) as watch:
         data = source.read()
+        data = data.standardized() if standardize else data
         measured = report.race(
             data.X,
             data.y,
@@ -79,6 +81,8 @@ def race(
 
         headline(result.verdict_told, result.verdict.separable)
         race_table(result)
+        if result.hint:
+            note(f"hint: {result.hint}")
         if written.path is not None:
             say(f"page written to {written.path}")
     return written.ended(interrupts.code or ANSWERED)
@@ -95,6 +99,7 @@ def play(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 1000,
     form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
     norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
+    standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
     time_limit: TimeLimit = None,
     device: Device = None,
@@ -108,6 +113,7 @@ def play(
     chosen = _method(method, form, norm)
     with Interrupts() as interrupts, Watch(f"reading {source.file}", FULL_BAR) as watch:
         data = source.read()
+        data = data.standardized() if standardize else data
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept.in_norm, device=device)
         watch.about(method, data.X)

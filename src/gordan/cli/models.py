@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
@@ -26,6 +27,7 @@ from gordan.cli.options import (
     MultiClass,
     OnInseparable,
     OnMissing,
+    Standardize,
     TimeLimit,
     WithIntercept,
     WithMultiClass,
@@ -45,7 +47,7 @@ from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.io.reading import format_of
-from gordan.io.table import number
+from gordan.io.table import NoSuchColumn, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -124,6 +126,7 @@ class Asked:
     "gordan fit data.csv -o model.gordan",
     "gordan fit data.csv -o model.gordan --loss logistic --C 0.1    classes that overlap",
     "gordan fit iris.csv -o iris.gordan --nu 0.4        three classes, soft margins",
+    "gordan fit data.csv -o model.gordan --standardize    columns in different units",
     "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
     "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
     "gordan fit big.npy -o big.gordan --time-limit 600 --on-inseparable raise",
@@ -134,6 +137,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
     asked: Asked,
     place: Place,
+    standardize: Standardize = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
     checkpoint: Annotated[
         Path | None,
@@ -158,6 +162,7 @@ def fit(
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         features = replace(source, drop=[*(source.drop or ()), *filter(None, [asked.weight])])
         data = features.read(multiclass=True, client=client, memory_limit=place.memory_limit)
+        data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         weights = weights_in(data.path, source, asked.weight)
         if asked.loss is not None:
@@ -173,7 +178,7 @@ def fit(
         )
         found = _fitted(fitting, interrupts, watch)
         watch.about("writing")
-        model = found.model(fitting, data.names, certificates=not no_certificates)
+        model = found.model(fitting, data, certificates=not no_certificates)
         written = Saved() if model is None else saved(output, model.save)
         if written.path is not None and not interrupts.pressed:
             forget_checkpoints(found.outcomes)
@@ -188,7 +193,8 @@ def fit(
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
     else:
-        for warning in filter(None, (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes))):
+        told = (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes), *fitting.remarks(found.outcomes))
+        for warning in filter(None, told):
             note(f"warning: {warning}")
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
@@ -263,12 +269,13 @@ class Found:
         sides = [{"positive": each.binary.label, "against": each.binary.other} for each in self.outcomes]
         return [fields("planes", each, each.plane, **side) for each, side in zip(self.outcomes, sides, strict=True)]
 
-    def model(self, fitting: Fitting, names: Sequence[str] | None, *, certificates: bool) -> Model | None:
+    def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
         if self.missing or len(self.outcomes) < number_of_planes(fitting.kind, len(fitting.classes)):
             return None
         found = [outcome.plane if certificates else replace(outcome.plane, certificate=None) for outcome in self.outcomes]
-        return model_of(fitting.kind, fitting.classes, found, fitting.options, names)
+        model = model_of(fitting.kind, fitting.classes, found, fitting.options, data.names)
+        return replace(model, label=data.label or None, scaling=data.scaling)
 
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
@@ -328,6 +335,7 @@ class LeastLoss:
         if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
             planes = [LeastPlane.of(result, result.certificate if certificates else None) for result in self.results]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+            model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
         if as_json:
             sides = [{"positive": each.label, "against": each.other} for each in self.problems]
@@ -336,13 +344,11 @@ class LeastLoss:
             say_json({**content, **written.fields}, data.notices)
         else:
             for binary, result in zip(self.problems, self.results, strict=True):
-                headline(("" if binary.is_whole else f"{binary.name}: ") + repr(result), result.status.separable)
+                headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
             if written.path is not None:
                 say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
-        if model is None:
-            note(f"no model was written: {interrupts.told}")
-        elif warning := fitting.unfinished(self.problems, self.results):
-            note(f"warning: {warning}")
+        remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
+        tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
 
 
@@ -398,7 +404,8 @@ def predict(
 
     Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
 
-    If the file has labels, stderr says how many predictions match them.
+    If the file has labels, stderr says how many predictions match them. They are in the column of the name that the label had in
+    the fit, else in the last one, unless that is a feature.
 
     With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
     predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
@@ -408,11 +415,12 @@ def predict(
         table = read_for(loaded, source, unlabelled)
         tell(table.notices)
         y = labels_in(table, source.positive)
-        values = loaded.scores(table.X)
+        X = loaded.scaled(table.X)
+        values = loaded.scores(X)
         found = loaded.labels(values)
         if proba:
             values = _probabilities(loaded, values, model, scores)
-        same = _proved(loaded, model, table.X, found, scores or proba) if proved else None
+        same = _proved(loaded, model, X, found, scores or proba) if proved else None
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
@@ -450,7 +458,9 @@ def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> A
         raise InputError("--proved is about the class of each row; leave out --scores and --proba")
     places = places_of(loaded)
     if places is None:
-        raise InputError(f"{path} does not say where the exact minimizer is: fit it with --loss, by this version of gordan")
+        why = "it has planes of largest margin" if loaded.loss is None else "not all of its planes are such minimizers"
+        why = "it was written without certificates, or by an older version" if loaded.estimator == "LinearClassifier" else why
+        raise InputError(f"--proved is about minimizers of a loss, and {path} does not hold these: {why}; fit with --loss")
     number = {label: k for k, label in enumerate(loaded.classes)}
     return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
@@ -469,7 +479,11 @@ def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and source.label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
-    return read(path, features=features, labelled=False if unlabelled else None, **source.columns)
+    asked = {"features": features, "labelled": False if unlabelled else None, **source.columns}
+    if named and model.label is not None and source.label is None and not unlabelled:
+        with suppress(NoSuchColumn):  # a feature that is not there is refused below
+            return read(path, **asked | {"label": model.label})
+    return read(path, **asked)
 
 
 def labels_in(table: Table, positive: str | None) -> Array | None:

@@ -81,6 +81,9 @@ NoHeader = Annotated[bool, flag("--no-header", "The table of text has no names o
 Missing = Annotated[
     OnMissing, typer.Option("--missing", help="drop: leave out rows of a table of text that have an empty cell, or NA.")
 ]
+Standardize = Annotated[
+    bool, flag("--standardize", "Scale columns to mean 0 and standard deviation 1 first; sparse ones keep their zeros.")
+]
 Positive = Annotated[
     str | None,
     typer.Option("--positive", metavar="CLASS", help="This class against the rest, for files of more than two classes."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +44,7 @@ def verify(
         claims = claims_in(certificate)
         several = any(claim.positive is not None or claim.certificate.several for claim in claims)
         data = source.read(multiclass=several or any(claim.certificate.model != "logistic" for claim in claims))
+        data = replace(data, X=Model.load(certificate).scaled(data.X)) if is_container(certificate) else data
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)

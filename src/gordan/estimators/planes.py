@@ -34,6 +34,11 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes but the trace of the fit, which may be a thousand times as large as the rest."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return {name: value for name, value in state.items() if name != "trace_"}
+
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
@@ -145,6 +150,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = Model.load(path)
         if model.estimator != cls.__name__:
             raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
+        if model.scaling is not None:
+            raise InputError(f"{os.fspath(path)} was fitted to scaled columns; gordan.load gives a pipeline that scales them")
         return cls._of_model(model)
 
     def _model(self) -> Model:
