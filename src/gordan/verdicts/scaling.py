@@ -11,6 +11,8 @@ from gordan.arrays import Array
 # Sizes of columns further apart than this are told. A loss depends on them only by its penalty: there they are told where the
 # columns that are so much smaller than the largest one make up less than this share of what the scores vary by.
 APART, HARDLY = 1e3, 0.01
+# The share of columns that may be as small as they like: of many in the same units some hardly ever differ from 0.
+FEW = 0.1
 # Rows that are looked at, and entries of these.
 ROWS, ENTRIES = 512, 1 << 20
 
@@ -30,7 +32,7 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
         known = np.isfinite(size) & (size > 0)
         if not known.any():
             return ""
-        largest, least = float(np.max(size[known])), float(np.min(size[known]))
+        largest, least = float(np.max(size[known])), float(np.sort(size[known])[int(FEW * np.count_nonzero(known))])
         if largest <= APART * least:
             return ""
         if planes is not None:
