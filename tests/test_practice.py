@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from gordan.verdicts.scaling import scale_hint
 X, Y = datasets.iris("setosa")
 OVERLAP = datasets.iris("virginica")
 UNITS = np.array([1.0, 1e4, 1e-4, 1.0])
+PAGE = Path(__file__).parent.parent / "docs" / "export.md"
 HINT = "columns differ in size by a factor of"
 
 
@@ -164,6 +166,33 @@ def test_pickles_leave_the_trace_out():
     assert len(pickle.dumps(found)) < 10_000
     with pytest.raises(gordan.InputError, match="no trace"):
         gordan.ConvergenceDisplay.from_estimator(pickle.loads(pickle.dumps(found)))
+
+
+def test_what_scikit_learn_is_handed_comes_without_a_warning():
+    iris = pandas.read_csv(IRIS)
+    planes = iris.iloc[:, :4].to_numpy()
+    for model in (MaxMarginClassifier(multi_class="ovr", on_inseparable="ignore"), LinearClassifier("logistic")):
+        found = model.fit(planes, iris["species"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(found.to_sklearn().predict(planes), found.predict(planes))
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the pages are not here: run the suite in a checkout of the repository")
+@pytest.mark.parametrize("k", [0, 1], ids=["ONNX", "skops"])
+def test_the_page_about_exporting_runs(k, tmp_path, monkeypatch):
+    packages = [["skl2onnx", "onnxruntime"], ["skops"]][k]
+    for package in packages:
+        pytest.importorskip(package, reason=f"not installed: pip install {' '.join(packages)}")
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    code = (
+        blocks[0]
+        if k == 0
+        else re.sub("(?s)^import onnxruntime$|^from skl2onnx.*?$|^exported =.*", "", blocks[0], flags=re.M) + blocks[1]
+    )
+    exec(compile(code, str(PAGE), "exec"), {})
+    assert (tmp_path / ["probe.onnx", "probe.skops"][k]).stat().st_size > 1000
 
 
 # ---- labels that are remembered, predictions that are proved -----------------------------------------------------------

@@ -124,7 +124,9 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found, none = self._peer(), np.zeros((len(self.classes_), self.n_features_in_))
         if self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba"):
             found = OneVsRestClassifier(found.set_params(class_weight=None))
-        found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
         for k, single in enumerate(getattr(found, "estimators_", ())):
             single.coef_, single.intercept_ = coef[[k]], b[[k]]
         if not hasattr(found, "estimators_"):
