@@ -14,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import Labels, Table, Wanted, is_missing, number, why_not_finite
+from gordan.io.table import BLANKS, Dialect, Labels, Table, Wanted, is_missing, number, why_not_finite
 from gordan.io.text import Text, take_rows, told
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
@@ -79,6 +79,18 @@ def leading_columns(path: Path, wanted: Wanted, positions: list[int]) -> Iterato
         while text.more():
             take_rows(cells, COUNTED)
             yield 0, cells.drained()
+
+
+def _other_marks(cell: str, dialect: Dialect) -> str:
+    """What to pass where a cell is a number such as 0,5 or 1.234,5 or 1,234.5, and other marks were expected; else nothing."""
+    german, english = r"[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?", r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?"
+    if dialect.thousands is None and re.fullmatch(german, cell):
+        return "; for digits grouped by dots pass --decimal , --thousands . (in Python decimal=',', thousands='.')"
+    if dialect.thousands is None and re.fullmatch(english, cell) and ("." in cell or dialect.sep == ","):
+        return "; for digits grouped by commas pass --thousands , (in Python thousands=',')"
+    if dialect.decimal == "." and re.fullmatch(r"[+-]?[0-9]+,[0-9]+", cell):
+        return "; for decimal commas pass --decimal , (in Python decimal=',')"
+    return ""
 
 
 class Cells:
@@ -199,18 +211,19 @@ class Cells:
 
     def _refused(self, cell: str, j: int, line: int) -> str:
         """Why a cell is no number, and what to do about it."""
-        name, hint = self.header[j], ""
+        name, text = self.header[j], cell.strip(BLANKS)
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
-        if re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", cell) and self.dialect.decimal == ".":
-            hint = "; for decimal commas pass --decimal , (in Python decimal=',')"
-        elif is_missing(cell) and cell.strip():
+        hint = _other_marks(text, self.dialect)
+        if not hint and is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
-        elif self.dialect.value(cell) is None and cell.strip() and not self._wanted.by_name:
+        elif not hint and self.dialect.value(cell) is None and text and not self._wanted.by_name:
             column = name if name.isidentifier() and self.header.count(name) == 1 else j
             if self._wanted.label is None and self.labelled:
                 hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
             hint += f"; --drop {column} leaves it out"
-        return f"{where}: the cell {why_not_finite(cell.encode())}{hint}"
+        unread = text and self.dialect.value(cell) is None
+        why = f"is {text[:40]!r}, which is not a number" if unread else why_not_finite(cell.encode())
+        return f"{where}: the cell {why}{hint}"
 
     @property
     def held(self) -> int:

@@ -47,9 +47,8 @@ class Dialect:
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
-        marks = [mark for mark in (self.sep, self.decimal, self.thousands) if mark is not None]
-        if len({*marks}) < len(marks):
-            raise InputError("sep, decimal and thousands must be different characters")
+        if self.decimal in (self.sep, self.thousands):  # cells in quotes may have digits grouped by what is between columns
+            raise InputError("decimal must be another character than sep and thousands")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
