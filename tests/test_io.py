@@ -478,7 +478,7 @@ A = np.arange(6.0).reshape(2, 3)
 BAD_NPY = {
     "empty": (b"", "is empty"),
     "magic only": (npy(A)[:8], "damaged header"),
-    "text": (b"1,2,3\n", "does not start as one"),
+    "text": (b"1,2,3\n", "bad magic number"),
     "cut in the header": (npy(A)[:40], "damaged header"),
     "cut in the values": (npy(A)[:-1], "cut short"),
     "something behind": (npy(A) + b"x", "something follows"),
@@ -571,7 +571,7 @@ BAD_NPZ = {
     "X objects": (npz(X=np.array([[1, "a"]], dtype=object), y=[0]), "never unpickled"),
     "a claim without values": (packed(X=npy(A, replace={"(2, 3)": "(2000000, 3000000)"})), "where its header says"),
     "bzip2 inside": (packed(zipfile.ZIP_BZIP2, X=npy(A)), "damaged"),
-    "not an array": (packed(X=b"hello"), "does not start as one"),
+    "not an array": (packed(X=b"hello"), "bad magic number"),
     "a name that is no text": (
         npz(X=A, y=[0, 1]).replace(b"X.npy", b"\xf0.npy").replace(b"\0\0\0\0\0\0!", b"\0\x08\0\0\0\0!"),
         "damaged",
@@ -595,7 +595,7 @@ BAD_NPZ = {
 
 @pytest.mark.parametrize("case", BAD_NPZ.values(), ids=BAD_NPZ)
 def test_bad_npz(case, tmp_path):
-    labelled = None if case[1] in ("where its header says", "damaged", "does not start as one") else True
+    labelled = None if case[1] in ("where its header says", "damaged", "bad magic number") else True
     refused(written(tmp_path, "a.npz", case[0]), *case[1:], labelled=labelled)
 
 

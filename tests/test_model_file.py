@@ -339,7 +339,7 @@ def test_any_bytes(data):
 def test_messages(tmp_path):
     path = tmp_path / "m.gordan"
     cases = {
-        "does not start as one": b"hello",
+        "bad magic number": b"hello",
         "cut short": MAGIC + b"\x01\0\0\0",
         "use a newer one": FORGED["layout 2"],
         "checksum is wrong": BINARY.to_bytes()[:-1] + b"\0",

@@ -340,7 +340,7 @@ def test_page_on_a_phone(tab):
 def test_who_cannot_run_says_so_before_anybody_does():
     X, y, begun = [[0.0, 0.0], [1.0, 1.0], [3.0, 0.0]], [0, 0, 1], []
     for name in ("perceptron", "gradient_descent", "p_norm_perceptron"):
-        with pytest.raises(gordan.InputError, match=f"{name} knows neither caps"):
+        with pytest.raises(gordan.InputError, match=f"{name} supports neither nu"):
             report.race(X, y, methods=["smooth_perceptron", name], begin=begun.append)
     assert begun == []
     with pytest.raises(gordan.InputError, match="callback is 3"):

@@ -72,33 +72,33 @@ class Asked:
     """Options: what is asked of the classifier, by the names of its parameters; and the column of the weights."""
 
     loss: Annotated[
-        Loss | None, typer.Option(help="Fit the plane of least loss instead, as LinearClassifier does: for data that overlaps.")
+        Loss | None, typer.Option(help="Fit the plane of least loss, as LinearClassifier does, for classes that overlap.")
     ] = None
-    C: Annotated[
-        float | None, typer.Option("--C", help="With --loss: the larger, the less the norm of w matters. [default: 1]")
-    ] = None
+    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. [default: 1]")] = (
+        None
+    )
     multi_class: WithMultiClass = MultiClass.OVO
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
-    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None
+    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows lies inside the margin.")] = None
     intercept: WithIntercept = Intercept.FREE
     class_weight: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
+        typer.Option(metavar="CLASS=WEIGHT", help="Weight of a class (repeatable), or: balanced."),
     ] = None
     weight: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column with the weights of the rows, by name or position; it is no feature."),
+        typer.Option(metavar="COLUMN", help="Column with sample weights, by name or position; it is not used as a feature."),
     ] = None
     on_inseparable: WithOnInseparable = OnInseparable.WARN
-    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4
-    method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto"
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most, for each plane.")] = None
+    tol: Annotated[float, typer.Option(help="Relative width of the proved interval to stop at.")] = 1e-4
+    method: Annotated[str, typer.Option(help="auto, or the name of a method.", autocompletion=method_names)] = "auto"
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Maximum number of rounds for each plane.")] = None
     time_limit: TimeLimit = None
 
     def parameters(self, data: Data, device: str | None) -> Parameters:
         """Those of `MaxMarginClassifier`."""
         if self.C is not None:
-            raise InputError("--C is about a loss; add --loss squared_hinge, say, or leave it out")
+            raise InputError("--C needs --loss, such as --loss squared_hinge")
         left_out = ("weight", "loss", "C")
         given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name not in left_out}
         plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
@@ -108,7 +108,7 @@ class Asked:
         """Those of `LinearClassifier`; what is about margins is refused."""
         for each in dataclass_fields(self):
             if each.name in ABOUT_MARGINS and getattr(self, each.name) != each.default:
-                raise InputError(f"{option_told(each.name)} is about margins; leave it out, or --loss")
+                raise InputError(f"{option_told(each.name)} cannot be combined with --loss")
         assert self.loss is not None
         return LossParameters(
             self.loss.value,
@@ -138,27 +138,26 @@ def fit(
     asked: Asked,
     place: Place,
     standardize: Standardize = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Maximum number of threads. Default: all cores.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."),
+        typer.Option(metavar="PATH", help="Save the run to this file, and resume from it if it exists (see exit code 75)."),
     ] = None,
     no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
     """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
-    Of more than two classes there is a plane for each pair. Where no plane separates, that of least squared hinge loss is
-    fitted, with a warning.
-    Ctrl-C, SIGTERM and the time limit keep the best planes so far.
+    With more than two classes it fits one plane for each pair. Where no plane separates, it warns and fits the plane of least
+    squared hinge loss. Ctrl-C, SIGTERM and the time limit keep the best planes so far.
 
-    Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
-    75: SIGTERM; with --checkpoint the same command goes on from there, and the checkpoint is removed once the model is complete.
+    Exit code 0: the model was written. 1: not separable, with --on-inseparable raise. 3: no plane was found. Nothing is written
+    in these two cases. 75: SIGTERM; with --checkpoint, rerun the command to resume. A finished fit removes its checkpoint.
     """
     require_output(output, source.file)
     require_output(checkpoint, source.file)
     if asked.loss is not None and checkpoint is not None:
-        raise InputError("--checkpoint is about margins; leave it out, or --loss")
+        raise InputError("--checkpoint cannot be combined with --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         features = replace(source, drop=[*(source.drop or ()), *filter(None, [asked.weight])])
         data = features.read(multiclass=True, client=client, memory_limit=place.memory_limit)
@@ -376,7 +375,7 @@ def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
             try:
                 path.resolve().unlink(missing_ok=True)
             except OSError as error:
-                note(f"{path}: it cannot be removed: {error.strerror}")
+                note(f"{path}: cannot be removed: {error.strerror}")
 
 
 # ---- predict ----------------------------------------------------------------------------------------------------------
@@ -393,19 +392,22 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
-    scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
+    scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column per plane.")] = False,
     proved: Annotated[
-        bool, flag("--proved", "Say of each class whether the exact minimizer is proved to predict it (models of a loss).")
+        bool, flag("--proved", "Add whether the exact minimizer is proved to predict the same class (models of a loss).")
     ] = False,
-    proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (of models with such a loss).")] = False,
+    proba: Annotated[
+        bool, flag("--proba", "Print the probability of each class instead (logistic or multinomial loss).")
+    ] = False,
     as_json: Json = False,
 ) -> int:
-    """Print the class of each row, one on a line.
+    """Print the predicted class of each row, one per line.
 
-    Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
+    Columns are matched by name where the model and the file have names, and other columns are ignored; without names, pass the
+    --drop options of the fit.
 
-    If the file has labels, stderr says how many predictions match them. They are in the column of the name that the label had in
-    the fit, else in the last one, unless that is a feature.
+    If the file has labels, stderr reports how many predictions match. The label column is the one with the name that it had in
+    the fit, else the last column if that is not a feature.
 
     With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
     predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.

@@ -59,7 +59,7 @@ def verify(
 
 @command("gordan checker > check.py", "python3 check.py proof.json data.csv")
 def checker() -> int:
-    """Print a checker in one file that needs nothing but Python: for people who are to check certificates without gordan.
+    """Print a standalone checker, one Python file without dependencies, for people who check certificates without gordan.
 
     It shares no code with the rest of gordan, reads CSV, TSV, svmlight and .npy files, and computes in exact arithmetic.
     """

@@ -120,7 +120,7 @@ class Model:
             self._check_sizes()
             self._check_values()
         except (TypeError, AttributeError) as error:
-            raise InputError(f"this is no model: {error}") from None
+            raise InputError(f"this is not a model: {error}") from None
 
     def _check_sizes(self) -> None:
         """Refuse arrays and lists whose lengths do not fit each other."""
@@ -161,7 +161,7 @@ class Model:
             raise InputError("places of a model begin with two distances, and have no NaN")
         for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator, self.label):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
-                raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
+                raise InputError(f"{text!r} has an unpaired surrogate, which cannot be written as UTF-8")
 
     def scaled(self, X: Any) -> Any:
         """X as the planes are about it."""

@@ -360,7 +360,9 @@ class Labels:
         for text, value, line in zip(texts, numbers, self._lines, strict=True):
             if WHOLE.fullmatch(text.strip()) and int(text) != value:
                 shown = text.decode().strip()
-                raise InputError(f"{path}, line {line}: the label {shown} has no float64 of its own; put a letter before it")
+                raise InputError(
+                    f"{path}, line {line}: the label {shown} cannot be represented in float64; put a letter before it"
+                )
         return values
 
 

@@ -180,7 +180,7 @@ class Text:
                 break
             parts.append(part)
             if sum(map(len, parts)) > MOST_LINE:
-                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is no table")
+                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is not a table")
         else:
             whole = b"".join(parts)
             self.block, self._tail = whole if whole.endswith(b"\n") or not whole else whole + b"\n", b""
