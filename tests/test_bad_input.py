@@ -423,7 +423,7 @@ BASELINES = {
     "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron supports neither nu nor a free"),
     "perceptron, halves": ("perceptron", {}, {"halves": [0, 1, 1]}, "intercept 'penalized' or 'none'"),
     "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron supports neither nu nor a free"),
-    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent knows neither"),
+    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent supports neither"),
     "gradient form, halves": ("accelerated_perceptron", {"form": "gradient"}, {"halves": [0, 1, 1]}, "use form='published'"),
 }
 

@@ -377,8 +377,8 @@ def test_fit_that_is_not_to_be_soft_writes_nothing(table, tmp_path):
     ids=str,
 )
 def test_the_model_is_that_of_the_classifier(options, tmp_path):
-    """The same file, but for what the program adds: the hash of the data, the label column, where minimizers of losses are. Of a nu
-    above its limit by one float the one used."""
+    """The same file, but for what the program adds: the hash of the data, the label column, where minimizers of losses are; of a
+    nu above its limit by one float the one used."""
     flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
     assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", *flags).exit_code == 0
     table = read(IRIS)

@@ -317,7 +317,7 @@ def test_bytes_between_the_arrays_must_be_zero():
     place = len(content) - 16 - ALIGNED + 8  # behind the one intercept, before the margins
     assert content[place] == 0
     content[place] = 1
-    with pytest.raises(InputError, match="one way"):
+    with pytest.raises(InputError, match="canonical form"):
         Model.from_bytes(signed(bytes(content)))
 
 

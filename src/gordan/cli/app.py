@@ -93,7 +93,7 @@ def _root(
 ) -> None:
     """Linear classification with proofs: is this data separable, with what margin, and which plane has the least loss?
 
-    Exit codes: 0 yes or done; 1 no (not separable, rejected); 2 wrong usage or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
+    Exit codes: 0 yes or done; 1 no (not separable, rejected); 2 bad usage or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
     """
     Debugging.on = debug
     Shown.how = progress
