@@ -1582,7 +1582,7 @@ def test_predictions_that_are_proved(tmp_path, loss):
     assert run("fit", IRIS, "-o", model, "--positive", "setosa").exit_code == 0
     failed = run("predict", model, IRIS, "--positive", "setosa", "--proved")
     assert failed.exit_code == 2
-    assert "--proved is about minimizers of a loss" in failed.stderr
+    assert "--proved is about the exact minimizer of a loss" in failed.stderr
 
 
 @pytest.mark.parametrize("model", ["poisson", "multinomial", "ordinal"])

@@ -163,7 +163,7 @@ def test_other_formats_are_called_what_they_are(tmp_path):
         with pytest.raises(gordan.InputError, match="is JSON"):
             read(written(tmp_path, json.dumps([{"a": 1}]), name))
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
-    with pytest.raises(gordan.InputError, match="no table of text"):
+    with pytest.raises(gordan.InputError, match="not a text table"):
         read(tmp_path / "X.npy", missing="drop")
 
 

@@ -222,12 +222,11 @@ def test_predictions_of_a_plain_fit_are_proved_where_all_planes_are_of_a_loss(tm
     theirs = LinearClassifier().fit(frame.iloc[:, :4].to_numpy(), frame["species"])
     same = theirs.same_prediction(frame.iloc[:, :4].to_numpy())
     assert [line.endswith("\tproved") for line in told.stdout.splitlines()] == same.tolist()
-    hard = "it has planes of largest margin"
-    for options, why in ([], "not all of its planes are such minimizers"), (["--positive", "setosa"], hard):
+    for options, which in ([], "some planes"), (["--positive", "setosa"], "the planes"):
         run("fit", IRIS, "-o", model, *options)
         refused = run("predict", model, IRIS, "--proved", *options)
         assert refused.exit_code == 2
-        assert f"does not hold these: {why}; fit with --loss" in refused.stderr
+        assert f"but {which} of {model} have the largest margin instead; fit with --loss squared_hinge" in refused.stderr
 
 
 # ---- what goes wrong, in words -------------------------------------------------------------------------------------------

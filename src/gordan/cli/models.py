@@ -460,9 +460,11 @@ def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> A
         raise InputError("--proved is about the class of each row; leave out --scores and --proba")
     places = places_of(loaded)
     if places is None:
-        why = "it has planes of largest margin" if loaded.loss is None else "not all of its planes are such minimizers"
-        why = "it was written without certificates, or by an older version" if loaded.estimator == "LinearClassifier" else why
-        raise InputError(f"--proved is about minimizers of a loss, and {path} does not hold these: {why}; fit with --loss")
+        which = "the planes" if loaded.loss is None else "some planes"
+        why = f"{which} of {path} have the largest margin instead; fit with --loss squared_hinge"
+        if loaded.estimator == "LinearClassifier":
+            why = f"{path} does not say where it is; fit it again with this version of gordan"
+        raise InputError(f"--proved is about the exact minimizer of a loss, but {why}")
     number = {label: k for k, label in enumerate(loaded.classes)}
     return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
