@@ -196,7 +196,7 @@ class LinearClassifier(Planes, LossParameters):
         """
         check_is_fitted(self)
         if not self._places:
-            raise InputError("this classifier was loaded from a file, which lacks what this needs; fit it again")
+            raise InputError("this classifier was loaded from a file, which does not hold what this needs; fit it again")
         predicted = np.searchsorted(self.classes_, self.predict(X))
         storage = self._stored(X, "no_validation", None)
         return same_labels(self._places, Matrix(storage), predicted)
