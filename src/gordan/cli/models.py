@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
@@ -185,16 +185,12 @@ def fit(
         content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
         say_json({**content, **written.fields}, data.notices)
     else:
-        for each in found.outcomes:
-            tell_plane(each, data)
-        if written.path is not None:
-            say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
+        found.tell(data, written.path)
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
     else:
         told = (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes), *fitting.remarks(found.outcomes))
-        for warning in filter(None, told):
-            note(f"warning: {warning}")
+        tell(map("warning: {}".format, filter(None, told)))
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
 
@@ -267,6 +263,13 @@ class Found:
         """The planes for JSON."""
         sides = [{"positive": each.binary.label, "against": each.binary.other} for each in self.outcomes]
         return [fields("planes", each, each.plane, **side) for each, side in zip(self.outcomes, sides, strict=True)]
+
+    def tell(self, data: Data, path: str | None) -> None:
+        """The planes in words, and where the model was written."""
+        for each in self.outcomes:
+            tell_plane(each, data)
+        if path is not None:
+            say(f"model written to {path}: {len(data.classes)} classes, {data.d} features")
 
     def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
@@ -431,18 +434,27 @@ def predict(
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
-    lines = ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [*map(str, found.tolist())]
-    if same is not None:
-        lines = [f"{line}\t{'proved' if each else 'open'}" for line, each in zip(lines, same.tolist(), strict=True)]
-    say_lines(lines)
-    if same is not None:
-        note(f"{np.count_nonzero(same)} of {len(found)} predictions are proved to be those of the exact minimizer")
-    if right is not None:
-        note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
-    elif y is not None:
-        hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
-        note(f"the labels of the file are not those of the model, so they were not compared{hint}")
+    say_lines(_lines(values if scores or proba else found[:, None], same))
+    tell(_compared(len(found), same, right, y is not None, loaded))
     return ANSWERED
+
+
+def _lines(columns: Array, same: Array | None) -> list[str]:
+    """A line for each row: its label or numbers, and whether that is proved."""
+    lines = ["\t".join(map(str, row)) for row in columns.tolist()]
+    proved = [] if same is None else ["\tproved" if each else "\topen" for each in same.tolist()]
+    return [line + told for line, told in zip(lines, proved, strict=True)] if proved else lines
+
+
+def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model) -> Iterator[str]:
+    """How many of n predictions are proved, and how many match the labels of the file, where there are any."""
+    if same is not None:
+        yield f"{np.count_nonzero(same)} of {n} predictions are proved to be those of the exact minimizer"
+    if right is not None:
+        yield f"{right} of {n} predictions match the file ({100 * right / n:.2f} %)"
+    elif labelled:
+        hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
+        yield f"the labels of the file are not those of the model, so they were not compared{hint}"
 
 
 def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) -> Array:
