@@ -420,10 +420,10 @@ def test_sets_are_refused_by_the_simplex_itself():
 
 
 BASELINES = {
-    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron knows neither caps (nu) nor halves"),
+    "perceptron, caps": ("perceptron", {}, {"caps": [1.0] * 3}, "perceptron supports neither nu nor a free"),
     "perceptron, halves": ("perceptron", {}, {"halves": [0, 1, 1]}, "intercept 'penalized' or 'none'"),
-    "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron knows neither caps (nu) nor halves"),
-    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent knows neither"),
+    "p-norm, halves": ("p_norm_perceptron", {}, {"halves": [0, 1, 1]}, "p_norm_perceptron supports neither nu nor a free"),
+    "gradient descent, caps": ("gradient_descent", {}, {"caps": [1.0] * 3}, "gradient_descent supports neither"),
     "gradient form, halves": ("accelerated_perceptron", {"form": "gradient"}, {"halves": [0, 1, 1]}, "use form='published'"),
 }
 

@@ -453,7 +453,7 @@ def test_other_files_and_places_are_refused(written, tmp_path):
         go_on(model)
     text = tmp_path / "text"
     text.write_text("x,y\n1,2\n")
-    with pytest.raises(InputError, match="is not a file of gordan"):
+    with pytest.raises(InputError, match="is not a gordan file"):
         go_on(text)
     with pytest.raises(InputError, match="is a folder"):
         go_on(tmp_path)

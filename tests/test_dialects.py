@@ -201,13 +201,13 @@ def test_other_formats_are_called_what_they_are(tmp_path):
         book.writestr("xl/workbook.xml", "<workbook/>")
     for name in ("book.xlsx", "renamed.csv"):
         (tmp_path / name).write_bytes((tmp_path / "book.xlsx").read_bytes())
-        with pytest.raises(gordan.InputError, match="workbook of a spreadsheet"):
+        with pytest.raises(gordan.InputError, match="spreadsheet workbook"):
             read(tmp_path / name)
     for name in ("a.json", "b.csv"):
         with pytest.raises(gordan.InputError, match="is JSON"):
             read(written(tmp_path, json.dumps([{"a": 1}]), name))
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
-    with pytest.raises(gordan.InputError, match="no table of text"):
+    with pytest.raises(gordan.InputError, match="not a text table"):
         read(tmp_path / "X.npy", missing="drop")
 
 
@@ -270,3 +270,30 @@ def test_progress_for_a_log(monkeypatch, capsys):
 def test_labels_in_place_of_the_method():
     with pytest.raises(gordan.InputError, match=r"pass y\[:, None\] \* X"):
         gordan.play([[1.0], [2.0]], np.array([1, -1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "hint"),
+    [
+        ("a;y\n1,5;u\n2;v\n", {}, "for decimal commas pass --decimal ,"),
+        ("a;y\n7.630,1;u\n2;v\n", {"decimal": ","}, "pass --decimal , --thousands ."),
+        ("a;y\n7.630;u\n2;v\n", {"decimal": ","}, "is '7.630', which is not a number; for digits grouped by dots"),
+        ('a,y\n"1,234",u\n2,v\n', {}, "for digits grouped by commas pass --thousands ,"),
+    ],
+)
+def test_numbers_with_other_marks_are_told_how_to_be_read(tmp_path, text, options, hint):
+    with pytest.raises(gordan.InputError) as told:
+        read(written(tmp_path, text), **options)
+    assert hint in str(told.value)
+    right = {"decimal": ",", "thousands": "."} if ";" in text else {"thousands": ","}
+    assert read(written(tmp_path, text), **right).X[0, 0] in (1.5, 7630.1, 7630.0, 1234.0)
+
+
+def test_latin_1_is_told_how_to_be_converted_and_a_mark_of_utf_8_is_skipped(tmp_path):
+    with pytest.raises(
+        gordan.InputError, match=r"line 1: not UTF-8 text; .* iconv -f WINDOWS-1252 -t UTF-8 a\.csv > utf8-a\.csv"
+    ):
+        read(written(tmp_path, GERMAN.encode("latin-1")))
+    table = read(written(tmp_path, b"\xef\xbb\xbf" + GERMAN.encode()), decimal=",", thousands=".", missing="drop")
+    assert table.names == ("Größe", "Gewicht", "Raucher")
+    assert "counts the rows" in " ".join(table.notices)

@@ -33,6 +33,8 @@ import gordan
 from gordan.estimators import InseparableWarning, MaxMarginClassifier
 from gordan.io import Model
 
+# of wine, whose columns have other units
+pytestmark = pytest.mark.filterwarnings("ignore:columns differ in size:UserWarning")
 quiet = {"on_inseparable": "ignore"}
 X_IRIS, Y_IRIS = datasets.load_iris(return_X_y=True)
 X_WINE, Y_WINE = datasets.load_wine(return_X_y=True)

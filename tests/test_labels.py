@@ -217,7 +217,7 @@ def test_large_labels_of_text_files(tmp_path):
         if read is None:
             refused = run("separate", file)
             assert refused.exit_code == 2
-            assert "has no float64 of its own; put a letter before it" in refused.output
+            assert "cannot be represented in float64; put a letter before it" in refused.output
         else:
             assert answer("separate", file)["classes"] == read
 

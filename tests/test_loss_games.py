@@ -111,7 +111,7 @@ def test_what_cannot_be_played_is_refused():
     X, y = problem()
     A = X * y[:, None]
     for method in ("nesterov", "mirror_prox_perceptron", "perceptron", methods.smooth_perceptron()):
-        with pytest.raises(gordan.InputError, match=r"for a loss use smooth_perceptron\(form='game'\)|knows neither"):
+        with pytest.raises(gordan.InputError, match=r"for a loss use smooth_perceptron\(form='game'\)|supports neither"):
             gordan.play(A, method, 3, loss="hinge")
     for C in (0.0, -1.0, math.inf, np.full(60, np.nan), np.ones(59)):
         with pytest.raises(gordan.InputError, match="C"):

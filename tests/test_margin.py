@@ -260,7 +260,7 @@ def test_every_method(method, intercept, nu):
     refused = method in (*ONE_ROW_AT_A_TIME, *RESCALING, "gradient_descent") and (capped or free)
     run = lambda: maximize_margin(SMALL_X, SMALL_Y, method=method, intercept=intercept, nu=nu, max_iter=2000, tol=1e-3)  # noqa: E731
     if refused or method in OTHER_MARGINS:
-        with pytest.raises(InputError, match=OTHER_MARGINS.get(method, "knows neither caps")):
+        with pytest.raises(InputError, match=OTHER_MARGINS.get(method, "supports neither nu")):
             run()
         return
     result = claims(run(), SMALL_X, SMALL_Y, 1e-3)

@@ -54,6 +54,50 @@ def test_convergence(method, kind):
         assert high[-1] - low[-1] < high[0] - low[0]
 
 
+def test_several_traces_have_colours_marks_and_labels_of_their_own():
+    A = np.where(Y == 0, 1, -1)[:, None] * np.column_stack((X, np.ones(len(X))))
+    names = ["smooth_perceptron", "mirror_prox_perceptron", "perceptron"]
+    traces = [gordan.play(A, name, 60) for name in names]
+    for kind in ("bracket", "gap", "regret"):
+        display = drawn(ConvergenceDisplay.from_traces(traces, kind=kind))
+        shown = [line for line in display.ax_.get_lines() if line.get_label() in names]
+        assert len(shown) == (2 if kind == "regret" else 3)  # the Perceptron plays no game
+        assert len({line.get_color() for line in shown}) == len({line.get_marker() for line in shown}) == len(shown)
+        assert "promised by the theorem" in texts(display)
+        if kind == "regret":
+            trace = traces[0]
+            np.testing.assert_allclose(shown[0].get_ydata(), (trace.regret_w + trace.regret_p) / trace.weight)
+    named = drawn(ConvergenceDisplay.from_traces(traces[:2], labels=["one", "two"], kind="gap"))
+    assert texts(named).startswith("one two")
+    assert "one, two" in repr(named)
+    for wrong, message in (([], "0 traces"), ([traces[0], 3], "trace is 3")):
+        with pytest.raises(gordan.InputError, match=message):
+            ConvergenceDisplay.from_traces(wrong)
+    with pytest.raises(gordan.InputError, match="2 traces and 1 labels"):
+        ConvergenceDisplay.from_traces(traces[:2], labels=["one"])
+    with pytest.raises(gordan.InputError, match="plays no game"):
+        ConvergenceDisplay.from_trace(traces[2], kind="regret")
+
+
+def test_panels_have_one_size_and_say_what_they_show():
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    names = np.array(["setosa", "versicolor", "virginica"])[Y]
+    for ax, own, options in ((axes[0], Y < 2, {}), (axes[1], Y > 0, {"nu": 0.3})):
+        model = MaxMarginClassifier(**options).fit(FLAT[own], names[own])
+        display = BoundaryDisplay.from_estimator(model, FLAT[own], names[own], ax=ax)
+        marks = [points.get_paths()[0].vertices.shape for points in ax.collections[-3:-1]]
+        assert len({*marks}) == 2  # a mark of its own for each class
+        assert ax.get_title() == display.title != ""
+    figure.canvas.draw()
+    left, right = (ax.get_position() for ax in axes)
+    np.testing.assert_allclose([left.width, left.height], [right.width, right.height], rtol=0.02)
+    for ax, own in zip(axes, (Y < 2, Y > 0), strict=True):  # a unit is as long across as up
+        box, (x, y) = ax.get_window_extent(), (np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
+        assert box.width / x == pytest.approx(box.height / y, rel=1e-6)
+        assert (FLAT[own] >= [ax.get_xlim()[0], ax.get_ylim()[0]]).all()
+        assert (FLAT[own] <= [ax.get_xlim()[1], ax.get_ylim()[1]]).all()
+
+
 def test_convergence_of_a_trace_and_of_one_of_many():
     trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "smooth_perceptron", 200)
     _, ax = plt.subplots()
@@ -70,7 +114,7 @@ def test_margins():
     np.testing.assert_allclose(display.distances, model.decision_function(X), atol=1e-12)
     heights = sum(patch.get_height() for patch in display.ax_.patches)
     assert heights == len(X)  # every row is in some bar
-    assert "support rows (3)" in texts(display)
+    assert "support rows, False (1) support rows, True (2)" in texts(display)
     again = drawn(display.plot(bins=10))
     assert len(again.ax_.patches) < len(drawn(display.plot(bins=60)).ax_.patches)
 

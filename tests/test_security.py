@@ -98,8 +98,8 @@ def replaced_labels(folder, content):
     [
         (lambda y: y.replace(b"(3,)", b"(9,)"), "9"),  # a header that says more than there is
         (lambda y: y.replace(b"(3,), }       ", b"(9999999999,),}"), "9999999999"),
-        (lambda y: y[:-4] + b"\xff\xff\xff\x7f", "text that is none"),
-        (lambda y: b"PK\x05\x06" + bytes(len(y) - 4), "does not start as one"),
+        (lambda y: y[:-4] + b"\xff\xff\xff\x7f", "invalid Unicode"),
+        (lambda y: b"PK\x05\x06" + bytes(len(y) - 4), "bad magic number"),
     ],
 )
 def test_labels_of_a_converted_folder_are_read_strictly(change, message, tmp_path):

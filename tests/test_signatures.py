@@ -158,7 +158,7 @@ CALLED = {
 }
 # What only a program has: files to read and write, one class against the rest, a cluster to connect to, what to print.
 OF_THE_PROGRAM = {"file", "model", "output", "html", "save", "picture", "positive", "cluster", "scores", "as_json", "check"}
-OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba", "proved"}
+OF_THE_PROGRAM |= {"no_picture", "no_certificates", "proba", "proved", "standardize"}
 RENAMED = {
     ("separate", "certificate"): None,  # the file to write, where `verify` has the certificate
     ("diagnose", "certificate"): None,  # likewise

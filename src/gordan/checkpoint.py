@@ -76,7 +76,7 @@ class Checkpoint:
             if there != here:
                 raise InputError(
                     f"{self.path} is the checkpoint of another problem: {name} there {_short(there)}, here {_short(here)}; "
-                    "repeat the call that made it, pass another file, or remove this one to start anew"
+                    "repeat the call that made it, pass another file, or remove this one to start over"
                 )
 
     def restored(self, part: str, kind: type[T]) -> T | None:
@@ -90,7 +90,7 @@ class Checkpoint:
                 raise TypeError(f"its {part} is a {type(found).__name__}")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             told = f"{self.path} does not fit this version of gordan: {error}"
-            raise InputError(f"{told}; go on with the version that wrote it, or remove it to start anew") from None
+            raise InputError(f"{told}; go on with the version that wrote it, or remove it to start over") from None
         return found
 
     def write(self, **parts: Any) -> None:

@@ -141,4 +141,4 @@ def require_output(path: Path | None, data: Path | None = None) -> None:
     if path is not None:
         require_writable(path)
         if data is not None and path.is_file() and data.exists() and path.samefile(data):
-            raise InputError(f"{path} is the file of the data; write to another one")
+            raise InputError(f"{path} is the input file; write to another file")

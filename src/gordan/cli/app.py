@@ -68,7 +68,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback(
     epilog=examples(
         "gordan demo                           see what it does",
-        "gordan separate data.csv              is there a plane between the classes?",
+        "gordan separate data.csv              can a plane separate the classes?",
         "gordan fit data.csv -o model.gordan   the plane of largest margin",
         "gordan predict model.gordan new.csv   the class of each row",
         "gordan --install-completion           completion for this shell",
@@ -79,19 +79,21 @@ def _root(
         False, "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_print_version
     ),
     debug: bool = typer.Option(
-        False, "--debug", metavar="", help="Print the traceback of an unexpected exception; so does GORDAN_DEBUG=1."
+        False, "--debug", metavar="", help="Print the traceback of an unexpected exception, as GORDAN_DEBUG=1 does."
     ),
     progress: Annotated[
-        Showing, typer.Option(help="auto: on a terminal. log: a line on stderr every 30 seconds. none: nothing.")
+        Showing, typer.Option(help="Progress on stderr. auto: on a terminal only. log: a line every 30 seconds. none: off.")
     ] = Showing.AUTO,
     modules: Annotated[
         list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Import a module first, for the methods that it registers."),
+        typer.Option(
+            "--import", metavar="MODULE", help="Import this module first, to use the methods that it registers. Repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Is this data linearly separable, and with what margin? Answers come with a proof.
+    """Linear classification with proofs: is this data separable, with what margin, and which plane has the least loss?
 
-    Exit codes: 0 answered, yes; 1 no (not separable, rejected); 2 bad use or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
+    Exit codes: 0 yes or done; 1 no (not separable, rejected); 2 bad usage or input; 3 undecided; 70 bug; 75 SIGTERM; 130 Ctrl-C.
     """
     Debugging.on = debug
     Shown.how = progress

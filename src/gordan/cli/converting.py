@@ -11,22 +11,9 @@ import typer
 from gordan import io
 from gordan.cli.answers import headline, say, say_json
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import bytes_of, dialect_of, tell
+from gordan.cli.data import Columns, bytes_of, tell
 from gordan.cli.fields import fields
-from gordan.cli.options import (
-    Decimal,
-    Drop,
-    Json,
-    KeepIndex,
-    Label,
-    MemoryLimit,
-    Missing,
-    NoHeader,
-    OnMissing,
-    Sep,
-    Thousands,
-    flag,
-)
+from gordan.cli.options import Json, MemoryLimit, flag
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.io.store import require_store
@@ -47,25 +34,18 @@ class Kind(StrEnum):
 )
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],
+    table: Columns,
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="The folder to write.")] = None,
-    label: Label = None,
-    drop: Drop = None,
-    keep_index: KeepIndex = False,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    thousands: Thousands = None,
-    no_header: NoHeader = False,
-    missing: Missing = OnMissing.RAISE,
-    kind: Annotated[Kind, typer.Option(help="dense, csr, or auto: by the share of entries that are not zero.")] = Kind.auto,
+    kind: Annotated[Kind, typer.Option(help="Storage: dense, csr, or auto, by the share of nonzero entries.")] = Kind.auto,
     memory_limit: MemoryLimit = None,
-    check: Annotated[bool, flag("--check", "Convert nothing; compare the folder with its checksums.")] = False,
+    check: Annotated[bool, flag("--check", "Only compare the folder with its checksums.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Convert data once to arrays on disk, for data larger than memory: every command reads the folder in place of a file.
+    """Convert data to arrays on disk, for data larger than memory; every command reads the folder in place of a file.
 
-    If it is stopped, even by a kill, the same command goes on where it was.
+    If it is stopped or killed, rerun the command to resume.
 
-    Exit code 1: the check found something wrong.
+    Exit code 1: the check found a difference.
     """
     if check:
         return _check(file if folder is None else folder, as_json)
@@ -76,10 +56,7 @@ def convert(
         done = io.convert(
             file,
             folder,
-            label=label,
-            drop=drop or (),
-            keep_index=keep_index,
-            **dialect_of(sep, decimal, thousands, no_header, missing),
+            **table.columns,
             kind=str(kind),
             memory_limit=limit,
             progress=lambda rows: watch.about(f"{rows} rows"),
@@ -89,7 +66,7 @@ def convert(
     if as_json:
         say_json(fields("convert", done, folder=str(folder), n=n, d=d), done.notices)
     else:
-        told = "was converted before" if done.already else f"went on after {done.kept} rows" if done.kept else "converted"
+        told = "already converted" if done.already else f"resumed after {done.kept} rows" if done.kept else "converted"
         say(f"{told}: {n} rows, {d} columns, {done.kind}, {done.entries} entries, in {folder}")
     return ANSWERED
 
@@ -105,5 +82,5 @@ def _check(folder: Path, as_json: bool) -> int:
     if as_json:
         say_json(fields("convert --check", accepted=not reason, reason=reason, bytes=size))
     else:
-        headline(reason or f"{folder}: {size} bytes as they were written", not reason)
+        headline(reason or f"{folder}: {size} bytes, all checksums match", not reason)
     return NO if reason else ANSWERED

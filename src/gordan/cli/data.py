@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,11 @@ from gordan.cli.options import (
 from gordan.errors import InputError
 from gordan.io import read
 from gordan.io.delimited import DELIMITERS
+from gordan.io.model import scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
 from gordan.io.text import COPIES, STDIN
+from gordan.memory import fits
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
@@ -53,7 +55,7 @@ class Data:
 
     `classes` are the values of y, in order; `notices` are what was said of the columns on stderr; `dialect`
     is how its text is written, `left_out` are the rows of the file that were left out, `label` and `weight` are the names of
-    the columns of labels and weights, if they have names.
+    the columns of labels and weights, if they have names, and `scaling` says how X was scaled, as in `gordan.io.Model`.
     """
 
     X: Any
@@ -69,6 +71,7 @@ class Data:
     label: str | None = None
     weights: Array | None = None
     weight: str | None = None
+    scaling: Array | None = None
 
     @property
     def told(self) -> str:
@@ -86,6 +89,15 @@ class Data:
     def d(self) -> int:
         """And columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
+
+    def standardized(self) -> Data:
+        """The same with columns of mean 0 and standard deviation 1 (of mean as it is, where they are sparse)."""
+        X = self.X
+        dense = isinstance(X, np.ndarray)
+        if not (dense and fits(16.0 * X.size)) and not (hasattr(X, "tocsr") and hasattr(X, "multiply")):
+            raise InputError(f"--standardize makes a copy of X in memory, but {self.path} stays on disk; scale its columns first")
+        scaling = scaling_of(X)
+        return replace(self, X=scaled(X, scaling), scaling=scaling)
 
     @property
     def named_X(self) -> Any:
@@ -184,15 +196,13 @@ def on_disk(path: Path) -> Path:
     return target
 
 
-@dataclass(frozen=True)
-class Source:
-    """Options: the file that a command reads, and which of its columns and classes."""
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Options: which columns of a file are read, and how its text is written."""
 
-    file: File
     label: Label = None
     drop: Drop = None
     keep_index: KeepIndex = False
-    positive: Positive = None
     sep: Sep = None
     decimal: Decimal = "."
     thousands: Thousands = None
@@ -201,13 +211,23 @@ class Source:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What `gordan.io.read` is asked for by these options."""
+        """What `gordan.io.read` and `convert` are asked for by these options; a tab may be written as two characters."""
         return {"label": self.label, "drop": self.drop or (), "keep_index": self.keep_index, **self.dialect}
 
     @property
     def dialect(self) -> dict[str, Any]:
         """How the text is written."""
-        return dialect_of(self.sep, self.decimal, self.thousands, self.no_header, self.missing)
+        sep = "\t" if self.sep == "\\t" else self.sep
+        marks = {"sep": sep, "decimal": self.decimal, "thousands": self.thousands}
+        return {**marks, "header": not self.no_header, "missing": str(self.missing)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Columns):
+    """Options: the file that a command reads, and which of its columns and classes."""
+
+    file: File
+    positive: Positive = None
 
     def read(
         self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None, weight: str | None = None
@@ -227,7 +247,8 @@ class Source:
             return replace(data, weights=_weights_beside(path, self.columns, weight), weight=named)
         if client is None:
             return self._data(read(path, **self.columns, memory_limit=limit), path, multiclass)
-        if self.dialect != dialect_of(None, ".", None, False, OnMissing.RAISE):
+        own = ("sep", "decimal", "thousands", "no_header", "missing")
+        if any(getattr(self, each.name) != each.default for each in fields(self) if each.name in own):
             raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
         from gordan.rows.lazy import read_on
 
@@ -257,12 +278,6 @@ class Source:
         features = replace(table, X=table.X[:, rest], names=names, numbers=tuple(table.numbers[k] for k in rest))
         data = self._data(features, path, multiclass)
         return replace(data, weights=table.X[:, j].copy(), weight=header[at] or None)
-
-
-def dialect_of(sep: str | None, decimal: str, thousands: str | None, no_header: bool, missing: OnMissing) -> dict[str, Any]:
-    """The parameters of `gordan.io.read` that these options are; a tab may be written as two characters."""
-    sep = "\t" if sep == "\\t" else sep
-    return {"sep": sep, "decimal": decimal, "thousands": thousands, "header": not no_header, "missing": str(missing)}
 
 
 def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:

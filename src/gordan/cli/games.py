@@ -10,11 +10,11 @@ import typer
 
 import gordan
 from gordan.certificates.problem import Problem
-from gordan.cli.answers import headline, require_output, say, say_json
+from gordan.cli.answers import headline, note, require_output, say, say_json
 from gordan.cli.commands import ANSWERED, Interrupts, command, saved
 from gordan.cli.data import Source
 from gordan.cli.fields import fields
-from gordan.cli.options import Device, Json, TimeLimit, WithIntercept, method_names
+from gordan.cli.options import Device, Json, Standardize, TimeLimit, WithIntercept, method_names
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
@@ -34,21 +34,20 @@ def race(
     html: Annotated[Path | None, typer.Option("--html", metavar="PAGE", help="Write one self-contained page with plots.")] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            "--method", "-m", help="A method by name; again for more. Default: six of them.", autocompletion=method_names
-        ),
+        typer.Option("--method", "-m", help="Name of a method. Repeatable. Default: six methods.", autocompletion=method_names),
     ] = None,
+    standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
     norm: Annotated[
-        float, typer.Option(help="Norm of feature space, from 1 to inf; for other norms than 2 fewer methods run.")
+        float, typer.Option(help="Norm of feature space, from 1 to inf; fewer methods support norms other than 2.")
     ] = 2.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method at most.")] = 2000,
-    tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method has arrived.")] = 1e-4,
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="Seconds of each method at most.")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Maximum number of rounds for each method.")] = 2000,
+    tol: Annotated[float, typer.Option(help="Relative width of the bracket at which a method stops.")] = 1e-4,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="Time limit for each method.")] = 10.0,
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Run methods side by side on the same data, and compare what they cost."""
+    """Run several methods on the same data and compare their cost."""
     from gordan import report  # here, as in other commands: what only one of them needs delays all the others
 
     require_output(html, source.file)
@@ -56,6 +55,7 @@ def race(
         report.require_plotly()
     with Interrupts() as interrupts, Watch(f"reading {source.file}", tol) as watch:
         data = source.read()
+        data = data.standardized() if standardize else data
         measured = report.race(
             data.X,
             data.y,
@@ -79,6 +79,8 @@ def race(
 
         headline(result.verdict_told, result.verdict.separable)
         race_table(result)
+        if result.hint:
+            note(f"hint: {result.hint}")
         if written.path is not None:
             say(f"page written to {written.path}")
     return written.ended(interrupts.code or ANSWERED)
@@ -91,10 +93,11 @@ def race(
 )
 def play(
     source: Source,
-    method: Annotated[str, typer.Argument(help="A method by name.", autocompletion=method_names)] = "smooth_perceptron",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds at most.")] = 1000,
-    form: Annotated[str | None, typer.Option(help="published or game, where there are both.")] = None,
+    method: Annotated[str, typer.Argument(help="Name of a method.", autocompletion=method_names)] = "smooth_perceptron",
+    rounds: Annotated[int, typer.Option(min=1, help="Maximum number of rounds.")] = 1000,
+    form: Annotated[str | None, typer.Option(help="Form of the method, published or game, where it has both.")] = None,
     norm: Annotated[float | None, typer.Option(help="Norm p of the p-norm methods and of double_oracle.")] = None,
+    standardize: Standardize = False,
     intercept: WithIntercept = Intercept.FREE,
     time_limit: TimeLimit = None,
     device: Device = None,
@@ -103,11 +106,12 @@ def play(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Play one method on the rows and print what was measured: the bracket, regrets and the theorem's bound."""
+    """Run one method and print its trace: the bracket, the regrets and the bound of its theorem."""
     require_output(save, source.file)
     chosen = _method(method, form, norm)
     with Interrupts() as interrupts, Watch(f"reading {source.file}", FULL_BAR) as watch:
         data = source.read()
+        data = data.standardized() if standardize else data
         problem = Problem.of(data.X, data.y)
         A = gordan.rows.of(data.X, problem.signs, constant=intercept.column, device=device)
         watch.about(method, data.X)

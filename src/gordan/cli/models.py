@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
@@ -25,6 +26,7 @@ from gordan.cli.options import (
     Json,
     MultiClass,
     OnInseparable,
+    Standardize,
     TimeLimit,
     Weight,
     WithIntercept,
@@ -45,7 +47,7 @@ from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.io.reading import format_of
-from gordan.io.table import number
+from gordan.io.table import NoSuchColumn, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -70,30 +72,30 @@ class Asked:
     """Options: what is asked of the classifier, by the names of its parameters; and the column of the weights."""
 
     loss: Annotated[
-        Loss | None, typer.Option(help="Fit the plane of least loss instead, as LinearClassifier does: for data that overlaps.")
+        Loss | None, typer.Option(help="Fit the plane of least loss, as LinearClassifier does, for classes that overlap.")
     ] = None
-    C: Annotated[
-        float | None, typer.Option("--C", help="With --loss: the larger, the less the norm of w matters. [default: 1]")
-    ] = None
+    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. [default: 1]")] = (
+        None
+    )
     multi_class: WithMultiClass = MultiClass.OVO
     norm: Annotated[float, typer.Option(help="Norm of feature space, from 2 to inf.")] = 2.0
-    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows is short of its margin.")] = None
+    nu: Annotated[float | None, typer.Option(help="Soft margin: at most this share of the rows lies inside the margin.")] = None
     intercept: WithIntercept = Intercept.FREE
     class_weight: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLASS=WEIGHT", help="Factor of the weights of a class; again for more. Or: balanced."),
+        typer.Option(metavar="CLASS=WEIGHT", help="Weight of a class (repeatable), or: balanced."),
     ] = None
     weight: Weight = None
     on_inseparable: WithOnInseparable = OnInseparable.WARN
-    tol: Annotated[float, typer.Option(help="Relative width of the proved bracket that is wanted.")] = 1e-4
-    method: Annotated[str, typer.Option(help="auto, or a method by name.", autocompletion=method_names)] = "auto"
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Rounds at most, for each plane.")] = None
+    tol: Annotated[float, typer.Option(help="Relative width of the proved interval to stop at.")] = 1e-4
+    method: Annotated[str, typer.Option(help="auto, or the name of a method.", autocompletion=method_names)] = "auto"
+    max_iter: Annotated[int | None, typer.Option(min=1, help="Maximum number of rounds for each plane.")] = None
     time_limit: TimeLimit = None
 
     def parameters(self, data: Data, device: str | None) -> Parameters:
         """Those of `MaxMarginClassifier`."""
         if self.C is not None:
-            raise InputError("--C is about a loss; add --loss squared_hinge, say, or leave it out")
+            raise InputError("--C needs --loss, such as --loss squared_hinge")
         left_out = ("weight", "loss", "C")
         given = {each.name: getattr(self, each.name) for each in dataclass_fields(self) if each.name not in left_out}
         plain = {name: value.value if isinstance(value, StrEnum) else value for name, value in given.items()}
@@ -103,7 +105,7 @@ class Asked:
         """Those of `LinearClassifier`; what is about margins is refused."""
         for each in dataclass_fields(self):
             if each.name in ABOUT_MARGINS and getattr(self, each.name) != each.default:
-                raise InputError(f"{option_told(each.name)} is about margins; leave it out, or --loss")
+                raise InputError(f"{option_told(each.name)} cannot be combined with --loss")
         assert self.loss is not None
         return LossParameters(
             self.loss.value,
@@ -121,6 +123,7 @@ class Asked:
     "gordan fit data.csv -o model.gordan",
     "gordan fit data.csv -o model.gordan --loss logistic --C 0.1    classes that overlap",
     "gordan fit iris.csv -o iris.gordan --nu 0.4        three classes, soft margins",
+    "gordan fit data.csv -o model.gordan --standardize    columns in different units",
     "gordan fit data.csv -o sparse.gordan --norm inf    few nonzero weights",
     "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
     "gordan fit big.npy -o big.gordan --time-limit 600 --on-inseparable raise",
@@ -131,29 +134,30 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="The model file to write.")],
     asked: Asked,
     place: Place,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads at most; default: all cores.")] = None,
+    standardize: Standardize = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="Maximum number of threads. Default: all cores.")] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Keep the run in this file, and go on from it if it is there (see exit code 75)."),
+        typer.Option(metavar="PATH", help="Save the run to this file, and resume from it if it exists (see exit code 75)."),
     ] = None,
     no_certificates: Annotated[bool, flag("--no-certificates", "Leave the proofs out of the model file.")] = False,
     as_json: Json = False,
 ) -> int:
     """Fit the classifier of largest margin and write it to a model file, as MaxMarginClassifier does in Python.
 
-    Of more than two classes there is a plane for each pair. Where no plane separates, that of least squared hinge loss is
-    fitted, with a warning.
-    Ctrl-C, SIGTERM and the time limit keep the best planes so far.
+    With more than two classes it fits one plane for each pair. Where no plane separates, it warns and fits the plane of least
+    squared hinge loss. Ctrl-C, SIGTERM and the time limit keep the best planes so far.
 
-    Exit code 0: the model is written. 1: not separable, with --on-inseparable raise. 3: no plane found. Nothing is written then.
-    75: SIGTERM; with --checkpoint the same command goes on from there, and the checkpoint is removed once the model is complete.
+    Exit code 0: the model was written. 1: not separable, with --on-inseparable raise. 3: no plane was found. Nothing is written
+    in these two cases. 75: SIGTERM; with --checkpoint, rerun the command to resume. A finished fit removes its checkpoint.
     """
     require_output(output, source.file)
     require_output(checkpoint, source.file)
     if asked.loss is not None and checkpoint is not None:
-        raise InputError("--checkpoint is about margins; leave it out, or --loss")
+        raise InputError("--checkpoint cannot be combined with --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read(multiclass=True, client=client, memory_limit=place.memory_limit, weight=asked.weight)
+        data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         weights = data.weights
         if asked.loss is not None:
@@ -169,7 +173,7 @@ def fit(
         )
         found = _fitted(fitting, interrupts, watch)
         watch.about("writing")
-        model = found.model(fitting, data.names, certificates=not no_certificates)
+        model = found.model(fitting, data, certificates=not no_certificates)
         written = Saved() if model is None else saved(output, model.save)
         if written.path is not None and not interrupts.pressed:
             forget_checkpoints(found.outcomes)
@@ -177,15 +181,12 @@ def fit(
         content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
         say_json({**content, **written.fields}, data.notices)
     else:
-        for each in found.outcomes:
-            tell_plane(each, data)
-        if written.path is not None:
-            say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
+        found.tell(data, written.path)
     if model is None:
         note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
     else:
-        for warning in filter(None, (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes))):
-            note(f"warning: {warning}")
+        told = (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes), *fitting.remarks(found.outcomes))
+        tell(map("warning: {}".format, filter(None, told)))
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
 
 
@@ -241,12 +242,20 @@ class Found:
         sides = [{"positive": each.binary.label, "against": each.binary.other} for each in self.outcomes]
         return [fields("planes", each, each.plane, **side) for each, side in zip(self.outcomes, sides, strict=True)]
 
-    def model(self, fitting: Fitting, names: Sequence[str] | None, *, certificates: bool) -> Model | None:
+    def tell(self, data: Data, path: str | None) -> None:
+        """The planes in words, and where the model was written."""
+        for each in self.outcomes:
+            tell_plane(each, data)
+        if path is not None:
+            say(f"model written to {path}: {len(data.classes)} classes, {data.d} features")
+
+    def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
         if self.missing or len(self.outcomes) < number_of_planes(fitting.kind, len(fitting.classes)):
             return None
         found = [outcome.plane if certificates else replace(outcome.plane, certificate=None) for outcome in self.outcomes]
-        return model_of(fitting.kind, fitting.classes, found, fitting.options, names)
+        model = model_of(fitting.kind, fitting.classes, found, fitting.options, data.names)
+        return replace(model, label=data.label or None, scaling=data.scaling)
 
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
@@ -306,6 +315,7 @@ class LeastLoss:
         if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
             planes = [LeastPlane.of(result, result.certificate if certificates else None) for result in self.results]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
+            model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
         if as_json:
             sides = [{"positive": each.label, "against": each.other} for each in self.problems]
@@ -314,13 +324,11 @@ class LeastLoss:
             say_json({**content, **written.fields}, data.notices)
         else:
             for binary, result in zip(self.problems, self.results, strict=True):
-                headline(("" if binary.is_whole else f"{binary.name}: ") + repr(result), result.status.separable)
+                headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
             if written.path is not None:
                 say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
-        if model is None:
-            note(f"no model was written: {interrupts.told}")
-        elif warning := fitting.unfinished(self.problems, self.results):
-            note(f"warning: {warning}")
+        remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
+        tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
 
 
@@ -348,7 +356,7 @@ def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
             try:
                 path.resolve().unlink(missing_ok=True)
             except OSError as error:
-                note(f"{path}: it cannot be removed: {error.strerror}")
+                note(f"{path}: cannot be removed: {error.strerror}")
 
 
 # ---- predict ----------------------------------------------------------------------------------------------------------
@@ -365,18 +373,22 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],
     source: Source,
     unlabelled: Annotated[bool, flag("--unlabelled", "The file has no label column.")] = False,
-    scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column for each plane.")] = False,
+    scores: Annotated[bool, flag("--scores", "Print x·w + b instead, one column per plane.")] = False,
     proved: Annotated[
-        bool, flag("--proved", "Say of each class whether the exact minimizer is proved to predict it (models of a loss).")
+        bool, flag("--proved", "Add whether the exact minimizer is proved to predict the same class (models of a loss).")
     ] = False,
-    proba: Annotated[bool, flag("--proba", "Print the probability of each class instead (of models with such a loss).")] = False,
+    proba: Annotated[
+        bool, flag("--proba", "Print the probability of each class instead (logistic or multinomial loss).")
+    ] = False,
     as_json: Json = False,
 ) -> int:
-    """Print the class of each row, one on a line.
+    """Print the predicted class of each row, one per line.
 
-    Columns are found by name where the model and the file have names; others are ignored. Elsewhere pass the --drop of the fit.
+    Columns are matched by name where the model and the file have names, and other columns are ignored; without names, pass the
+    --drop options of the fit.
 
-    If the file has labels, stderr says how many predictions match them.
+    If the file has labels, stderr reports how many predictions match. The label column is the one with the name that it had in
+    the fit, else the last column if that is not a feature.
 
     With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
     predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
@@ -386,11 +398,12 @@ def predict(
         table = read_for(loaded, source, unlabelled)
         tell(table.notices)
         y = labels_in(table, source.positive)
-        values = loaded.scores(table.X)
+        X = loaded.scaled(table.X)
+        values = loaded.scores(X)
         found = loaded.labels(values)
         if proba:
             values = _probabilities(loaded, values, model, scores)
-        same = _proved(loaded, model, table.X, found, scores or proba) if proved else None
+        same = _proved(loaded, model, X, found, scores or proba) if proved else None
     known = y is not None and {*y.tolist()} <= {*loaded.classes}
     right = int((found == y).sum()) if known else None
     if as_json:
@@ -399,18 +412,27 @@ def predict(
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
-    lines = ["\t".join(map(repr, row)) for row in values.tolist()] if scores or proba else [*map(str, found.tolist())]
-    if same is not None:
-        lines = [f"{line}\t{'proved' if each else 'open'}" for line, each in zip(lines, same.tolist(), strict=True)]
-    say_lines(lines)
-    if same is not None:
-        note(f"{np.count_nonzero(same)} of {len(found)} predictions are proved to be those of the exact minimizer")
-    if right is not None:
-        note(f"{right} of {len(found)} predictions match the file ({100 * right / len(found):.2f} %)")
-    elif y is not None:
-        hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
-        note(f"the labels of the file are not those of the model, so they were not compared{hint}")
+    say_lines(_lines(values if scores or proba else found[:, None], same))
+    tell(_compared(len(found), same, right, y is not None, loaded))
     return ANSWERED
+
+
+def _lines(columns: Array, same: Array | None) -> list[str]:
+    """A line for each row: its label or numbers, and whether that is proved."""
+    lines = ["\t".join(map(str, row)) for row in columns.tolist()]
+    proved = [] if same is None else ["\tproved" if each else "\topen" for each in same.tolist()]
+    return [line + told for line, told in zip(lines, proved, strict=True)] if proved else lines
+
+
+def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model) -> Iterator[str]:
+    """How many of n predictions are proved, and how many match the labels of the file, where there are any."""
+    if same is not None:
+        yield f"{np.count_nonzero(same)} of {n} predictions are proved to be those of the exact minimizer"
+    if right is not None:
+        yield f"{right} of {n} predictions match the file ({100 * right / n:.2f} %)"
+    elif labelled:
+        hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
+        yield f"the labels of the file are not those of the model, so they were not compared{hint}"
 
 
 def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) -> Array:
@@ -428,7 +450,11 @@ def _proved(loaded: Model, path: Path, X: Any, found: Array, numbers: bool) -> A
         raise InputError("--proved is about the class of each row; leave out --scores and --proba")
     places = places_of(loaded)
     if places is None:
-        raise InputError(f"{path} does not say where the exact minimizer is: fit it with --loss, by this version of gordan")
+        which = "the planes" if loaded.loss is None else "some planes"
+        why = f"{which} of {path} have the largest margin instead; fit with --loss squared_hinge"
+        if loaded.estimator == "LinearClassifier":
+            why = f"{path} does not say where it is; fit it again with this version of gordan"
+        raise InputError(f"--proved is about the exact minimizer of a loss, but {why}")
     number = {label: k for k, label in enumerate(loaded.classes)}
     return same_labels(places, Matrix(stored(X)), np.array([number[label] for label in found.tolist()], dtype=np.intp))
 
@@ -447,7 +473,11 @@ def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     features: Any = model.names if named else model.coef.shape[1]
     if unlabelled and source.label is not None:
         raise InputError("--label names a label column and --unlabelled says that there is none; leave out one of them")
-    return read(path, features=features, labelled=False if unlabelled else None, **source.columns)
+    asked = {"features": features, "labelled": False if unlabelled else None, **source.columns}
+    if named and model.label is not None and source.label is None and not unlabelled:
+        with suppress(NoSuchColumn):  # a feature that is not there is refused below
+            return read(path, **asked | {"label": model.label})
+    return read(path, **asked)
 
 
 def labels_in(table: Table, positive: str | None) -> Array | None:

@@ -57,42 +57,48 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Data: svmlight, CSV or TSV with a header (all of these also .gz, .bz2, .xz), .npy, .npz, Parquet (also a folder), "
-        "a folder that `gordan convert` wrote, or - for standard input.",
+        help="Data: CSV, TSV or svmlight (also compressed: .gz, .bz2, .xz), .npy, .npz, Parquet (a file or a folder), "
+        "a folder written by `gordan convert`, or - for standard input.",
     ),
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="The label column, by name or position from 0. Default: the last one."),
+    typer.Option("--label", metavar="COLUMN", help="Label column, by name or position from 0. Default: the last one."),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop", metavar="COLUMN", help="Leave out this column, by name or position (svmlight: by its index); again for more."
-    ),
+    typer.Option("--drop", metavar="COLUMN", help="Ignore this column, by name or position (svmlight: by index). Repeatable."),
 ]
-KeepIndex = Annotated[bool, flag("--keep-index", "Keep a nameless first column that counts the rows.")]
+KeepIndex = Annotated[bool, flag("--keep-index", "Keep an unnamed first column that numbers the rows.")]
 Sep = Annotated[
-    str | None, typer.Option("--sep", metavar="CHARACTER", help="What is between the columns of a table of text, such as ';'.")
+    str | None,
+    typer.Option("--sep", metavar="CHARACTER", help="Column separator of a text table, such as ';'. Default: detected."),
 ]
-Decimal = Annotated[str, typer.Option("--decimal", metavar="CHARACTER", help="The decimal mark of a table of text: . or ,")]
-Thousands = Annotated[str | None, typer.Option("--thousands", metavar="CHARACTER", help="What groups digits in a table of text.")]
-NoHeader = Annotated[bool, flag("--no-header", "The table of text has no names of columns: its first line is a row.")]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="CHARACTER", help="Decimal mark of a text table: . or ,")]
+Thousands = Annotated[str | None, typer.Option("--thousands", metavar="CHARACTER", help="Thousands separator of a text table.")]
+NoHeader = Annotated[bool, flag("--no-header", "The text table has no header: its first line is data.")]
 Weight = Annotated[
     str | None,
-    typer.Option("--weight", metavar="COLUMN", help="The column with the weights of the rows, by name or position; no feature."),
+    typer.Option(
+        "--weight", metavar="COLUMN", help="Column with sample weights, by name or position; it is not used as a feature."
+    ),
 ]
 Missing = Annotated[
-    OnMissing, typer.Option("--missing", help="drop: leave out rows of a table of text that have an empty cell, or NA.")
+    OnMissing, typer.Option("--missing", help="Rows of a text table with an empty or NA cell: refuse them, or drop them.")
+]
+Standardize = Annotated[
+    bool, flag("--standardize", "Scale columns to mean 0 and standard deviation 1 first; sparse ones keep their zeros.")
 ]
 Positive = Annotated[
     str | None,
-    typer.Option("--positive", metavar="CLASS", help="This class against the rest, for files of more than two classes."),
+    typer.Option("--positive", metavar="CLASS", help="One class against the rest, for files with more than two classes."),
 ]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        "--memory-limit", metavar="SIZE", help="Memory to stay below, such as 4GB: what is larger than half of it stays on disk."
+        "--memory-limit",
+        metavar="SIZE",
+        help="Stay below this much memory, such as 4GB; data larger than half of it stays on disk.",
     ),
 ]
 Cluster = Annotated[
@@ -100,27 +106,27 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="A Dask scheduler, as tcp://10.0.0.1:8786: its workers read FILE, or the Parquet or .npy files of that folder.",
+        help="Dask scheduler, such as tcp://10.0.0.1:8786, whose workers read FILE, or a folder of Parquet or .npy files.",
     ),
 ]
 Device = Annotated[
     str | None,
-    typer.Option("--device", metavar="DEVICE", help="cuda: search on the GPU (pip install 'gordan\\[gpu]'). Default: cpu."),
+    typer.Option("--device", metavar="DEVICE", help="cuda: compute on the GPU (pip install 'gordan\\[gpu]'). Default: cpu."),
 ]
 WithIntercept = Annotated[
     Intercept,
-    typer.Option("--intercept", help="free: x·w + b. penalized: b is a weight like the others. none: through the origin."),
+    typer.Option(
+        "--intercept", help="free: x·w + b. penalized: b counts in the norm of w. none: the plane passes through the origin."
+    ),
 ]
 WithModel = Annotated[
     Regression,
     typer.Option("--model", help="multinomial and ordinal: several classes. poisson: labels are counts."),
 ]
-Reference = Annotated[
-    str | None, typer.Option("--reference", metavar="CLASS", help="The class without coefficients of a multinomial model.")
-]
+Reference = Annotated[str | None, typer.Option("--reference", metavar="CLASS", help="Reference class of a multinomial model.")]
 Order = Annotated[
     str | None,
-    typer.Option("--order", metavar="CLASSES", help="The classes of an ordinal model from the lowest on, as low,medium,high."),
+    typer.Option("--order", metavar="CLASSES", help="Classes of an ordinal model, lowest first, such as low,medium,high."),
 ]
 TimeLimit = Annotated[
     float | None,
@@ -129,12 +135,14 @@ TimeLimit = Annotated[
 WithMultiClass = Annotated[
     MultiClass,
     typer.Option(
-        "--multi-class", help="Of several classes, ovo: a plane for each pair. ovr: one for each class against the rest."
+        "--multi-class", help="With several classes, ovo: one plane per pair. ovr: one plane per class against the rest."
     ),
 ]
 WithOnInseparable = Annotated[
     OnInseparable,
-    typer.Option("--on-inseparable", help="Without a separator, warn or ignore: fit a soft margin. raise: write no model."),
+    typer.Option(
+        "--on-inseparable", help="If no plane separates, warn or ignore: fit by squared hinge loss. raise: write no model."
+    ),
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON object instead of text.")]
 CertificateOut = Annotated[

@@ -52,6 +52,7 @@ def verify(
         claims = claims_in(certificate)
         source, weight = as_stated(source, weight, claims[0].certificate) if len(claims) == 1 else (source, weight)
         data = source.read(multiclass=any(claim.of_several for claim in claims), weight=weight)
+        data = replace(data, X=Model.load(certificate).scaled(data.X)) if is_container(certificate) else data
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
@@ -68,7 +69,7 @@ def verify(
 
 @command("gordan checker > check.py", "python3 check.py proof.json data.csv")
 def checker() -> int:
-    """Print a checker in one file that needs nothing but Python: for people who are to check certificates without gordan.
+    """Print a standalone checker, one Python file without dependencies, for people who check certificates without gordan.
 
     It shares no code with the rest of gordan, reads CSV, TSV, svmlight and .npy files, and computes in exact arithmetic.
     """

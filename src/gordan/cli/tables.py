@@ -77,7 +77,8 @@ def trace_table(trace: Trace, statement: str) -> None:
         )
     _print(made)
     say("lower, upper: the margin is between them. regret: (R^w + R^p)/Σα of the players. theorem: what bounds the game's gap.")
-    say(f"ended after round {trace.t[-1]}: {trace.status}")
+    last = int(trace.t[-1])
+    say(f"stopped: round limit ({last})" if trace.status == "rounds" else f"stopped after round {last}: {trace.status}")
 
 
 def _print(made: Table) -> None:

@@ -164,12 +164,14 @@ class MaxMarginClassifier(Planes, Parameters):
         outcomes = fitting.alike(problems, outcomes)
         self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
         self._keep_runs(outcomes, storage.n)
-        for told in (fitting.inseparable(outcomes), fitting.barely(outcomes)):
+        for category, told in (
+            (InseparableWarning, fitting.inseparable(outcomes)),
+            (InseparableWarning, fitting.barely(outcomes)),
+            *((UserWarning, remark) for remark in fitting.remarks(outcomes)),
+            (ConvergenceWarning, fitting.unfinished(outcomes)),
+        ):
             if told is not None:
-                warnings.warn(told, InseparableWarning, stacklevel=2)
-        unfinished = fitting.unfinished(outcomes)
-        if unfinished is not None:
-            warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
+                warnings.warn(told, category, stacklevel=2)
         return self
 
     def _starts(self, kind: str, classes: Array, n: int) -> Iterator[Array] | None:

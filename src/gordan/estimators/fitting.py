@@ -16,10 +16,11 @@ import numpy as np
 
 from gordan.arrays import Array, exponent, positive
 from gordan.certificates import Certificate
+from gordan.certificates.regions import Place
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters
 from gordan.estimators.left_out import left_out_wrong
-from gordan.estimators.models import IN_PYTHON, Words, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
@@ -29,6 +30,7 @@ from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
 from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
 from gordan.verdicts.multiclass import Binary, binary_problems
+from gordan.verdicts.scaling import scale_hint
 
 CHOICES = {"multi_class": ("ovo", "ovr"), "on_inseparable": ("warn", "raise", "ignore")}
 # scikit-learn's word for it, and ours.
@@ -79,7 +81,8 @@ def check_parameters(options: Parameters) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane of one binary problem, as a model file holds it; `objective` is None unless it is that of least loss."""
+    """The plane of one binary problem, as a model file holds it; `objective` is None unless it is that of least loss, and so is
+    `place`, what is proved of the exact minimizer."""
 
     w: Array
     b: float
@@ -88,6 +91,7 @@ class Plane:
     separable: bool | None
     certificate: Certificate | None
     objective: tuple[float, float] | None = None
+    place: Place | None = None
 
     @property
     def loss(self) -> str | None:
@@ -120,6 +124,7 @@ def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parame
         ),
         loss=LOSS.value if by_loss else None,
         C=C if by_loss else None,
+        places=places_of_planes(planes),
     )
 
 
@@ -313,13 +318,14 @@ class Fitting:
             None if witness is None else False,
             result.certificate if self.hashed else result.bare_certificate,
             result.objective,
+            result._region.place if self.hashed else None,
         )
         runs = _runs(tried)
         return Outcome(
             binary=binary,
             plane=plane,
             status=result.status,
-            told=repr(result),
+            told=result.sentence,
             witness=witness,
             support=support if binary.rows is None else binary.rows[support],
             dual=signs[support] * alpha[support],
@@ -348,7 +354,7 @@ class Fitting:
             binary=binary,
             plane=self._plane(binary, X.d, hard, result),
             status=result.status,
-            told=repr(whole),
+            told=whole.sentence,
             witness=witness,
             support=support if binary.rows is None else binary.rows[support],
             dual=np.where(binary.positive[support], 1.0, -1.0) * p[support],
@@ -465,6 +471,18 @@ class Fitting:
             f"{self.words.option('on_inseparable', 'ignore')} if this is expected"
         )
 
+    def remarks(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
+        """What else there is to say: class weights without effect, columns of very different size."""
+        hard = sum(each.plane.loss is None and each.plane.nu is None and each.found for each in outcomes)
+        option, total = self.words.option, len(outcomes)
+        if self.options.class_weight is not None and hard:
+            which = "this fit, a hard margin" if hard == total else f"the {hard} of {total} planes with a hard margin"
+            yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {self.words.losses}"
+        losses = [each.plane.w for each in outcomes if each.plane.loss is not None]
+        hint = scale_hint(self.X, np.array(losses) if len(losses) == total else None)
+        if hint:
+            yield hint
+
     def unfinished(self, outcomes: Sequence[Outcome]) -> str | None:
         """What to say of the problems whose interval is wider than `tol`; None where there are none."""
         wide = [each for each in outcomes if each.plane.gap > self.options.tol and not each.settled]
@@ -478,7 +496,7 @@ class Fitting:
         return (
             f"the {what}{which} is between {lower} and {upper}: wider than tol={self.options.tol:g} "
             f"(gap {widest.plane.gap:.2g}{others}) after {widest.n_iter} rounds ({widest.status}). Raise max_iter or time_limit "
-            "where they are set; else bring the columns of X to a like size, or raise tol"
+            "where they are set; else scale the columns of X, or raise tol"
         )
 
     def _told(self, outcome: Outcome) -> str:

@@ -16,7 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError
-from gordan.estimators.models import IN_PYTHON, Words, with_planes
+from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.losses import Loss
@@ -24,6 +24,7 @@ from gordan.statuses import Status
 from gordan.trace import Moment
 from gordan.verdicts import LossResult, minimize_loss, outward
 from gordan.verdicts.multiclass import Binary, binary_problems
+from gordan.verdicts.scaling import scale_hint
 
 # Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
 FEW_ENTRIES = 1 << 17
@@ -145,8 +146,15 @@ class LossFitting:
         if result.gap <= self.options.tol:  # small problems go on until rounding stops them
             result = replace(result, status=Status.SOLVED)
         if self.options.verbose:
-            print(f"[LinearClassifier] {binary.name}: {result!r}", flush=True)
+            print(f"[LinearClassifier] {binary.name}: {result.sentence}", flush=True)
         return result
+
+    def remarks(self, results: Sequence[LossResult]) -> Iterator[str]:
+        """What else there is to say: columns of very different size."""
+        solved = all(result.gap <= self.options.tol for result in results)
+        hint = scale_hint(self.X, np.vstack([result.w.T for result in results]) if solved else None)
+        if hint:
+            yield hint
 
     def unfinished(self, problems: Sequence[Binary], results: Sequence[LossResult]) -> str | None:
         """What to say of the intervals that are wider than `tol`; None where there are none."""
@@ -169,7 +177,6 @@ def model_of_least_loss(
 ) -> Model:
     """The model of these planes, with their certificates if all of them have one, and likewise with what is known of the
     minimizers."""
-    places = [plane.place for plane in planes]
     return with_planes(
         kind,
         classes,
@@ -183,7 +190,7 @@ def model_of_least_loss(
         planes=tuple(PlaneFacts(None, None) for _ in planes),
         loss=str(options.loss),
         C=float(options.C),
-        places=None if None in places else np.array([place.row() for place in places if place is not None]),
+        places=places_of_planes(planes),
     )
 
 

@@ -134,6 +134,8 @@ class LinearClassifier(Planes, LossParameters):
         unfinished = fitting.unfinished(problems, results)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
+        for told in fitting.remarks(results):
+            warnings.warn(told, UserWarning, stacklevel=2)
         return self
 
     def _gathered(self, X: Any) -> Any:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from gordan.errors import InputError
 from gordan.estimators.classifier import MaxMarginClassifier
@@ -14,15 +19,30 @@ from gordan.io.model import Model
 ESTIMATORS: dict[str, Any] = {kind.__name__: kind for kind in (MaxMarginClassifier, LinearClassifier)}
 
 
-def load(path: str | os.PathLike[str]) -> MaxMarginClassifier | LinearClassifier:
-    """The classifier in a model file that `save` or `gordan fit` wrote. It predicts as the saved one did.
+def load(path: str | os.PathLike[str]) -> Any:
+    """The classifier in a model file that `save` or `gordan fit` wrote: a `MaxMarginClassifier` or a `LinearClassifier`.
 
-    What is proved comes with it, in `certificate_`; rows and traces of the fit are not in the file.
+    It predicts as the saved one did. What is proved comes with it, in `certificate_`; rows and traces of the fit are not in
+    the file. A model of `gordan fit --standardize` is a Pipeline of scikit-learn, of a StandardScaler and the classifier.
     """
     model = Model.load(path)
     if model.estimator not in ESTIMATORS:
         raise InputError(
             f"{os.fspath(path)} holds a {model.estimator}, which this version of gordan does not have; use a newer one"
         )
-    found: MaxMarginClassifier | LinearClassifier = ESTIMATORS[model.estimator]._of_model(model)
-    return found
+    kind = ESTIMATORS[model.estimator]
+    if model.scaling is None:
+        return kind._of_model(model)
+    return make_pipeline(_scaler(model), kind._of_model(replace(model, names=None)))  # names are those of the first step
+
+
+def _scaler(model: Model) -> StandardScaler:
+    """The step of a pipeline that scales the columns as they were for the fit."""
+    assert model.scaling is not None
+    center, spread = model.scaling
+    scaler = StandardScaler(with_mean=bool(center.any()))
+    scaler.mean_, scaler.scale_, scaler.var_ = center, spread, spread**2
+    scaler.n_features_in_ = len(center)
+    if model.names is not None:
+        scaler.feature_names_in_ = np.array(model.names, dtype=object)
+    return scaler

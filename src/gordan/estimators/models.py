@@ -24,6 +24,12 @@ IN_PYTHON = Words(
 )
 
 
+def places_of_planes(found: Sequence[Any]) -> Array | None:
+    """What is proved of the exact minimizers, as a model file holds it; None where it is not known of all planes."""
+    rows = [plane.place.row() for plane in found if plane.place is not None]
+    return np.array(rows) if len(rows) == len(found) else None
+
+
 def with_planes(kind: str, classes: Array, found: Sequence[Any], names: Sequence[Any] | None, **facts: Any) -> Model:
     """The model of planes that have w, b and a certificate (or None), with these facts beside."""
     from gordan import __version__

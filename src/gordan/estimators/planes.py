@@ -34,6 +34,11 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes but the trace of the fit, which may be a thousand times as large as the rest."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        return {name: value for name, value in state.items() if name != "trace_"}
+
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
@@ -123,7 +128,9 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found, none = self._peer(), np.zeros((len(self.classes_), self.n_features_in_))
         if self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba"):
             found = OneVsRestClassifier(found.set_params(class_weight=None))
-        found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
         for k, single in enumerate(getattr(found, "estimators_", ())):
             single.coef_, single.intercept_ = coef[[k]], b[[k]]
         if not hasattr(found, "estimators_"):
@@ -149,6 +156,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = Model.load(path)
         if model.estimator != cls.__name__:
             raise InputError(f"{os.fspath(path)} holds a {model.estimator}, not a {cls.__name__}; gordan.load takes either")
+        if model.scaling is not None:
+            raise InputError(f"{os.fspath(path)} was fitted to scaled columns; gordan.load gives a pipeline that scales them")
         return cls._of_model(model)
 
     def _model(self) -> Model:

@@ -67,14 +67,14 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 def decode(content: bytes, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of the content of a file called `name`. No size in the file is believed before it is checked."""
     if content[: len(MAGIC)] != MAGIC:
-        raise InputError(f"{name} is not a file of gordan: it does not start as one")
+        raise InputError(f"{name} is not a gordan file: bad magic number")
     if len(content) < 16 + DIGEST:
         raise InputError(f"{name} is cut short")
     version, length = struct.unpack_from("<II", content, len(MAGIC))
     if version > VERSION:
         raise InputError(f"{name} has layout {version}; this version of gordan reads up to {VERSION}, use a newer one")
     if hashlib.sha256(memoryview(content)[:-DIGEST]).digest() != content[-DIGEST:]:
-        raise InputError(f"{name} is damaged or cut short: its checksum is wrong; make it anew")
+        raise InputError(f"{name} is damaged or cut short: its checksum is wrong; regenerate it")
     try:
         return _read(content, version, length)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -96,7 +96,7 @@ def _read(content: bytes, version: int, length: int) -> tuple[dict[str, Any], di
         raise ValueError(f"it has {len(content)} bytes, where its header asks for {(ends[-1] if ends else len(head)) + DIGEST}")
     gaps = zip([len(head), *ends], offsets, strict=False)
     if content[: len(head)] != head or any(any(content[end:offset]) for end, offset in gaps):
-        raise ValueError("it is not written in the one way that is allowed")
+        raise ValueError("it is not in canonical form")
     arrays = {
         name: np.frombuffer(content, dtype, math.prod(shape), offset).reshape(shape)
         for (name, dtype, shape), offset in zip(described, offsets, strict=True)

@@ -197,19 +197,19 @@ class Cells:
 
     def _refused(self, cell: str, j: int, line: int) -> str:
         """Why a cell is no number, and what to do about it."""
-        name, hint = self.header[j], ""
+        name, text = self.header[j], cell.strip(BLANKS)
         where = f"{self.text.path}, line {line}, column {j}" + (f" ({name[:40]!r})" if self.dialect.header else "")
-        no_number = self.dialect.value(cell) is None and bool(cell.strip(BLANKS))
+        no_number, hint = self.dialect.value(cell) is None and bool(text), ""
         if other := self.dialect.other_readings(cell):
             hint = f"; pass {other}"
-        elif is_missing(cell) and cell.strip():
+        elif is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
         elif no_number and not self._wanted.by_name:
             column = name if name.isidentifier() and self.header.count(name) == 1 else j
             if self._wanted.label is None and self.labelled:
                 hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
             hint += f"; --drop {column} leaves it out"
-        what = f"is {cell.strip(BLANKS)[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
+        what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 
     @property

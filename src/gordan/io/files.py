@@ -36,7 +36,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except BrokenPipeError:  # whoever read it has gone
         raise
     except OSError as error:
-        raise OSError(error.errno, f"it cannot be written: {error.strerror or error}", os.fspath(path)) from None
+        raise OSError(error.errno, f"cannot be written: {error.strerror or error}", os.fspath(path)) from None
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:

@@ -84,6 +84,10 @@ class Model:
         Where a loss was minimized: its name, and the factor of its sum.
     places : (problems, length) float64 array, optional
         What is proved of the exact minimizers of the losses, a row for each problem, as in `gordan.certificates.regions.Place`.
+    label : str, optional
+        The name of the label column that it was fitted to.
+    scaling : (2, d) float64 array, optional
+        The planes, and their certificates, are about (x - scaling[0])/scaling[1] in place of x.
     """
 
     classes: tuple[Label, ...]
@@ -103,6 +107,8 @@ class Model:
     loss: str | None = None
     C: float | None = None
     places: Array | None = None
+    label: str | None = None
+    scaling: Array | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -113,7 +119,7 @@ class Model:
             self._check_sizes()
             self._check_values()
         except (TypeError, AttributeError) as error:
-            raise InputError(f"this is no model: {error}") from None
+            raise InputError(f"this is not a model: {error}") from None
 
     def _check_sizes(self) -> None:
         """Refuse arrays and lists whose lengths do not fit each other."""
@@ -122,7 +128,8 @@ class Model:
             raise InputError(f"a model of kind {self.kind!r} for {c} classes cannot have {k} planes")
         d = self.coef.shape[1] if self.coef.ndim == 2 else 0
         m = problems(self.kind, c)
-        for name, shape in {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (m, 2)}.items():
+        shapes: dict[str, tuple[int, ...]] = {"coef": (k, max(d, 1)), "intercept": (k,), "margins": (m, 2)}
+        for name, shape in (shapes if self.scaling is None else shapes | {"scaling": (2, d)}).items():
             array = getattr(self, name)
             if array.dtype != np.float64 or array.shape != shape:
                 raise InputError(
@@ -144,17 +151,23 @@ class Model:
         """Refuse numbers that are no planes and no intervals, and text that cannot be written."""
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise InputError("coef and intercept of a model must be finite")
+        if self.scaling is not None and not (np.isfinite(self.scaling).all() and (self.scaling[1] > 0).all()):
+            raise InputError("scaling of a model is finite, and what is divided by is positive")
         lower, upper = self.margins.T
         if not ((lower >= 0) & (lower <= upper) & np.isfinite(lower)).all():
             raise InputError("margins of a model are intervals 0 <= lower <= upper, lower finite")
         if self.places is not None and (np.isnan(self.places).any() or not (self.places[:, :2] >= 0).all()):
             raise InputError("places of a model begin with two distances, and have no NaN")
-        for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator):
+        for text in (*self.classes, *(self.names or ()), *(self.certificates or ()), self.version, self.estimator, self.label):
             if isinstance(text, str) and re.search("[\ud800-\udfff]", text):
-                raise InputError(f"{text!r} has half a character in it, which cannot be written as UTF-8")
+                raise InputError(f"{text!r} has an unpaired surrogate, which cannot be written as UTF-8")
+
+    def scaled(self, X: Any) -> Any:
+        """X as the planes are about it."""
+        return X if self.scaling is None else scaled(X, self.scaling)
 
     def scores(self, X: Any) -> Array:
-        """x·w + b for each row and plane."""
+        """x·w + b for each row and plane, of X as they are about it."""
         return np.asarray(X @ self.coef.T + self.intercept)
 
     def labels(self, scores: Array) -> Array:
@@ -195,8 +208,7 @@ class Model:
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
         }
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        if self.places is not None:
-            arrays["places"] = self.places
+        arrays |= {name: getattr(self, name) for name in OPTIONAL if getattr(self, name) is not None}
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
@@ -205,6 +217,7 @@ class Model:
 # ---- the fields of the header -----------------------------------------------------------------------------------------
 
 ARRAYS = ("coef", "intercept", "margins")
+OPTIONAL = ("places", "scaling")
 LABELS = ("classes", "class_type")
 
 
@@ -301,7 +314,11 @@ FIELDS = {
         lambda entries: entries and tuple(map(_facts, _tuple_or_none(entries) or ())),
         format=2,
     ),
-    "places": Field("None or an array", lambda places: places is None or isinstance(places, np.ndarray), _is_there, format=2),
+    "label": Field("None or text", lambda label: label is None or type(label) is str, format=2),
+    **{
+        name: Field("None or an array", lambda part: part is None or isinstance(part, np.ndarray), _is_there, format=2)
+        for name in OPTIONAL
+    },
     "certificates": Field("None or texts", _are_texts, _is_there),
 }
 
@@ -319,16 +336,16 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
     there = {name for name, field in FIELDS.items() if field.format <= version}
-    flags = [header[name] for name in ("certificates", "places") if name in header]
+    flags = [header[name] for name in ("certificates", *OPTIONAL) if name in header]
     if set(header) != there | {"format", *LABELS} or any(type(flag) is not bool for flag in flags):
         raise ValueError("its fields are not those of a model")
-    named = [*ARRAYS, "places"] if header.get("places") else [*ARRAYS]
+    named = [*ARRAYS, *(name for name in OPTIONAL if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
     read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
     read |= {name: field.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
-    read["places"] = arrays.get("places")
+    read |= {name: arrays.get(name) for name in OPTIONAL}
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
     read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
     return Model(**read)
@@ -397,6 +414,35 @@ def _dtype_to_write(classes: tuple[Label, ...], array: Array) -> str | None:
     if dtype == _array(classes, None).dtype:
         return None
     return f"U{dtype.itemsize // 4}" if dtype.kind == "U" else dtype.name
+
+
+# ---- scaling ----------------------------------------------------------------------------------------------------------
+
+
+def scaling_of(X: Any) -> Array:
+    """The mean and the standard deviation of each column of X, dense or SciPy's CSR, as `Model.scaling`: 1 for that of a constant
+    column, and 0 for the mean of sparse ones, which stay sparse."""
+    n, sparse = X.shape[0], hasattr(X, "tocsr")
+    mean: Array = np.asarray(X.sum(axis=0) / n if sparse else np.mean(X, axis=0, dtype=np.float64), dtype=np.float64).ravel()
+    if sparse:
+        X = X.tocsr()
+        stored, squares = np.bincount(X.indices, minlength=len(mean)), (X.data.astype(np.float64) - mean[X.indices]) ** 2
+        spread = np.sqrt((np.bincount(X.indices, squares, len(mean)) + (n - stored) * mean**2) / n)
+    else:
+        spread = np.asarray(np.std(X, axis=0, dtype=np.float64))
+    spread[spread <= n * np.finfo(np.float64).eps * np.abs(mean)] = 1.0  # constant, but for rounding
+    return np.array([np.zeros_like(mean) if sparse else mean, spread])
+
+
+def scaled(X: Any, scaling: Array) -> Any:
+    """(x - scaling[0])/scaling[1] for each row of X, in float64; a sparse X stays sparse where nothing is to be subtracted."""
+    center, spread = scaling
+    if hasattr(X, "tocsr"):
+        if not center.any():
+            X = X.tocsr()
+            return type(X)((X.data / spread[X.indices], X.indices, X.indptr), shape=X.shape)
+        X = X.toarray()
+    return (np.asarray(X, dtype=np.float64) - center) / spread
 
 
 # ---- predicting -------------------------------------------------------------------------------------------------------

@@ -224,14 +224,14 @@ def _require_text(array: Array, told: str) -> None:
     if array.dtype.kind == "U" and array.dtype.itemsize:
         codes = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
-            raise InputError(f"{told} is damaged: it holds text that is none")
+            raise InputError(f"{told} is damaged: it holds invalid Unicode")
 
 
 def _header(file: IO[bytes], told: str) -> _Header:
     """What the header says, read strictly: NumPy's own reader evaluates it as a Python expression."""
     start = file.read(8)
     if start[:6] != MAGIC or len(start) < 8:
-        raise InputError(f"{told} is no NumPy array: it does not start as one")
+        raise InputError(f"{told} is not a .npy file: bad magic number")
     if start[6] not in (1, 2):
         raise InputError(f"{told} is of a version of the .npy format that is not read here ({start[6]}.{start[7]})")
     size = file.read(2 if start[6] == 1 else 4)

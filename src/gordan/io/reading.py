@@ -149,7 +149,7 @@ def prepared(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, 
     if kind in DELIMITERS:
         wanted, notices = settled(path, kind, wanted)
     elif wanted.dialect != Dialect():
-        raise InputError(f"{path} is no table of text: sep, decimal, thousands, header and missing are for CSV and TSV files")
+        raise InputError(f"{path} is not a text table: sep, decimal, thousands, header and missing are for CSV and TSV files")
     wanted, more = without_index(path, kind, wanted)
     return wanted, (*notices, *more)
 
@@ -185,9 +185,7 @@ def format_of(path: Path) -> str:
         if (path / MANIFEST).exists() or (path / JOURNAL).exists():
             return "store"
         if next(path.glob("*.parquet"), None) is None:
-            raise IsADirectoryError(
-                errno.EISDIR, "it is a folder, and one without Parquet files or a manifest; pass a file", str(path)
-            )
+            raise IsADirectoryError(errno.EISDIR, "it is a folder without Parquet files or a manifest; pass a file", str(path))
         return "parquet"
     _refuse_others(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -218,11 +216,11 @@ def _refuse_others(path: Path) -> None:
             workbook = any(name in ("xl/workbook.xml", "content.xml") for name in archive.namelist())
     if workbook:
         to_csv = f"pandas.read_excel({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
-        raise InputError(f"{path} is a workbook of a spreadsheet; save the sheet as CSV there, or in Python: {to_csv}")
+        raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
         to_csv = f"pandas.read_json({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
-        raise InputError(f"{path} is JSON; make a CSV of it, in Python: {to_csv}")
+        raise InputError(f"{path} is JSON; convert it to CSV, in Python: {to_csv}")
 
 
 def _format_by_content(path: Path) -> str:
@@ -244,6 +242,4 @@ def _format_by_content(path: Path) -> str:
                 break
     if not start:
         raise InputError(f"{told(path)} is empty; rows are needed")
-    raise InputError(
-        f"{told(path)}: its format cannot be told; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)"
-    )
+    raise InputError(f"{told(path)}: unknown format; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)")

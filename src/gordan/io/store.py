@@ -258,7 +258,7 @@ def manifest_of(path: Path) -> dict[str, Any]:
     """The manifest of a folder; an InputError if it is unfinished, damaged or newer."""
     require_store(path)
     if not (path / MANIFEST).exists():
-        raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again and it goes on")
+        raise InputError(f"{path} is unfinished: its conversion was stopped; run `gordan convert` again to resume")
     try:
         found = strict_json((path / MANIFEST).read_bytes())
         if found["format"] != FORMAT:

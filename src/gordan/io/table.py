@@ -94,6 +94,14 @@ def is_missing(cell: str) -> bool:
     return text == "None" or text.lower() in MISSING
 
 
+class NoSuchColumn(InputError):
+    """A file has no column of the name `column`."""
+
+    def __init__(self, message: str, column: str | int | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows X (dense or CSR) and labels y (None where there are none) of a file, and the names of its columns if it has them.
@@ -214,10 +222,8 @@ class Wanted:
                 return found[0]
             if found:
                 raise InputError(f"{path} has {len(found)} columns named {label!r}; rename all but one")
-        if width is None:
-            raise InputError(f"{path} has no column named {label!r}{_those(names, label)}")
-        if isinstance(label, str) and not re.fullmatch(r"[+-]?[0-9]{1,9}", label):
-            raise InputError(f"{path} has no column named {label!r}{_those(names, label)}")
+        if width is None or (isinstance(label, str) and not re.fullmatch(r"[+-]?[0-9]{1,9}", label)):
+            raise NoSuchColumn(f"{path} has no column named {label!r}{_those(names, label)}", label)
         at = int(label)
         if not -width <= at < width:
             raise InputError(
@@ -372,7 +378,9 @@ class Labels:
         for text, value, line in zip(texts, numbers, self._lines, strict=True):
             if WHOLE.fullmatch(text.strip()) and int(text) != value:
                 shown = text.decode().strip()
-                raise InputError(f"{path}, line {line}: the label {shown} has no float64 of its own; put a letter before it")
+                raise InputError(
+                    f"{path}, line {line}: the label {shown} cannot be represented in float64; put a letter before it"
+                )
         return values
 
 

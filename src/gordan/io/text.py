@@ -180,7 +180,7 @@ class Text:
                 break
             parts.append(part)
             if sum(map(len, parts)) > MOST_LINE:
-                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is no table")
+                raise InputError(f"{self.path}, line {self.line}: it has more than {MOST_LINE} bytes; this is not a table")
         else:
             whole = b"".join(parts)
             self.block, self._tail = whole if whole.endswith(b"\n") or not whole else whole + b"\n", b""
@@ -189,7 +189,7 @@ class Text:
 
     def _check(self) -> None:
         if self.line == 1 and self.block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.path} is UTF-16 text; save it as UTF-8")
+            raise InputError(f"{told(self.path)} is UTF-16 text; save it as UTF-8")
         nul = self.block.find(b"\0")
         if nul >= 0:
             raise InputError(
@@ -199,8 +199,10 @@ class Text:
             try:
                 self.block.decode()
             except UnicodeDecodeError as error:
+                name, line = self.path.name, self.line_at(error.start)
                 raise InputError(
-                    f"{self.path}, line {self.line_at(error.start)}: not UTF-8 text; save the file as UTF-8"
+                    f"{told(self.path)}, line {line}: not UTF-8 text; save the file as UTF-8, or convert it: "
+                    f"iconv -f WINDOWS-1252 -t UTF-8 {name} > utf8-{name}"
                 ) from None
 
     def line_at(self, place: int) -> int:

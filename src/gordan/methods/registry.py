@@ -131,8 +131,7 @@ def require_plain(name: str, p_set: Simplex) -> None:
     """Refuse a simplex with caps or halves."""
     if p_set.caps is not None or p_set.halves is not None:
         raise InputError(
-            f"{name} knows neither caps (nu) nor halves (a free intercept); use an accelerated method, "
-            "or intercept 'penalized' or 'none'"
+            f"{name} supports neither nu nor a free intercept; use an accelerated method, or intercept 'penalized' or 'none'"
         )
 
 

@@ -11,7 +11,7 @@ from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.model import chosen
-from gordan.plots.fitted import COLOURS, INK, axes, by_loss, fitted, side
+from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, side
 
 # Directions in which a reduced hull is asked for its extreme point.
 DIRECTIONS = 720
@@ -37,10 +37,11 @@ class BoundaryDisplay:
     soft: bool
     names: tuple[str, str] = ("x₀", "x₁")
     limits: tuple[float, float, float, float] = field(default=(0.0, 1.0, 0.0, 1.0))
+    title: str = ""
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, resolution: int = 300, ax: Any = None
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, resolution: int = 600, ax: Any = None
     ) -> BoundaryDisplay:
         """A classifier fitted to X, y with two columns. `sample_weight` as in the fit, if there was one (for reduced hulls)."""
         fitted(estimator)
@@ -61,7 +62,7 @@ class BoundaryDisplay:
             X=X,
             y=y,
             classes=estimator.classes_.tolist(),
-            grid=_predicted(estimator, limits, resolution),
+            grid=_predicted(estimator, _around(limits), resolution),
             hulls=_hulls(estimator, X, y, sample_weight, nu),
             planes=[(w, float(b)) for w, b in zip(estimator.coef_, estimator.intercept_, strict=True) if binary and w.any()],
             closest=closest,
@@ -69,6 +70,7 @@ class BoundaryDisplay:
             soft=nu is not None,
             names=(names[0], names[1]),
             limits=limits,
+            title=_title(estimator, nu),
         )
         return display.plot(ax)
 
@@ -82,11 +84,15 @@ class BoundaryDisplay:
         self._draw_classes(ax)
         self._draw_planes(ax)
         left, right, bottom, top = self.limits
-        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=self.names[0], ylabel=self.names[1])
-        # one unit the same length both ways, so that distances are distances; unless the picture would be a strip
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.dataLim.set_points(np.array([[left, bottom], [right, top]]))
+        ax.margins(0)
+        ax.autoscale()
+        # one unit the same length both ways, so that distances are distances, in axes that keep their size; unless the points
+        # would make a strip in them
         if 0.25 <= (top - bottom) / (right - left) <= 4:
-            ax.set_aspect("equal")
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize="small")
+            ax.set_aspect("equal", adjustable="datalim")
+        above(ax, self.title)
         return self
 
     def _draw_classes(self, ax: Any) -> None:
@@ -96,7 +102,7 @@ class BoundaryDisplay:
         colours = [COLOURS[k % len(COLOURS)] for k in range(len(self.classes))]
         ax.imshow(
             self.grid[2],
-            extent=self.limits,
+            extent=_around(self.limits),
             origin="lower",
             cmap=ListedColormap(colours),
             vmin=-0.5,
@@ -105,12 +111,14 @@ class BoundaryDisplay:
             interpolation="nearest",
             aspect="auto",
         )
-        for label, colour, hull in zip(self.classes, colours, self.hulls, strict=True):
+        for k, (label, colour, hull) in enumerate(zip(self.classes, colours, self.hulls, strict=True)):
             if len(hull) > 1:
                 ax.fill(*hull.T, facecolor=colour, edgecolor=colour, alpha=0.18, linewidth=0)
                 ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
             own = self.y == label
-            ax.scatter(*self.X[own].T, s=16, color=colour, linewidths=0, label=str(label), zorder=3)
+            ax.scatter(
+                *self.X[own].T, s=18, color=colour, marker=MARKERS[k % len(MARKERS)], linewidths=0, label=str(label), zorder=3
+            )
         if self.support.any():
             marked = f"support rows ({np.count_nonzero(self.support)})"
             ax.scatter(*self.X[self.support].T, s=48, facecolors="none", edgecolors=INK, linewidths=0.8, label=marked, zorder=3)
@@ -167,6 +175,22 @@ def _predicted(estimator: Any, limits: tuple[float, float, float, float], resolu
     points = np.column_stack([part.ravel() for part in np.meshgrid(across, up)])
     scores = points @ estimator.coef_.T + estimator.intercept_
     return across, up, chosen(estimator.kind_, scores, len(estimator.classes_)).reshape(resolution, resolution)
+
+
+def _around(limits: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """The same with as much room again on each side, for axes of another shape."""
+    left, right, bottom, top = limits
+    across, up = right - left, top - bottom
+    return left - across, right + across, bottom - up, top + up
+
+
+def _title(estimator: Any, nu: float | None) -> str:
+    """What the planes are."""
+    if by_loss(estimator, 0):
+        return "least squared hinge loss"
+    if estimator.kind_ != "binary":
+        return f"{len(estimator.classes_)} classes, {estimator.kind_}"
+    return "largest margin" if nu is None else f"largest soft margin, ν = {nu:.3g}"
 
 
 def _limits(X: Array) -> tuple[float, float, float, float]:

@@ -14,6 +14,9 @@ from gordan.io.model import pairs
 # Colours that are told apart by colour-blind eyes and in grey (after Paul Tol's "bright").
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 INK = "#333333"
+# Marks that go with them, for whoever sees no colours.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+UNITS = "units of X"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,14 @@ def by_loss(estimator: Any, problem: int) -> bool:
 def _distances(estimator: Any, X: Any, problem: int) -> Array:
     values = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     return np.asarray(np.asarray(values @ estimator.coef_[problem]).ravel() + estimator.intercept_[problem])
+
+
+def above(ax: Any, title: str) -> None:
+    """A legend above the axes in two columns, and a title above that."""
+    rows = -(-len(ax.get_legend_handles_labels()[1]) // 2)
+    tight = {"columnspacing": 1.2, "handlelength": 1.6, "handletextpad": 0.5}
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize="small", **tight)
+    ax.set_title(title, pad=10 + 15 * rows, fontsize="medium")
 
 
 def axes(ax: Any, purpose: str) -> Any:

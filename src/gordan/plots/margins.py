@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.plots.fitted import COLOURS, INK, axes, by_loss, side
+from gordan.plots.fitted import COLOURS, INK, UNITS, above, axes, by_loss, side
 
 
 @dataclass(repr=False)
@@ -50,28 +50,28 @@ class MarginDisplay:
         tallest = 1
         for k, sign in enumerate((-1, 1)):
             own = self.signs == sign
-            counts, _, _ = self.ax_.hist(
-                self.distances[own], bins=edges, color=COLOURS[k], alpha=0.55, label=f"{self.labels[k]} ({np.count_nonzero(own)})"
-            )
+            style = {"color": COLOURS[k], "alpha": 0.55, "hatch": ("", "///")[k], "edgecolor": "white", "linewidth": 0}
+            label = f"{self.labels[k]} ({np.count_nonzero(own)})"
+            counts, _, _ = self.ax_.hist(self.distances[own], bins=edges, label=label, **style)
             tallest = max(tallest, int(np.max(counts)))
         for k, sign in enumerate((-1, 1)):
             at = self.distances[(self.signs == sign) & self.support]
             if len(at):
                 level = np.full(len(at), -(0.035 + 0.05 * k) * tallest)
-                label = f"support rows ({np.count_nonzero(self.support)})" if k == 0 else None
-                self.ax_.plot(at, level, "|", color=COLOURS[k], markersize=9, markeredgewidth=1.5, label=label, zorder=5)
+                marked = f"support rows, {self.labels[k]} ({len(at)})"
+                self.ax_.plot(at, level, "|", color=COLOURS[k], markersize=9, markeredgewidth=1.5, label=marked, zorder=5)
         self.ax_.axvline(0, color=INK, linewidth=1.2)
         if self.closest is not None:
             hulls = "reduced hulls" if self.soft else "hulls"
             for k, at in enumerate(self.closest):
-                label = f"closest points of the {hulls}, {self.closest[1] - self.closest[0]:.3g} apart" if k == 0 else None
-                self.ax_.plot([at, at], [0, 1.08 * tallest], color=INK, linewidth=1, linestyle="--", label=label)
+                apart = f"closest points of the {hulls}, {self.closest[1] - self.closest[0]:.3g} apart" if k == 0 else None
+                self.ax_.plot([at, at], [0, 1.08 * tallest], color=INK, linewidth=1, linestyle="--", label=apart)
         bottom = -0.13 * tallest if self.support.any() else 0
         self.ax_.set_ylim(bottom, 1.08 * tallest)
         self.ax_.locator_params(axis="y", integer=True)
         self.ax_.set_yticks([tick for tick in self.ax_.get_yticks() if 0 <= tick <= 1.08 * tallest])
-        self.ax_.set(xlabel="signed distance to the plane", ylabel="rows")
-        self.ax_.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
+        self.ax_.set(xlabel=f"signed distance to the plane ({UNITS})", ylabel="rows")
+        above(self.ax_, f"{self.labels[1]} against {self.labels[0]}")
         return self
 
     def _edges(self, bins: int) -> Array:

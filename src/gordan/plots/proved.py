@@ -9,7 +9,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.plots.fitted import COLOURS, INK, axes
+from gordan.plots.fitted import COLOURS, INK, above, axes
 
 
 @dataclass(repr=False)
@@ -59,7 +59,10 @@ class ProvedDisplay:
         base = np.zeros(bins)
         for own, colour, label in parts:
             counts = np.histogram(at[own], bins=edges)[0]
-            ax.stairs(base + counts, edges, baseline=base, fill=True, color=colour, alpha=0.75, label=label)
+            hatch = "" if own is self.proved else "///"
+            ax.stairs(
+                base + counts, edges, baseline=base, fill=True, facecolor=colour, edgecolor="white", hatch=hatch, label=label
+            )
             base = base + counts
             tallest = max(tallest, int(base.max()))
         if self.wrong is not None and self.wrong.any():
@@ -72,6 +75,6 @@ class ProvedDisplay:
         ax.set_xscale("log")
         ax.locator_params(axis="y", integer=True)
         ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= 1.08 * tallest])
-        ax.set(xlabel="how far ahead the predicted class is", ylabel="rows", title=self.name.replace("_", " "))
-        ax.legend(frameon=False)
+        ax.set(xlabel="lead of the predicted class (difference of scores)", ylabel="rows")
+        above(ax, f"{self.name.replace('_', ' ')} loss: predictions that the exact minimizer shares")
         return self

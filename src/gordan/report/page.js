@@ -8,8 +8,8 @@ const state = { axis: "passes", hidden: new Set(), theme: null };
 
 const figures = [
   {
-    id: "bracket", title: "Bracket", cost: true, y: separated ? "margin" : "margin at most", log: !separated,
-    caption: separated ? "Lower and upper bound on the largest margin; they meet where it is."
+    id: "bracket", title: "Bracket", cost: true, y: separated ? "margin (units of X)" : "upper bound on the margin", log: !separated,
+    caption: separated ? "Lower and upper bounds on the largest margin, which is where they meet."
       : "Upper bound on the largest margin. No method found a separator, so the lower bound is 0.",
     lines: (m, cost) => [
       { name: "upper", x: m.columns[cost], y: m.columns.upper },
@@ -18,12 +18,12 @@ const figures = [
   },
   {
     id: "gap", title: "Relative gap", cost: true, y: "(upper − lower)/upper", log: true,
-    caption: "Width of the bracket, relative to its upper end. It is 1 until a separator is found; where it is 0 there is no point.",
+    caption: "Width of the bracket, relative to its upper end. It is 1 until a separator is found; a gap of 0 is not drawn.",
     lines: (m, cost) => [{ name: "gap", x: m.columns[cost], y: m.columns.gap.map(v => v > 0 ? v : null) }],
     level: { at: race.tol, text: "tol" },
   },
   {
-    id: "margin", title: "Normalized margin", y: "margin of the output",
+    id: "margin", title: "Normalized margin", y: "margin (units of X)",
     caption: "Margin of each method's own output, round by round; dotted: what its theorem promises.",
     lines: m => [
       { name: "margin", x: m.columns.t, y: m.columns.normalized_margin },
@@ -31,7 +31,7 @@ const figures = [
     ],
   },
   {
-    id: "regret", title: "Regrets and bounds", y: "(R^w + R^p)/Σα", log: true,
+    id: "regret", title: "Regrets and bounds", y: "(R<sup>w</sup> + R<sup>p</sup>)/Σα", log: true,
     caption: "Average regret of both players; dotted: the bound of the method's theorem.",
     lines: m => [
       m.average_regret && { name: "regret", x: m.columns.t, y: m.average_regret.map(v => v > 0 ? v : null) },

@@ -24,7 +24,7 @@ def page_html(race: Race) -> str:
     filled = {
         "TITLE": html.escape(f"Race on {race.source}"),
         "FACTS": html.escape(_facts(race)),
-        "VERDICT": html.escape(race.verdict_told),
+        "VERDICT": html.escape("; ".join(filter(None, [race.verdict_told, race.hint]))),
         "TOL": html.escape(f"{race.tol:g}"),
         "ROWS": "\n".join(_row(race, k) for k in range(len(race.lanes))),
         "STYLE": (files("gordan.report") / "page.css").read_text(encoding="utf-8"),

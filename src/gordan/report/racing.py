@@ -19,6 +19,7 @@ from gordan.methods import Method, get
 from gordan.research import play
 from gordan.trace import Moment, Trace
 from gordan.verdicts import Verdict, separate
+from gordan.verdicts.scaling import scale_hint
 
 DEFAULT = (
     "double_oracle",
@@ -112,7 +113,8 @@ class Lane:
 class Race:
     """What `race` measured. `bracket` is the best of all lanes, in the units of X: floating-point estimates, as in a trace.
 
-    `source` and `told` name the data and its classes in words; `dataclasses.replace` gives them other ones.
+    `source` and `told` name the data and its classes in words; `dataclasses.replace` gives them other ones. `hint` is about
+    columns of very different size, where there may be a separator and no method but the double oracle has found one.
     """
 
     source: str
@@ -124,6 +126,7 @@ class Race:
     tol: float
     verdict: Verdict
     lanes: tuple[Lane, ...]
+    hint: str = ""
 
     @property
     def bracket(self) -> tuple[float, float]:
@@ -138,7 +141,7 @@ class Race:
 
     def __repr__(self) -> str:
         first = f"{self.source}, {self.told}. {self.verdict_told}"
-        return "\n".join([first, *(f"  {self._line(lane)}" for lane in self.lanes)])
+        return "\n".join([first, *(f"  {self._line(lane)}" for lane in self.lanes), *filter(None, [self.hint])])
 
     def _line(self, lane: Lane) -> str:
         step = lane.reached(self.tol)
@@ -160,6 +163,7 @@ class Race:
             "verdict": self.verdict_told,
             "status": self.verdict.status,
             "bracket": list(self.bracket),
+            "hint": self.hint,
             "methods": [lane.to_dict(self.tol, gamma) for lane in self.lanes],
         }
 
@@ -254,7 +258,14 @@ def race(
         if trace.status == "interrupted":
             break
     told = " against ".join(map(str, reversed(problem.classes)))
-    return Race("the data", told, A.n, problem.X.d, intercept, norm, tol, verdict, tuple(lanes))
+    hint = scale_hint(problem.storage, None) if _lost(verdict, lanes) else ""
+    return Race("the data", told, A.n, problem.X.d, intercept, norm, tol, verdict, tuple(lanes), hint)
+
+
+def _lost(verdict: Verdict, lanes: Sequence[Lane]) -> bool:
+    """Whether no method but the double oracle has found a separator, which there may be."""
+    found = [lane.first_positive is not None for lane in lanes if lane.name != "double_oracle"]
+    return verdict.separable is not False and bool(found) and not any(found)
 
 
 def _default(norm: float, intercept: Intercept) -> tuple[str, ...]:

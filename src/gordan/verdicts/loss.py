@@ -40,6 +40,7 @@ from gordan.rows import host, stored
 from gordan.solve.finders import answer
 from gordan.statuses import Status
 from gordan.trace import Moment, Trace
+from gordan.verdicts.scaling import scale_hint
 from gordan.verdicts.telling import bound, outward
 from gordan.verdicts.weights import combined_weights, weight_factors
 
@@ -154,6 +155,12 @@ class LossResult:
         return region
 
     def __repr__(self) -> str:
+        hint = scale_hint(self._evidence.question.problem.storage, self.w.T if self.status is Status.SOLVED else None)
+        return f"{self.sentence}; {hint}" if hint else self.sentence
+
+    @property
+    def sentence(self) -> str:
+        """The result in words, without a hint about the data."""
         lower, upper = outward(*self.objective)
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
         effort = f"{self.n_iter:,} step{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"

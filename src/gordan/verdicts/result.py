@@ -70,6 +70,11 @@ class MarginResult(Inseparable):
         return bound(self._proof.certificate, self._problem)
 
     def __repr__(self) -> str:
+        return self.sentence if self.stated_witness is not None else f"{self.sentence}{self._hint}"
+
+    @property
+    def sentence(self) -> str:
+        """The result in words, without a hint about the data."""
         lower, upper = outward(*self.margin)
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"

@@ -70,7 +70,8 @@ class Verdict(Inseparable):
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)
         told = self.status.told(lower=lower, upper=upper, witness=self.stated_witness)
-        return f"{told}; whether any margin is positive is undecided" if self.status is Status.MARGIN_BELOW_TOL else told
+        told += "; whether any margin is positive is undecided" if self.status is Status.MARGIN_BELOW_TOL else ""
+        return told + self._hint if self.separable is None else told
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"

@@ -17,6 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
+from gordan.verdicts.scaling import scale_hint
 
 
 def bound(certificate: Certificate, problem: Problem) -> Certificate:
@@ -71,6 +72,12 @@ class Inseparable:
     stated_witness: Witness | None
     _proof: Proof | None
     _problem: Problem
+
+    @cached_property
+    def _hint(self) -> str:
+        """What to say of columns of very different size."""
+        hint = scale_hint(self._problem.storage, None)
+        return hint and f"; {hint}"
 
     @cached_property
     def witness(self) -> Witness | None:
