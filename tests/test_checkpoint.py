@@ -116,7 +116,7 @@ def test_every_method_goes_on_bit_by_bit(label, sets, tmp_path, stop_at):
         pytest.skip(supports(method, options))
     A, rounds = X * y[:, None], 10 if oracle else 40
     whole = gordan.play(A, method, rounds, **options)
-    form = method.build(gordan.rows.of(A), Simplex(len(A)), np.full(len(A), 1 / len(A)))
+    form = method.on(gordan.rows.of(A), Simplex(len(A)), np.full(len(A), 1 / len(A)))
     path = tmp_path / "run"
     played = int(whole.t[-1])
     for k in range(1, played + 1) if oracle else (played // 3, played // 3 + 1, 31 * played // 40):
@@ -183,7 +183,7 @@ def test_the_margin_is_the_same_wherever_it_was_stopped(task, tmp_path, stop_at)
     whole = gordan.maximize_margin(X, y, **options)
     last = whole.n_iter
     method = options.get("method", "double_oracle")
-    form = gordan.methods.get(method)().build(gordan.rows.of(X, y), Simplex(len(y)), np.full(len(y), 1 / len(y)))
+    form = gordan.methods.get(method)().on(gordan.rows.of(X, y), Simplex(len(y)), np.full(len(y), 1 / len(y)))
     for k in sorted({1, 2, (1 + last) // 2, last}):
         path = tmp_path / f"run {k}"
         go_on = stop_at(form, k)

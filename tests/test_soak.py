@@ -85,7 +85,7 @@ def test_large_scores_do_not_lose_the_bracket(label, rounds, sets):
     if supports(method, options) is not None:
         return
     trace = gordan.play(problem.A, method, rounds, **options)
-    gamma = 0.9 - (0.05 if method.name == "robust_perceptron" else 0.0)  # w has equal entries, and noise takes from each
+    gamma = 0.9 - (0.05 if method.noisy else 0.0)  # w has equal entries, and noise takes from each
     assert (trace.lower <= trace.upper + 1e-9).all()
     if sets == "simplex":
         assert trace.lower[-1] <= 0.9 + 1e-9
@@ -102,7 +102,7 @@ PROBLEMS = {
 }
 FURTHER = {
     # under noise the margin is another one; see test_sequel
-    **{label: m for label, m in METHODS.items() if not math.isnan(m.passes) and m.name != "robust_perceptron"},
+    **{label: m for label, m in METHODS.items() if not math.isnan(m.passes) and not m.noisy},
     **{f"accelerated_p_norm_perceptron-p={p}": methods.accelerated_p_norm_perceptron(p=p) for p in (2.0, 6.0)},
     **{f"smooth_p_norm_perceptron-p={p}": methods.smooth_p_norm_perceptron(p=p) for p in (2.0, 6.0)},
 }

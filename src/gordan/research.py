@@ -110,7 +110,7 @@ def play(
         p_set = LossWeights.of(loss, C, raw.n)
         start, R = p_set.centre, 0.0  # a loss is not about directions: the rows stay as they are
     scaled = raw.scaled(1 / R) if R > 0 else raw
-    form: Any = method.build(scaled, p_set, start)
+    form: Any = method.on(scaled, p_set, start)
     if loss is not None and not (isinstance(form, Protocol1) and isinstance(getattr(form.p, "regularizer", None), LossCost)):
         raise InputError(f"{method.name} ({method.form}) plays for margins only; for a loss use smooth_perceptron(form='game')")
     if keeper is not None:
