@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -423,12 +424,13 @@ def edited(path, change):
 
 CHANGES = {
     "newer": lambda header, arrays: header.update(format="gordan-checkpoint-9"),
+    "of gordan 0.1": lambda header, arrays: header.update(format="gordan-checkpoint-1"),
     "a field too many": lambda header, arrays: header.update(more=1),
     "no problem": lambda header, arrays: header.update(problem=3),
     "no run": lambda header, arrays: header["parts"].pop("run"),
-    "another type": lambda header, arrays: header["parts"]["run"].update(type="gordan.dynamics:Sums"),
-    "a type that is none": lambda header, arrays: header["parts"]["run"].update(type="os:system"),
-    "a function": lambda header, arrays: header["parts"]["run"].update(type="subprocess:run"),
+    "another type": lambda header, arrays: header["parts"]["run"].update(type="Sums"),
+    "a type that is none": lambda header, arrays: header["parts"]["run"].update(type="system"),
+    "a function": lambda header, arrays: header["parts"]["run"].update(type="run"),
     "a part less": lambda header, arrays: header["parts"]["run"]["parts"].pop("t"),
     "a tuple for the run": lambda header, arrays: header["parts"].update(run={"tuple": []}),
     "a list": lambda header, arrays: header["parts"].update(run=[1]),
@@ -577,6 +579,27 @@ def test_what_cannot_be_kept_is_refused_by_name(tmp_path):
     for value, told in ((object(), "object"), (Local(1), "at the top of a module"), ({"a": 2}, "dict"), ([1], "list")):
         with pytest.raises(InputError, match=told):
             Checkpoint(tmp_path / "run").write(run=value)
+
+
+def test_types_are_told_by_name_and_fields_and_not_by_module(tmp_path, monkeypatch):
+    """A class that has moved is found where it is; of two, neither is guessed."""
+    path, Moved = tmp_path / "run", NamedTuple("Moved", [("a", int)])
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "Moved", Moved, raising=False)
+    Checkpoint(path).write(run=Moved(3))
+    assert here.__name__.encode() not in path.read_bytes()
+    monkeypatch.delattr(here, "Moved")
+    with pytest.raises(InputError, match="does not fit this version of gordan: there is no type 'Moved' at the top of a module"):
+        Checkpoint(path).restored("run", Moved)
+    monkeypatch.setitem(sys.modules, "elsewhere", types.SimpleNamespace(Moved=Moved))
+    assert Checkpoint(path).restored("run", Moved) == Moved(3)
+    monkeypatch.setattr(here, "Moved", NamedTuple("Moved", [("b", int)]), raising=False)  # of other fields: another type
+    assert Checkpoint(path).restored("run", Moved) == Moved(3)
+    monkeypatch.setattr(here, "Moved", NamedTuple("Moved", [("a", int)]))
+    with pytest.raises(InputError, match="there are 2 types 'Moved' with the parts a; rename one of them"):
+        Checkpoint(path).restored("run", Moved)
+    with pytest.raises(InputError, match="cannot be kept in a checkpoint: there are 2 types"):
+        Checkpoint(tmp_path / "other").write(run=Moved(3))
 
 
 def test_the_file_does_not_grow_with_the_rows(tmp_path):
