@@ -732,6 +732,14 @@ def test_trace_files(make, message, saved, tmp_path):
     refused(lambda: Trace.load(path), str(path), message)
 
 
+def test_traces_for_the_largest_norm_come_back(tmp_path):
+    trace = play(A3, methods.get("double_oracle")(p=float("inf")), 5)
+    trace.save(tmp_path / "trace.json")
+    again = Trace.load(tmp_path / "trace.json")
+    assert again.norm == trace.norm == float("inf")
+    assert again.to_dict() == trace.to_dict()
+
+
 def test_trace_paths(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"missing\.json"):
         Trace.load(tmp_path / "missing.json")

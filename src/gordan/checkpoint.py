@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gordan import schema
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io import container
@@ -30,6 +31,8 @@ from gordan.io.files import require_writable
 from gordan.rows import Rows
 
 FORMAT = "gordan-checkpoint-2"
+PROBLEM = schema.Form((dict,), "texts that tell the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
+HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.Form((dict,), "an object")}
 # Seconds between two checkpoints, and the share of the time that writing them may take.
 EVERY, SHARE = 30.0, 0.05
 # Fields of a form that say how long and how exactly to work, and not on what.
@@ -130,11 +133,10 @@ class Checkpoint:
                 f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
                 "; go on with the version that wrote it, or remove it to start anew"
             )
-        if set(header) != {"format", "problem", "parts"} or not isinstance(header["parts"], dict):
-            raise InputError(f"{self.path} is damaged: its fields are not those of a checkpoint")
-        if not isinstance(header["problem"], dict) or any(type(value) is not str for value in header["problem"].values()):
-            raise InputError(f"{self.path} is damaged: it does not say which problem it belongs to")
-        return header, arrays
+        try:
+            return schema.fields(header, HEAD, "a checkpoint"), arrays
+        except ValueError as error:
+            raise InputError(f"{self.path} is damaged: {error}") from None
 
 
 def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
