@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, relative_width
 from gordan.errors import InputError, MissingExtra
 from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed
 
@@ -48,7 +48,7 @@ class Moment:
     @property
     def gap(self) -> float:
         """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0, or below lower by rounding."""
-        return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        return relative_width(self.lower, self.upper)
 
 
 COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
