@@ -16,13 +16,12 @@ from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
-from gordan.losses import softmax
+from gordan.losses import Loss, softmax
 from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_hex, record
 
 # The formats that are read, the last of which is written: the first is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
 KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial")
-LOSSES = ("hinge", "squared_hinge", "logistic", "multinomial")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
 LARGEST_LABEL = 2**1023
@@ -196,8 +195,7 @@ class Model:
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
         }
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        if self.places is not None:
-            arrays["places"] = self.places
+        arrays |= {name: getattr(self, name) for name in OPTIONAL if getattr(self, name) is not None}
         for i, text in enumerate(self.certificates or ()):
             arrays[f"certificate {i}"] = np.frombuffer(text.encode(), np.uint8)
         return header, arrays
@@ -206,6 +204,7 @@ class Model:
 # ---- the fields of the header -----------------------------------------------------------------------------------------
 
 ARRAYS = ("coef", "intercept", "margins")
+OPTIONAL = ("places",)
 LABELS = ("classes", "class_type")
 
 
@@ -247,11 +246,11 @@ FIELDS = {
     "norm": Field(FLOAT._replace(words="a float of at least 2", holds=lambda norm: norm >= 2)),
     "nu": Field(NU),
     "intercept_kind": Field(choice(*Intercept)._replace(types=(str, Intercept))),
-    "loss": Field(optional(choice(*LOSSES)), 2),
+    "loss": Field(optional(choice(*Loss)._replace(types=(str, Loss))), 2),
     "C": Field(optional(FLOAT._replace(words="a positive float", holds=lambda C: 0 < C < math.inf)), 2),
     "version": Field(TEXT),
     "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), 2),
-    "places": Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_there, read=_no_value), 2),
+    **dict.fromkeys(OPTIONAL, Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_there, read=_no_value), 2)),
     "certificates": Field(optional(each(TEXT, "texts"))._replace(write=_is_there, read=_no_value)),
 }
 
@@ -271,13 +270,13 @@ def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Mo
     there = {name for name, field in FIELDS.items() if field.format <= version}
     if set(header) != there | {"format", *LABELS}:
         raise ValueError("its fields are not those of a model")
-    named = [*ARRAYS, "places"] if header.get("places") else [*ARRAYS]
+    named = [*ARRAYS, *(name for name in OPTIONAL if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
     read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
     read |= {name: field.form.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
-    read["places"] = arrays.get("places")
+    read |= {name: arrays.get(name) for name in OPTIONAL}
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
     read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
     return Model(**read)
