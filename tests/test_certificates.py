@@ -80,7 +80,7 @@ SOFT = np.round(np.random.default_rng(3).normal(size=(8, 2)), 2) + np.outer([1, 
 SOFT_Y = [1, 0] * 4
 
 
-@pytest.mark.parametrize(("nu", "weighted"), [(None, False), (0.5, True)])  # without nu, weights are those of no row
+@pytest.mark.parametrize(("nu", "weighted"), [(None, False), (0.5, True), (0.75, False)])
 @pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, math.inf])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_mutated_brackets(intercept, norm, nu, weighted):
