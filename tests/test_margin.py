@@ -814,7 +814,7 @@ def test_rows_of_very_different_length_in_many_columns():
 def test_soft_margins_among_columns_of_unlike_size(power, method):
     """Reduced hulls that are apart stay so when a column is multiplied, however small the distance is beside that column."""
     y = np.arange(20) % 2
-    for seed in range(6):
+    for seed in range(6 if method == "auto" else 2):  # the other one plays for seconds
         rng = np.random.default_rng(seed)
         Z = np.c_[rng.standard_normal(20) + (2 * y - 1), rng.standard_normal(20)]
         alike, unlike = (maximize_margin(X, y, nu=0.6, method=method) for X in (Z, Z * [1.0, 2.0**power]))
