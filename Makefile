@@ -16,7 +16,7 @@ demo: $(VENV)/.core
 	$(BIN)/gordan demo
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n $(WORKERS) -q
+	$(BIN)/python -m pytest -n $(WORKERS) -q --durations=20
 
 # The suite with exactly the lowest versions in pyproject.toml. Old packages beside newer ones warn of each other's deprecated names,
 # which the pages, where every warning is shown, do not have.

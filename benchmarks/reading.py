@@ -1,4 +1,4 @@
-"""How fast files are read, beside scikit-learn and pandas where installed: python benchmarks/reading.py [--megabytes 100]"""
+"""How fast files are read, beside scikit-learn, pandas and pyarrow: python benchmarks/reading.py [--megabytes 100]"""
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def rivals() -> dict[str, dict[str, Callable[[Path], Any]]]:
         import pandas
 
         found[".csv"]["pandas"] = pandas.read_csv
+    except ImportError:
+        pass
+    try:
+        from pyarrow.csv import read_csv
+
+        found[".csv"]["pyarrow"] = lambda path: read_csv(str(path))
     except ImportError:
         pass
     return found

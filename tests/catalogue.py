@@ -47,15 +47,5 @@ def every_method():
 
 
 def supports(method, sets):
-    """Why a method does not run on these sets, or None if it does."""
-    if not sets:
-        return None
-    if "rescal" in method.name:
-        return "has rows of its own in each phase: no caps, no halves"
-    if method.name in ("perceptron", "p_norm_perceptron"):
-        return "looks at one row at a time: no caps, no halves"
-    if method.name == "gradient_descent" or method.form == "gradient":
-        return "is about the plain exponential loss: no caps, no halves"
-    if method.name == "frank_wolfe" and "no constant" in method.guarantee.statement:
-        return "takes weight from one row: no caps, no halves"
-    return None
+    """Why a method does not run on these sets, as it declares it, or None if it does."""
+    return method.plain if sets else None

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
 import tracemalloc
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -90,6 +92,19 @@ def pytest_sessionfinish():
     watching = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
     if watching is not None:
         watching.save()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """`make test`: beside the slowest tests, the seconds that each file took."""
+    if not config.getoption("durations"):
+        return
+    spent = Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        spent[getattr(report, "nodeid", "").partition("::")[0]] += getattr(report, "duration", 0.0)
+    terminalreporter.section("seconds per file")
+    for name, seconds in spent.most_common():
+        if seconds >= 0.5:
+            terminalreporter.write_line(f"{seconds:8.1f}  {name}")
 
 
 def pytest_addoption(parser):

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 import gordan
 from gordan.geometry import Simplex, dual_exponent
+from gordan.methods.registry import Moves
 
 
 def tail_mean(scores, caps, mass):
@@ -39,7 +40,7 @@ def lowest(scores, caps=None, halves=None):
 def ends(method, A, **sets):
     """What w and p say about the margin that a method plays for, as functions: of its own norm, and under its noise, if any."""
     p_set, q = Simplex(len(A), **sets), dual_exponent(method.norm)
-    noise = method.build(gordan.rows.of(A), p_set, p_set.centre).game.noise
+    noise = method.on(gordan.rows.of(A), p_set, p_set.centre).game.noise
 
     def lower(w):
         cost = 0.0 if noise is None else noise.radius * p_norm(w, dual_exponent(noise.q))
@@ -72,7 +73,7 @@ class Ledger:
         self.D = max(log_n(len(self.A), nu, halves), math.log(2))
         self.norm, self.q = method.norm, dual_exponent(method.norm)
         p_set = Simplex(len(self.A), caps=self.caps, halves=halves)
-        self.regularized = bool(method.build(gordan.rows.of(self.A), p_set, p_set.centre).game.curvature)
+        self.regularized = bool(method.on(gordan.rows.of(self.A), p_set, p_set.centre).game.curvature)
         stated = method.guarantee.gap
         self.gap = gap if gap is not None or stated is None else lambda t: stated(t, self.D)
         self.slack, self.relative = slack, relative
@@ -174,37 +175,15 @@ class Ledger:
             bound = self.gap(moment.t)
             self.below(dual - m, bound, "gap")
             self.below(average, bound, "average regret")
-            self.each_regret(regret_w, regret_p)
-        if self.method.name == "accelerated_perceptron" and self.gamma and guarantee.gap is not None:
-            eta = 2 / (guarantee.gap(1, 1.0) * 2)
-            if self.method.form != "game":
-                least = eta * self.gamma * moment.t * (moment.t + 1) / 2
-                self.below(least, np.linalg.norm(moment.w_out) * (1 + 1e-12), "Lemma 5")
-
-    def each_regret(self, regret_w, regret_p):
-        """The regret bound of each player."""
-        name, D, moves = self.method.name, self.D, self.p_moves
-        slack = 1e-15 * self.S * len(self.A)  # regrets are differences of sums of size S
-        if name in ("smooth_perceptron", "accelerated_perceptron", "smooth_p_norm_perceptron"):
-            inverse_eta = self.method.guarantee.gap(1, 1.0)  # 2/(η·1·2)
-            self.below(regret_w, inverse_eta / 2 * moves + slack, "w regret")
-            self.below(regret_p, inverse_eta * D - inverse_eta / 2 * moves + slack, "p regret")
-        elif name == "nesterov":
-            if self.norm == 2:
-                self.below(regret_w, -self.w_moves + slack, "w regret")
-                self.below(regret_p, 4 * D + self.moves + slack, "p regret")
-            else:
-                self.below(regret_w, slack, "w regret")
-        elif name in ("steepest_descent", "normalized_gradient_descent"):
-            self.below(regret_w, slack, "w regret of a best response")
-        elif name == "frank_wolfe":
-            self.below(regret_p, slack, "p regret of a best response")
-        elif name == "mirror_prox_perceptron":
-            self.below(regret_w + regret_p, 1.5 * math.sqrt(D) + slack, "sum of regrets")
-        elif name == "accelerated_p_norm_perceptron":
-            eta = 1 / math.sqrt(2 * (self.q - 1) * D)
-            self.below(regret_w, 1 / (2 * (self.q - 1) * eta) + eta / 2 * moves + slack, "w regret")
-            self.below(regret_p, D * eta - eta / 2 * moves + slack, "p regret")
+        if guarantee.regrets is not None:
+            bounds = guarantee.regrets(self.D, Moves(self.p_moves, self.w_moves, self.moves))
+            slack = 1e-15 * self.S * len(A)  # regrets are differences of sums of size S
+            for regret, bound, whose in zip((regret_w, regret_p, regret_w + regret_p), bounds, bounds._fields, strict=True):
+                if bound < math.inf:
+                    self.below(regret, bound + slack, f"regret of {whose}")
+        if guarantee.length is not None and self.gamma:
+            least = guarantee.length(moment.t, self.gamma)
+            self.below(least, p_norm(moment.w_out, self.q) * (1 + 1e-12), "the length of the output")
 
     def comparators(self, w_bar):
         rng = np.random.default_rng(self.t)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections import Counter
@@ -12,11 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from flint import arb, ctx, fmpq
 from loss_oracle import BITS, certainly_above, exact, violates
-from loss_problems import ABSURD, FAMILIES, _points, matrix
+from loss_problems import ABSURD, FAMILIES, _points, costs, interval_faults, matrix, minimized, newton, wider
 from multinomial_oracle import Classes, Least, least, rational, softmax
 
-import gordan
-from gordan.certificates import standalone
 from gordan.certificates.losses import Optimum
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.multinomial import Multinomial, Scores
@@ -32,17 +29,7 @@ def problem(r: random.Random, family: str) -> tuple[np.ndarray, np.ndarray, int,
     n, d = r.randint(k, k + 3), r.randint(1, 2)
     X = np.array(FAMILIES[family](r, n, d))
     which = np.array([*range(k), *(r.randrange(k) for _ in range(n - k))])
-    C = r.choice((1.0, 0.1, 0.2, 10.0, 2.0 ** r.randint(-20, 20), 10.0 ** r.randint(-300, 300) if family == "extreme" else 3.0))
-    weights = [r.choice((0.1, 0.3, 1.0, 2.0, 7.0)) if r.random() < 0.3 else 1.0 for _ in range(n)]
-    if r.random() < 0.2:
-        most = 300 if family == "extreme" else 30
-        weights = [math.ldexp(r.choice((1.0, 1.1)), r.randint(-most, most)) for _ in range(n)]
-    if r.random() < 0.2:
-        weights[k:] = [w * r.choice((0.0, 1.0)) for w in weights[k:]]
-    with np.errstate(over="ignore"):
-        c = C * np.array(weights)
-    c[~np.isfinite(c)] = 1.0
-    c[:k] = np.where(c[:k] == 0, 1.0, c[:k])
+    c = costs(r, family, n, k)
     order = np.array(r.sample(range(n), n))
     return X[order], which[order], k, c[order]
 
@@ -53,32 +40,22 @@ def rough(X: np.ndarray, which: np.ndarray, k: int, c: np.ndarray, kind: str, st
     n, d = A.shape
     J = np.ones(d)
     J[-1] = 0.0 if kind == "free" else 1.0
-    W, line = np.zeros((d, k)), np.arange(n)
+    line = np.arange(n)
 
     def value(V: np.ndarray) -> float:
         s = A @ V
         return 0.5 * float(J @ (V * V).sum(axis=1)) + float(c @ (np.logaddexp.reduce(s, axis=1) - s[line, which]))
 
-    with np.errstate(all="ignore"):
-        for _ in range(steps):
-            s = A @ W
-            q = np.exp(s - np.logaddexp.reduce(s, axis=1)[:, None])
-            g = J[:, None] * W + A.T @ (c[:, None] * (q - np.eye(k)[which]))
-            H = np.einsum("i,ia,ib,icd->acbd", c, A, A, q[:, :, None] * np.eye(k) - q[:, :, None] * q[:, None, :])
-            H += np.einsum("a,ab,cd->acbd", J, np.eye(d), np.eye(k))
-            if kind == "free":
-                H[-1, :, -1, :] += np.max(np.abs(H[-1, :, -1, :])) + 1e-300
-            try:
-                step = np.linalg.solve(H.reshape(d * k, d * k), g.reshape(-1)).reshape(d, k)
-            except np.linalg.LinAlgError:
-                break
-            t = 1.0
-            while t > 1e-12 and not value(W - t * step) < value(W):
-                t /= 2
-            if t <= 1e-12 or not np.isfinite(step).all():
-                break
-            W = W - t * step
-    return W
+    def slopes(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        s = A @ V
+        q = np.exp(s - np.logaddexp.reduce(s, axis=1)[:, None])
+        H = np.einsum("i,ia,ib,icd->acbd", c, A, A, q[:, :, None] * np.eye(k) - q[:, :, None] * q[:, None, :])
+        H += np.einsum("a,ab,cd->acbd", J, np.eye(d), np.eye(k))
+        if kind == "free":
+            H[-1, :, -1, :] += np.max(np.abs(H[-1, :, -1, :])) + 1e-300
+        return J[:, None] * V + A.T @ (c[:, None] * (q - np.eye(k)[which])), H.reshape(d * k, d * k)
+
+    return newton(np.zeros((d, k)), value, slopes, steps)
 
 
 def planes(r: random.Random, d: int, k: int, best: Least | None, kind: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -132,11 +109,7 @@ def enclosure_faults(
     objective: Multinomial, data: Classes, best: Least | None, optimum: Optimum, W: np.ndarray, b: np.ndarray
 ) -> list[str]:
     """lower ≤ D ≤ P* ≤ P(W, b) ≤ upper."""
-    faults = []
-    if not (0 <= optimum.lower <= optimum.upper and optimum.error >= 0) or math.isnan(optimum.radius):
-        faults.append(f"no interval: {optimum.lower} .. {optimum.upper}, error {optimum.error}")
-    if best is not None and violates(best.value, optimum.lower, optimum.upper):
-        faults.append(f"P* = {best.value} is not in {optimum.lower} .. {optimum.upper}")
+    faults = interval_faults(optimum, best)
     if np.isfinite(W).all() and np.isfinite(b).all():
         rows = np.vstack((W, b)) if data.kind != "none" else W
         if optimum.upper < math.inf and certainly_above(data.value([[exact(e) for e in row] for row in rows]), optimum.upper):
@@ -199,7 +172,7 @@ def claim_faults(
     r: random.Random, objective: Multinomial, X: np.ndarray, claim: Optimum, W: np.ndarray, b: np.ndarray, found: Counter[str]
 ) -> list[str]:
     """Whether what was claimed is found again with columns, rows or classes in another order, and in other storage."""
-    (n, d), k, faults = X.shape, objective.k, []
+    (n, d), k, checks = X.shape, objective.k, {}
     columns, order, classes = r.sample(range(d), d), r.sample(range(n), n), np.array(r.sample(range(k), k))
     place = np.argsort(classes)
     for name, values, which, c, V, e in (
@@ -208,30 +181,17 @@ def claim_faults(
         ("classes", X, place[objective.which], objective.c, W[:, classes], b[classes]),
         ("sparse", sp.csr_array(X), objective.which, objective.c, W, b),
     ):
-        check = Multinomial(matrix(values), which, k, c, objective.intercept).enclose(V, e, *NONE)
-        found["claims"] += 1
-        if check.lower < claim.lower or check.upper > claim.upper:
-            faults.append(f"{name}: {claim.lower} .. {claim.upper} was claimed, {check.lower} .. {check.upper} found")
-    return faults
+        checks[name] = Multinomial(matrix(values), which, k, c, objective.intercept).enclose(V, e, *NONE)
+    return wider(claim, checks, found)
 
 
 def solved(
     r: random.Random, X: np.ndarray, which: np.ndarray, c: np.ndarray, best: Least | None, kind: str
 ) -> tuple[str, list[str]]:
     """`minimize_loss` of the problem: its status, and the promises of the result that are broken."""
-    limit, tol = r.choice((None, None, 1, 5)), r.choice((1e-2, 1e-4, 1e-9))
-    try:
-        result = gordan.minimize_loss(X, which, loss="multinomial", intercept=kind, sample_weight=c, max_iter=limit, tol=tol)
-    except gordan.InputError as error:
-        return "refused", [] if "overflows" in str(error) else [f"refused: {error}"]
-    faults = [f"solved, but {result.gap} > {tol}"] if result.status == "solved" and not result.gap <= tol else []
-    if not gordan.verify(result.certificate, X, which):
-        faults.append(f"what was claimed is not found: {gordan.verify(result.certificate, X, which).reason}")
-    accepted, reason = standalone.check(json.loads(result.certificate.to_json()), X.tolist(), which.tolist())
-    if not accepted:
-        faults.append(f"what was claimed is not found by hand: {reason}")
-    if best is None:
-        return result.status, faults
+    result, faults = minimized(r, X, which, c, "multinomial", kind)
+    if result is None or best is None:
+        return "refused" if result is None else result.status, faults
     objective, points = result._evidence.question.objective, _points(r, X)
     if violates(best.value, *result.objective):
         faults.append(f"P* = {best.value} is not in {result.objective}")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from test_certificates import WHERE, random_rows
+from test_proof_reads import WHERE, random_rows
 
 import gordan
 from gordan import InputError, MaxMarginClassifier

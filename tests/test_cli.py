@@ -1429,10 +1429,12 @@ def bug(tmp_path, monkeypatch):
     return made
 
 
+BUGS = [TypeError("a\nb \x1b[31m"), KeyError("k"), EOFError(), RecursionError("deep"), AssertionError()]
+
+
 @pytest.mark.parametrize(
-    "error", [TypeError("a\nb \x1b[31m"), KeyError("k"), EOFError(), RecursionError("deep"), AssertionError()], ids=repr
+    ("command", "error"), [*((command, BUGS[0]) for command in INNER), *((next(iter(INNER)), bug) for bug in BUGS[1:])], ids=repr
 )
-@pytest.mark.parametrize("command", INNER)
 def test_a_bug_is_no_answer(command, error, bug):
     """Code 70, one line that asks for a report, and a traceback only if it is asked for."""
     arguments = bug(command, error)
@@ -1464,14 +1466,13 @@ def test_a_bug_while_commands_are_imported(debug, traces, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("redirected", [">/dev/full", "2>/dev/full", ">&-", "2>&-"])
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("arguments", "code", "redirected"),
     [
-        (["separate", IRIS, "--positive", "setosa"], 0),
-        (["separate", IRIS, "--positive", "setosa", "--json"], 0),
-        (["separate", IRIS], 2),
-        (["--help"], 0),
+        *((["separate", IRIS, "--positive", "setosa"], 0, where) for where in (">/dev/full", "2>/dev/full", ">&-", "2>&-")),
+        *((["separate", IRIS], 2, where) for where in (">/dev/full", "2>&-")),
+        (["separate", IRIS, "--positive", "setosa", "--json"], 0, ">/dev/full"),
+        (["--help"], 0, ">/dev/full"),
     ],
 )
 def test_where_nothing_can_be_printed(arguments, code, redirected):

@@ -511,7 +511,7 @@ def test_state_is_not_changed_by_a_round():
     """A form's state is frozen: the same round can be played twice."""
     A = rows.of(np.random.default_rng(16).standard_normal((500, 4)) + np.array([1.0, 0, 0, 0]))
     for p in NORMS:
-        form = double_oracle(p=p).build(A.scaled(1 / A.radius(p)), Simplex(500), np.full(500, 1 / 500))
+        form = double_oracle(p=p).on(A.scaled(1 / A.radius(p)), Simplex(500), np.full(500, 1 / 500))
         assert isinstance(form, DoubleOracle)
         state = form.start()
         kept = state.p.copy(), state.inside.copy()

@@ -38,7 +38,7 @@ def iterates(method, X, rounds=T, **sets):
     """[(state, Round)] of a form on rows X, driven without the loop."""
     A = rows.of(X)
     p_set = Simplex(A.n, **sets)
-    form = method.build(A, p_set, p_set.centre)
+    form = method.on(A, p_set, p_set.centre)
     state, out = form.start(), []
     for t in range(1, rounds + 1):
         state, played = form.round(state, t)

@@ -49,6 +49,7 @@ def refused(path, *parts, **options):
     """`read` raises an InputError that names the file and has all the parts."""
     with pytest.raises(InputError) as caught:
         read(path, **options)
+    assert all(parts)  # "" is part of every message
     for part in (str(path), *parts):
         assert part in str(caught.value), str(caught.value)
 
@@ -315,7 +316,7 @@ BAD_CSV = {
     "text behind a quote": ('a,y\n1,"x"z\n', "line 2"),
     "NUL": ("a,y\n1,\0\n", "line 2", "NUL"),
     "not UTF-8": (b"a,y\n1,x\n1,caf\xe9\n", "line 3", "UTF-8"),
-    "UTF-16": ("a,y\n1,2\n".encode("utf-16-be"), ""),
+    "UTF-16": ("a,y\n1,2\n".encode("utf-16-be"), "line 1", "NUL"),
     "carriage returns": ("a,y\r1,2\r3,4\n", "line 1"),
     "empty": ("", "is empty"),
     "newlines only": ("\n\n", "is empty"),
@@ -488,9 +489,9 @@ BAD_NPY = {
     "a shape that never ends": (npy(A, replace={"(2, 3)": "(" + "1" * 200}), "damaged header"),
     "negative": (npy(A, replace={"(2, 3)": "(-2, -3)"}), "damaged header"),
     "objects": (npy(A, replace={"<f8": "|O"}), "never unpickled"),
-    "complex": (npy(A.astype(complex)), "type <c16"),
-    "dates": (npy(A, replace={"<f8": "<M8[s]"}), "damaged header"),
-    "records": (npy(np.zeros(3, dtype=[("a", float), ("b", float)])), "damaged header"),
+    "complex": (npy(A.astype(complex)), "type complex128"),
+    "dates": (npy(A, replace={"<f8": "<M8[s]"}), "datetime64[s], which are not read here"),
+    "records": (npy(np.zeros(3, dtype=[("a", float), ("b", float)])), "which are not read here"),
     "text values": (npy(np.array([["a", "b"]])), "numbers are needed"),
     "one dimension": (npy(A[0]), "shape (3,)"),
     "three dimensions": (npy(A[None]), "shape (1, 2, 3)"),
@@ -567,7 +568,7 @@ BAD_NPZ = {
     "X nan": (npz(X=np.where(A == 4, np.nan, A), y=[0, 1]), "row 1 (from 0), column 1", "is nan"),
     "X text": (npz(X=[["a"], ["b"]], y=[0, 1]), "numbers are needed"),
     "X one-dimensional": (npz(X=[1.0, 2.0], y=[0, 1]), "shape (2,)"),
-    "X complex": (npz(X=A + 1j, y=[0, 1]), "type <c16"),
+    "X complex": (npz(X=A + 1j, y=[0, 1]), "type complex128"),
     "X objects": (npz(X=np.array([[1, "a"]], dtype=object), y=[0]), "never unpickled"),
     "a claim without values": (packed(X=npy(A, replace={"(2, 3)": "(2000000, 3000000)"})), "where its header says"),
     "bzip2 inside": (packed(zipfile.ZIP_BZIP2, X=npy(A)), "damaged"),

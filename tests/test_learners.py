@@ -296,12 +296,18 @@ def test_mirror_without_hints_is_gradient_descent():
         state, total = learner.update(state, t, c, z), total + t * c
 
 
-@pytest.mark.parametrize("kind", [Leader, Mirror])
-@pytest.mark.parametrize("name", MIRRORS)
+def both_kinds():
+    """Leader and Mirror in every setting; with entropy and a curvature there is no leader."""
+    for kind in (Leader, Mirror):
+        for name, s in MIRRORS.items():
+            refused = kind is Leader and isinstance(s.R, Entropy) and s.psi is not None
+            marks = [pytest.mark.xfail(raises=InputError, strict=True, reason="see test_leader_refuses")] if refused else []
+            yield pytest.param(kind, name, marks=marks, id=f"{kind.__name__}-{name}")
+
+
+@pytest.mark.parametrize(("kind", "name"), list(both_kinds()))
 def test_states_and_inputs_are_never_changed(kind, name):
     s = MIRRORS[name]
-    if kind is Leader and isinstance(s.R, Entropy) and s.psi is not None:
-        return  # not a leader: see test_leader_refuses
     learner = kind(s.domain, s.z0, s.R, 0.5, "last", s.psi)
     rng = np.random.default_rng(0)
     arrays, states = [learner.reference], [learner.start()]

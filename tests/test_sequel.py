@@ -466,7 +466,7 @@ def phases(method, A, rounds):
     """[(round of the phase, state before, state after, Round)] of a form, one for each round, until it has finished."""
     rows, out = gordan.rows.of(A), []
     p_set = Simplex(len(A))
-    form = method.build(rows, p_set, p_set.centre)
+    form = method.on(rows, p_set, p_set.centre)
     state = form.start()
     for t in range(1, rounds + 1):
         before = state

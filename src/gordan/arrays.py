@@ -36,6 +36,13 @@ def dot(x: Array, y: Array) -> float:
     return float(np.vdot(x, y) if len(x) < LONG else np.einsum("i,i->", x, y))
 
 
+def relative_width(lower: float, upper: float) -> float:
+    """(upper - lower)/upper of an interval: 0 where its ends are equal or crossed by rounding, 1 where upper is infinite."""
+    if upper <= lower:
+        return 0.0
+    return (upper - lower) / upper if upper < math.inf else 1.0
+
+
 def times_powers(v: Array, exponents: Array) -> Array:
     """v_j 2^e_j, all times one power of two that brings the largest to between ½ and 1: so none overflows."""
     fraction, own = np.frexp(v)

@@ -2,8 +2,9 @@
 
 The file is a `container`: a JSON header and raw arrays under one checksum, replaced in one step. What a run is made of (the
 state of a method, the loop's sums) is not known here. Any value made of arrays, numbers, text, tuples, named tuples and
-frozen dataclasses is taken apart by its fields and put together again bit by bit. Nothing in a file is run: types are looked
-up among those that are loaded already, and filled without a call of their own code.
+frozen dataclasses is taken apart by its fields and put together again bit by bit. A type is told by its name and its fields, not
+by its module, so that a class may move. Nothing in a file is run: types are looked up among those that are loaded already, and
+filled without a call of their own code.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,13 +23,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gordan import schema
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io import container
 from gordan.io.files import require_writable
 from gordan.rows import Rows
 
-FORMAT = "gordan-checkpoint-1"
+FORMAT = "gordan-checkpoint-2"
+PROBLEM = schema.Form((dict,), "texts that tell the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
+HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.Form((dict,), "an object")}
 # Seconds between two checkpoints, and the share of the time that writing them may take.
 EVERY, SHARE = 30.0, 0.05
 # Fields of a form that say how long and how exactly to work, and not on what.
@@ -127,12 +131,12 @@ class Checkpoint:
         if stated != FORMAT:
             raise InputError(
                 f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
+                "; go on with the version that wrote it, or remove it to start anew"
             )
-        if set(header) != {"format", "problem", "parts"} or not isinstance(header["parts"], dict):
-            raise InputError(f"{self.path} is damaged: its fields are not those of a checkpoint")
-        if not isinstance(header["problem"], dict) or any(type(value) is not str for value in header["problem"].values()):
-            raise InputError(f"{self.path} is damaged: it does not say which problem it belongs to")
-        return header, arrays
+        try:
+            return schema.fields(header, HEAD, "a checkpoint"), arrays
+        except ValueError as error:
+            raise InputError(f"{self.path} is damaged: {error}") from None
 
 
 def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
@@ -257,9 +261,12 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
 
 def _named(value: Any) -> str:
     """The name of its type, by which it can be found again."""
-    name = f"{type(value).__module__}:{type(value).__qualname__}"
-    if _type(name) is not type(value):
-        raise InputError(f"a {name} cannot be kept in a checkpoint: define it at the top of a module")
+    name = type(value).__name__
+    try:
+        if _type(name, _names(type(value)) or ()) is not type(value):
+            raise ValueError("another one is at the top of a module")
+    except ValueError as error:
+        raise InputError(f"a {name} cannot be kept in a checkpoint: {error}") from None
     return name
 
 
@@ -310,7 +317,7 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
     if kind == "tuple":
         return tuple(_put_together(item, arrays, met) for item in content)
     if "type" in plain:
-        found = _known(plain["type"], plain["parts"])
+        found = _type(plain["type"], plain["parts"])
         return _made(found, {name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
     name = repr(plain)
     if name not in met:  # what was one array is one again
@@ -320,7 +327,7 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
 
 def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]:
     """Values of one type, whose parts are columns."""
-    found, nothing = _known(plain["table"], plain["columns"]), [None] * plain["rows"]
+    found, nothing = _type(plain["table"], plain["columns"]), [None] * plain["rows"]
     columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
     return tuple(_made(found, dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
 
@@ -336,16 +343,6 @@ def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
         array[arrays[plain["at"]]] = arrays[plain["values"]]
         return array
     return arrays[plain["array"]].copy()
-
-
-def _known(name: str, parts: Mapping[str, Any]) -> Any:
-    """The type of that name, with these parts."""
-    found = _type(name)
-    if found is None:
-        raise ValueError(f"there is no {name!r:.80}")
-    if set(parts) != {*(_names(found) or ())}:
-        raise ValueError(f"a {name} has other parts")
-    return found
 
 
 def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
@@ -375,8 +372,13 @@ def _names(kind: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _type(name: str) -> Any:
-    """The type of that name, among the modules that are loaded; None where there is none that could be a state."""
-    module, _, place = name.partition(":")
-    found = getattr(sys.modules.get(module), "__dict__", {}).get(place)  # not by getattr, which may import something
-    return found if _names(found) is not None else None
+def _type(name: str, parts: Collection[str]) -> Any:
+    """The type of that name with these parts, at the top of whichever module that is loaded; a ValueError unless there is one."""
+    named = (getattr(module, "__dict__", {}).get(name) for module in [*sys.modules.values()])  # getattr may import something
+    known = {kind: {*names} for kind in named if (names := _names(kind)) is not None}
+    found = [kind for kind, names in known.items() if names == {*parts}]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"there are {len(found)} types {name!r:.80} with the parts {', '.join(parts)}; rename one of them")
+    raise ValueError(f"a {name} has other parts" if known else f"there is no type {name!r:.80} at the top of a module")

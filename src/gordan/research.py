@@ -92,7 +92,7 @@ def play(
     # a loss is not about directions: the rows stay as they are
     start, R = (p_set.start(rows.host(p0)), raw.playable_radius(method.norm)) if loss is None else (p_set.centre, 0.0)
     scaled = raw.scaled(1 / R) if R > 0 else raw
-    form: Any = method.build(scaled, p_set, start)
+    form: Any = method.on(scaled, p_set, start)
     if loss is not None and not (isinstance(form, Protocol1) and isinstance(getattr(form.p, "regularizer", None), LossCost)):
         raise InputError(f"{method.name} ({method.form}) plays for margins only; for a loss use smooth_perceptron(form='game')")
     if keeper is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, relative_width
 from gordan.errors import InputError, MissingExtra
+from gordan.schema import COUNT, DECIMAL, TEXT, Form, listed
 
 FORMAT = "gordan-trace-1"
 
@@ -48,7 +48,7 @@ class Moment:
     @property
     def gap(self) -> float:
         """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0, or below lower by rounding."""
-        return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        return relative_width(self.lower, self.upper)
 
 
 COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
@@ -135,12 +135,10 @@ class Trace:
         """Write the trace as one JSON file; floats are written so that they read back exactly."""
         from gordan.io import write_atomic  # here: nothing else of what `import gordan` needs reads or writes files
 
-        content: dict[str, Any] = {"format": FORMAT}
-        for part in fields(self):
-            value = getattr(self, part.name)
-            content[part.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        content["columns"] = self.to_dict()
-        write_atomic(path, (json.dumps(_plain(content), allow_nan=False) + "\n").encode())
+        content = {"format": FORMAT} | {name: form.write(getattr(self, name)) for name, form in FACTS.items()}
+        content["columns"] = {name: _plain(column) or [None] * len(self) for name, column in self.columns.items()}
+        content |= {name: _plain(getattr(self, name)) for name in VECTORS}
+        write_atomic(path, (json.dumps(content, allow_nan=False) + "\n").encode())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trace:
@@ -170,43 +168,34 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
     return np.array(values, dtype=np.int64 if name == "t" else np.float64)
 
 
-def _plain(value: Any) -> Any:
-    """For JSON, which has no infinity: that is written as a string."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
+FACTS = {"method": TEXT, "form": TEXT, "norm": DECIMAL, "n": COUNT, "d": COUNT, "scale": DECIMAL, "status": TEXT}
+# The vectors, by which size is their length.
+VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
+
+
+def _plain(values: Array | None) -> Any:
+    return None if values is None else [DECIMAL.write(value) if isinstance(value, float) else value for value in values.tolist()]
 
 
 def _from_plain(content: dict[str, Any]) -> Trace:
     """The trace that was written so; a ValueError, TypeError or KeyError says what does not fit."""
     if set(content) != {part.name for part in fields(Trace)} or set(content["columns"]) != set(COLUMNS):
         raise ValueError("its fields are not those of a trace")
-    for name, kind in {"method": str, "form": str, "status": str, "n": int, "d": int, "norm": float, "scale": float}.items():
-        if type(content[name]) is not kind:
-            raise ValueError(f"{name} is {content[name]!r}")
+    found = {name: form.taken(content[name], name) for name, form in FACTS.items()}
     rounds = len(content["columns"]["t"])
     if not rounds:
         raise ValueError("it has no rounds")
-    columns = {
-        name: None if values == [None] * rounds else _numbers(values, name, rounds, int if name == "t" else float)
+    found["columns"] = {
+        name: None if values == [None] * rounds else _numbers(values, name, rounds, COUNT if name == "t" else DECIMAL)
         for name, values in content["columns"].items()
     }
-    n, d = content["n"], content["d"]
-    lengths = {"w": d, "w_bar": d, "w_best": d, "p": n, "p_bar": n, "p_best": n}
-    for name, length in lengths.items():
-        if content[name] is not None or name in ("w", "w_best"):
-            content[name] = _numbers(content[name], name, length, float)
-    return Trace(**{**content, "columns": columns})
+    for name, size in VECTORS.items():
+        missing = content[name] is None and name not in ("w", "w_best")
+        found[name] = None if missing else _numbers(content[name], name, found[size], DECIMAL)
+    return Trace(**found)
 
 
-def _numbers(values: Any, name: str, length: int, kind: type) -> Array:
-    if type(values) is not list or len(values) != length:
-        raise ValueError(f"{name} does not hold {length} numbers")
-    exact = [float(value) if kind is float and value in ("inf", "-inf", "nan") else value for value in values]
-    if any(type(value) is not kind for value in exact):
-        raise ValueError(f"{name} holds something else than numbers")
-    return np.array(exact, dtype=np.int64 if kind is int else np.float64)
+def _numbers(values: Any, name: str, length: int, form: Form) -> Array:
+    return np.array(
+        [form.taken(value, name) for value in listed(values, length)], dtype=np.int64 if form is COUNT else np.float64
+    )

@@ -21,19 +21,19 @@ follow from that. A new kind is a line of NUMBERS, its name in `Kind` and in the
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from gordan import schema
 from gordan.arrays import BEYOND_FLOATS
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.io.container import read_hex, strict_json
 from gordan.losses import Loss
+from gordan.schema import COUNT, REAL, REAL_OR_INF, TEXT, WHOLE, Form, each, optional, record
 
 FORMAT, FIRST_FORMAT = "gordan-certificate-2", "gordan-certificate-1"
 Kind = Literal[
@@ -58,75 +58,17 @@ MODELS = ("logistic", "multinomial", "ordinal", "poisson")
 # ---- what a field can hold ------------------------------------------------------------------------------------------
 
 
-class Form(NamedTuple):
-    """The types that a value may have, what they are in words, and how one is written and read."""
-
-    types: tuple[type, ...]
-    words: str
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise ValueError(f"text is expected in place of {str(value)[:40]!r}")
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"a count is expected in place of {str(value)[:40]!r}")
-    return value
-
-
-def _finite(value: Any) -> float:
-    number = read_hex(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{value} is not finite")
-    return number
-
-
-def _finite_or_inf(value: Any) -> float:
-    return math.inf if value == "inf" else _finite(value)
-
-
-def _hex_float(value: float) -> str:
-    return float(value).hex()
-
-
-def _integer(value: Any) -> int:
-    number = int(_text(value), 16)
-    if hex(number) != value:
-        raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
-    return number
-
-
-def _list(value: Any, length: int | None = None) -> list[Any]:
-    if type(value) is not list or length not in (None, len(value)):
-        raise ValueError(f"a list{'' if length is None else f' of {length}'} is expected in place of {str(value)[:40]!r}")
-    return value
-
-
 def _label(value: Any) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
 def _pair(value: Any) -> tuple[int, int]:
-    column, factor = _list(value, 2)
-    return _count(column), _integer(factor)
+    column, factor = schema.listed(value, 2)
+    return schema.count(column), schema.whole(factor)
 
 
 def _relation(value: Any) -> Relation:
-    return tuple(_pair(pair) for pair in _list(value))
-
-
-def _about(value: Any) -> About:
-    if type(value) is not dict or set(value) != {part.name for part in fields(About)}:
-        raise ValueError(f"a part `about` with other fields: {str(value)[:40]!r}")
-    columns, size = value["columns"], value["size"]
-    named = {name: None if value[name] is None else _text(value[name]) for name in ABOUT_TEXTS}
-    names = None if columns is None else tuple(_text(name) for name in _list(columns))
-    return About(size=None if size is None else _count(size), columns=names, **named)
+    return tuple(_pair(pair) for pair in schema.listed(value))
 
 
 @dataclass(frozen=True)
@@ -157,16 +99,11 @@ class About:
             raise InputError("`about` of a certificate has a size in bytes")
 
 
-TEXT = Form((str,), "text", str, _text)
-COUNT = Form((int,), "whole numbers", int, _count)
-WHOLE = Form((int,), "whole numbers", hex, _integer)
-REAL = Form((float, int, np.float64), "real numbers", _hex_float, _finite)
-REAL_OR_INF = REAL._replace(read=_finite_or_inf)
 LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", _label, lambda value: value)
 RELATION = Form((tuple,), "pairs of a column and a factor", lambda pairs: [[j, hex(m)] for j, m in pairs], _relation)
-ABOUT = Form(
-    (About,), "facts about the data", lambda about: vars(about) | {"columns": about.columns and [*about.columns]}, _about
-)
+ABOUT_FORMS = dict.fromkeys((part.name for part in fields(About)), optional(TEXT))
+ABOUT_FORMS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "names"))}
+ABOUT = record(About, "a part `about`", **ABOUT_FORMS)
 # The numbers of each kind: w, b and weights are exact, or floats.
 NUMBERS: dict[Kind, Form] = {
     "separator": REAL,
@@ -319,7 +256,7 @@ class Certificate:
     def from_json(text: str | bytes) -> Certificate:
         """Read what `to_json` wrote, here or in 0.1; anything else is an InputError that says what is wrong with it."""
         try:
-            content = strict_json(text)
+            content = schema.strict_json(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(f"this is not a certificate: {error}") from None
         if not isinstance(content, dict) or content.get("format") not in (FORMAT, FIRST_FORMAT):
@@ -394,14 +331,14 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
 
 def _sizes(content: Mapping[str, Any]) -> dict[Any, int]:
     """How long the lists are whose lengths have names."""
-    n, d = (_count(size) for size in _list(content["shape"], 2))
-    model, classes = _text(content.get("model", MODELS[0])), len(_list(content["classes"]))
+    n, d = (schema.count(size) for size in schema.listed(content["shape"], 2))
+    model, classes = schema.text(content.get("model", MODELS[0])), len(schema.listed(content["classes"]))
     if model not in MODELS:
         raise ValueError(f"model {model!r}")
-    plane = made_columns(model, _text(content["intercept"]), d, classes)
+    plane = made_columns(model, schema.text(content["intercept"]), d, classes)
     if content.get("loss") == Loss.MULTINOMIAL:
         plane = classes * (d + (content["intercept"] != Intercept.NONE))
-    return {"n": n, "plane": plane, "rows": len(_list(content["rows"])), "classes": classes}
+    return {"n": n, "plane": plane, "rows": len(schema.listed(content["rows"])), "classes": classes}
 
 
 def _value(part: Field[Any], plain: Any, kind: Kind, sizes: Mapping[Any, int]) -> Any:
@@ -412,11 +349,11 @@ def _value(part: Field[Any], plain: Any, kind: Kind, sizes: Mapping[Any, int]) -
         return None
     if many is None:
         return read(plain)
-    return tuple(read(item) for item in _list(plain, sizes.get(many, many or None)))
+    return tuple(read(item) for item in schema.listed(plain, sizes.get(many, many or None)))
 
 
 def _labels(values: Any, kind: Any) -> tuple[Label, ...]:
-    found: list[Any] = [read_hex(v) if kind == "float" else v for v in _list(values)]
+    found: list[Any] = [schema.read_hex(v) if kind == "float" else v for v in schema.listed(values)]
     if kind not in LABELS or any(type(label) is not LABELS[kind] for label in found) or len({*found}) < max(2, len(found)):
         raise ValueError(f"classes {str(values)[:80]} of type {kind!r}")
     return tuple(found)

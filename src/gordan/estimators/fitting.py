@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, exponent, positive
+from gordan.arrays import Array, exponent, positive, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
 from gordan.errors import InputError
@@ -101,8 +101,7 @@ class Plane:
     @property
     def gap(self) -> float:
         """(upper - lower)/upper of the objective or the margin; 0 if upper is 0."""
-        lower, upper = self.objective or self.margin
-        return 0.0 if upper == 0 else 1.0 if math.isinf(upper) else (upper - lower) / upper
+        return relative_width(*(self.objective or self.margin))
 
 
 def model_of(kind: str, classes: Array, planes: Sequence[Plane], options: Parameters, names: Sequence[Any] | None) -> Model:

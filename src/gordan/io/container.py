@@ -26,6 +26,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.files import write_atomic
+from gordan.schema import strict_json
 
 MAGIC = b"\x89GORDAN\n"
 VERSION = 1
@@ -145,41 +146,3 @@ def _little(name: str, array: Array) -> Array:
     if plain.dtype.str not in DTYPES:
         raise InputError(f"the array {name!r} is of type {plain.dtype}; a file holds {', '.join(DTYPES)}")
     return plain
-
-
-def strict_json(text: str | bytes) -> Any:
-    """JSON in UTF-8 in which no name is given twice, every number is finite and 0 is not written "-0"; a ValueError otherwise."""
-    text = text if isinstance(text, str) else bytes(text).decode()
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
-
-
-def read_hex(text: Any) -> float:
-    """The float that `float.hex` writes as this text; a ValueError for any other spelling of it, and for NaN."""
-    if type(text) is not str:
-        raise ValueError(f"text is expected in place of {str(text)[:40]!r}")
-    number = float.fromhex(text)
-    if number.hex() != text or math.isnan(number):
-        raise ValueError(f"{text[:40]!r} is not a number as float.hex writes it")
-    return number
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name is given twice")
-    return found
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
-
-
-def _whole(text: str) -> int:
-    return int(text) if text != "-0" else _refuse(text)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is not finite")
-    return value

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.io import container
 from gordan.losses import Loss, softmax
+from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_hex, record
 
 # The formats that are read, the last of which is written: the first is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
@@ -114,8 +114,8 @@ class Model:
         try:
             _check_labels(self.classes, self.class_dtype)
             for name, field in FIELDS.items():
-                if not field.allows(getattr(self, name)):
-                    raise InputError(f"{name} of a model is {field.told}, not {getattr(self, name)!r:.200}")
+                if not field.form.allows(getattr(self, name)):
+                    raise InputError(f"{name} of a model is {field.form.words}, not {getattr(self, name)!r:.200}")
             self._check_sizes()
             self._check_values()
         except (TypeError, AttributeError) as error:
@@ -202,9 +202,9 @@ class Model:
 
     def _parts(self) -> tuple[dict[str, Any], dict[str, Array]]:
         kind = type(self.classes[0]).__name__
-        header = {name: field.write(getattr(self, name)) for name, field in FIELDS.items()} | {
+        header = {name: field.form.write(getattr(self, name)) for name, field in FIELDS.items()} | {
             "format": FORMATS[-1],
-            "classes": [_written(label) for label in self.classes],
+            "classes": [label.hex() if isinstance(label, float) else label for label in self.classes],
             "class_type": kind if self.class_dtype is None else f"{kind} {self.class_dtype}",
         }
         arrays = {name: getattr(self, name) for name in ARRAYS}
@@ -221,105 +221,51 @@ OPTIONAL = ("places", "scaling")
 LABELS = ("classes", "class_type")
 
 
-@dataclass(frozen=True)
-class Field:
-    """A field of a model: what it may hold, as a test and in words; how the header has it; and in which format it is first,
-    with its value in files `before` that."""
+class Field(NamedTuple):
+    """A field of a model: its form, and in which format it is first, with its value in files `before` that."""
 
-    told: str
-    allows: Callable[[Any], bool]
-    write: Callable[[Any], Any] = lambda value: value
-    read: Callable[[Any], Any] = lambda value: value
+    form: Form
     format: int = 1
     before: Any = None
 
 
-def _written(value: Any) -> Any:
-    """Floats as C99 hexadecimal; all else as it is."""
-    if isinstance(value, tuple):
-        return [*map(_written, value)]
-    return value.hex() if isinstance(value, float) else value
-
-
 def _is_there(value: Any) -> bool:
+    """What the header has of a part that is in an array."""
     return value is not None
 
 
-def _float_or_none(value: Any) -> float | None:
-    return None if value is None else container.read_hex(value)
+def _no_value(flag: Any) -> None:
+    if type(flag) is not bool:
+        raise ValueError("its fields are not those of a model")
 
 
-def _tuple_or_none(value: Any) -> tuple[Any, ...] | None:
-    if value is not None and type(value) is not list:
-        raise ValueError(f"a list is expected in place of {str(value)[:40]!r}")
-    return None if value is None else tuple(value)
+def _is_interval(value: tuple[float, float]) -> bool:
+    return 0 <= value[0] <= value[1] and value[0] < math.inf
 
 
-def _facts(entry: Any) -> PlaneFacts:
-    if type(entry) is not dict or set(entry) != set(PlaneFacts.__dataclass_fields__):
-        raise ValueError("a plane has other fields than nu, separable and objective")
-    interval = _tuple_or_none(entry["objective"])
-    objective: Any = None if interval is None else tuple(map(container.read_hex, interval))
-    return PlaneFacts(_float_or_none(entry["nu"]), entry["separable"], objective)
-
-
-def _is_nu(value: Any) -> bool:
-    return value is None or (type(value) is float and 0 < value <= 1)
-
-
-def _are_texts(values: Any) -> bool:
-    return values is None or all(type(text) is str for text in values)
-
-
-def _are_facts(values: Any) -> bool:
-    return values is None or all(
-        type(plane) is PlaneFacts
-        and _is_nu(plane.nu)
-        and type(plane.separable) in (bool, type(None))
-        and (plane.objective is None or _is_interval(plane.objective))
-        for plane in values
-    )
-
-
-def _is_interval(value: Any) -> bool:
-    floats = type(value) is tuple and len(value) == 2 and {*map(type, value)} == {float}
-    return floats and 0 <= value[0] <= value[1] and value[0] < math.inf
-
-
+NU = optional(FLOAT._replace(words="a float in (0, 1]", holds=lambda nu: 0 < nu <= 1))
+INTERVAL = each(FLOAT, "an interval", 2)
+FACTS = record(
+    PlaneFacts,
+    "nu, separable and objective",
+    nu=NU,
+    separable=optional(FLAG),
+    objective=optional(INTERVAL._replace(holds=lambda value: INTERVAL.holds(value) and _is_interval(value))),
+)
 FIELDS = {
-    "estimator": Field(
-        "the name of a class",
-        lambda name: type(name) is str and name.isidentifier(),
-        format=2,
-        before="MaxMarginClassifier",
-    ),
-    "kind": Field(f"one of {', '.join(KINDS)}", lambda kind: kind in KINDS),
-    "names": Field("None or texts", _are_texts, lambda names: names and list(names), _tuple_or_none),
-    "norm": Field("a float of at least 2", lambda norm: type(norm) is float and norm >= 2, _written, container.read_hex),
-    "nu": Field("None or a float in (0, 1]", _is_nu, _written, _float_or_none),
-    "intercept_kind": Field(f"one of {', '.join(Intercept)}", lambda kind: kind in tuple(Intercept), str),
-    "loss": Field(f"None or one of {', '.join(Loss)}", lambda loss: loss is None or loss in (*Loss,), format=2),
-    "C": Field(
-        "None or a positive float",
-        lambda C: C is None or (type(C) is float and 0 < C < math.inf),
-        _written,
-        _float_or_none,
-        format=2,
-    ),
-    "version": Field("text", lambda version: type(version) is str),
-    "planes": Field(
-        "None, or nu, separable and objective of each plane",
-        _are_facts,
-        lambda facts: facts and [{name: _written(value) for name, value in asdict(plane).items()} for plane in facts],
-        lambda entries: entries and tuple(map(_facts, _tuple_or_none(entries) or ())),
-        format=2,
-    ),
-    "label": Field("None or text", lambda label: label is None or type(label) is str, format=2),
-    **{
-        name: Field("None or an array", lambda part: part is None or isinstance(part, np.ndarray), _is_there, format=2)
-        for name in OPTIONAL
-    },
-    "certificates": Field("None or texts", _are_texts, _is_there),
+    "estimator": Field(TEXT._replace(words="the name of a class", holds=str.isidentifier), 2, "MaxMarginClassifier"),
+    "kind": Field(choice(*KINDS)),
+    "names": Field(optional(each(TEXT, "texts"))),
+    "norm": Field(FLOAT._replace(words="a float of at least 2", holds=lambda norm: norm >= 2)),
+    "nu": Field(NU),
+    "intercept_kind": Field(choice(*Intercept)._replace(types=(str, Intercept))),
+    "loss": Field(optional(choice(*Loss)._replace(types=(str, Loss))), 2),
+    "C": Field(optional(FLOAT._replace(words="a positive float", holds=lambda C: 0 < C < math.inf)), 2),
+    "version": Field(TEXT),
+    "planes": Field(optional(each(FACTS, "nu, separable and objective of each plane")), 2),
+    "label": Field(optional(TEXT), 2),
+    **dict.fromkeys(OPTIONAL, Field(optional(Form((np.ndarray,), "an array"))._replace(write=_is_there, read=_no_value), 2)),
+    "certificates": Field(optional(each(TEXT, "texts"))._replace(write=_is_there, read=_no_value)),
 }
 
 
@@ -336,15 +282,14 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Array], name: str) -> 
 
 def _model(header: dict[str, Any], arrays: dict[str, Array], version: int) -> Model:
     there = {name for name, field in FIELDS.items() if field.format <= version}
-    flags = [header[name] for name in ("certificates", *OPTIONAL) if name in header]
-    if set(header) != there | {"format", *LABELS} or any(type(flag) is not bool for flag in flags):
+    if set(header) != there | {"format", *LABELS}:
         raise ValueError("its fields are not those of a model")
     named = [*ARRAYS, *(name for name in OPTIONAL if header.get(name))]
     extra = [f"certificate {i}" for i in range(len(arrays) - len(named))] if header["certificates"] else []
     if list(arrays) != [*named, *extra]:
         raise ValueError(f"its arrays are {', '.join(arrays)}"[:200])
     read: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
-    read |= {name: field.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
+    read |= {name: field.form.read(header[name]) if name in there else field.before for name, field in FIELDS.items()}
     read |= {name: arrays.get(name) for name in OPTIONAL}
     read["certificates"] = tuple(arrays[part].tobytes().decode() for part in extra) if header["certificates"] else None
     read["classes"], read["class_dtype"] = _labels(header["classes"], header["class_type"])
@@ -359,7 +304,7 @@ def _labels(values: Any, stated: Any) -> tuple[tuple[Label, ...], str | None]:
     kind, _, dtype = stated.partition(" ") if type(stated) is str else ("", "", "")
     if kind not in TYPES or type(values) is not list or (not dtype and kind != stated):
         raise ValueError("its classes are not of a known type")
-    classes = tuple(container.read_hex(label) if kind == "float" else label for label in values)
+    classes = tuple(read_hex(label) if kind == "float" else label for label in values)
     if any(type(label) is not TYPES[kind] for label in classes):
         raise ValueError("its classes are of another type than it says")
     return classes, dtype or None

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -21,14 +22,11 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.io.table import Table, Wanted, require_finite, require_labels, taken
 
-MAGIC = b"\x93NUMPY"
+MAGIC = np.lib.format.MAGIC_PREFIX
 MOST_HEADER = 1 << 16
-QUOTE = r"['\"]"
-FIELDS = {
-    "descr": re.compile(rf"{QUOTE}descr{QUOTE}\s*:\s*{QUOTE}([<>|=]?[a-zA-Z?][0-9]{{0,9}}){QUOTE}"),
-    "fortran_order": re.compile(rf"{QUOTE}fortran_order{QUOTE}\s*:\s*(True|False)"),
-    "shape": re.compile(rf"{QUOTE}shape{QUOTE}\s*:\s*\(([0-9,\s]{{0,200}})\)"),
-}
+# What NumPy lets out of a damaged header; the warning is that it may be one of Python 2, where warnings are errors.
+BROKEN_HEADERS: tuple[type[Exception], ...] = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError)
+BROKEN_HEADERS += (OverflowError, tokenize.TokenError, UserWarning)
 NUMBERS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 DEFLATE_AT_MOST = 1032  # times smaller is the best that deflate can do: a member that claims more is damaged
 
@@ -228,39 +226,24 @@ def _require_text(array: Array, told: str) -> None:
 
 
 def _header(file: IO[bytes], told: str) -> _Header:
-    """What the header says, read strictly: NumPy's own reader evaluates it as a Python expression."""
-    start = file.read(8)
-    if start[:6] != MAGIC or len(start) < 8:
-        raise InputError(f"{told} is not a .npy file: bad magic number")
-    if start[6] not in (1, 2):
-        raise InputError(f"{told} is of a version of the .npy format that is not read here ({start[6]}.{start[7]})")
-    size = file.read(2 if start[6] == 1 else 4)
-    length = int.from_bytes(size, "little")
-    text = file.read(length).decode("latin-1").strip() if length <= MOST_HEADER else ""
-    found = _fields(text, told)
-    kind = found["descr"].lstrip("<>|=")
-    if kind not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", kind):
-        hint = "; objects are never unpickled" if kind[:1] == "O" else ""
-        raise InputError(f"{told} holds values of type {found['descr']}, which are not read here{hint}")
-    sizes = found["shape"].replace(",", " ").split()
-    if any(len(size) > 18 for size in sizes):
-        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
-    shape = tuple(int(size) for size in sizes)
-    return _Header(np.dtype(found["descr"]), shape, found["fortran_order"] == "True", 8 + len(size) + length)
-
-
-def _fields(text: str, told: str) -> dict[str, str]:
-    """The fields of a header, and nothing else."""
-    rest, found = text[1:-1], {}
-    for name, pattern in FIELDS.items():
-        match = pattern.search(rest)
-        if match is None:
-            raise InputError(f"{told} has a damaged header, or values that are not plain numbers or text: {text[:80]!r}")
-        found[name] = match[1]
-        rest = rest[: match.start()] + rest[match.end() :]
-    if text[:1] + text[-1:] != "{}" or rest.replace(",", "").strip():
-        raise InputError(f"{told} has a damaged header: {text[:80]!r}")
-    return found
+    """What the header says. NumPy parses it as a literal, and runs nothing; what else it may raise, or warn of, is damage."""
+    try:
+        version = np.lib.format.read_magic(file)
+    except ValueError:
+        raise InputError(f"{told} is no NumPy array: it does not start as one") from None
+    if version not in ((1, 0), (2, 0)):
+        raise InputError(f"{told} is of a version of the .npy format that is not read here ({version[0]}.{version[1]})")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran, dtype = read(file, max_header_size=MOST_HEADER)
+    except BROKEN_HEADERS as error:
+        raise InputError(f"{told} has a damaged header: {str(error)[:80]!r}") from None
+    if dtype.str[1:] not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", dtype.str[1:]):
+        hint = "; objects are never unpickled" if dtype.hasobject else ""
+        raise InputError(f"{told} holds values of type {dtype}, which are not read here{hint}")
+    if not all(type(size) is int and 0 <= size < 2**60 for size in shape):
+        raise InputError(f"{told} has a damaged header: its shape is {str(shape)[:80]}")
+    return _Header(dtype, shape, fortran, file.tell())
 
 
 def _require_matrix(header: _Header, told: str) -> None:

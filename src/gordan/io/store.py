@@ -26,11 +26,11 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.container import strict_json
 from gordan.io.files import naming, write_atomic
 from gordan.io.npy import neighbours, read_labels
 from gordan.io.parts import Csr
 from gordan.io.table import Table, Wanted, taken
+from gordan.schema import strict_json
 
 MANIFEST, JOURNAL, FORMAT = "manifest.json", "journal.jsonl", "gordan-data-1"
 HEADER = 128  # bytes of the header of each .npy file

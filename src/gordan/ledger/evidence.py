@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate, exact
 from gordan.certificates.data import MARGINS, Kind
 from gordan.certificates.margins import first_not_positive
@@ -105,9 +105,7 @@ class Evidence:
     @property
     def bracket_width(self) -> float:
         """(upper - lower)/upper, 0 if upper is 0."""
-        if self.upper == 0 or self.witness is not None:
-            return 0.0
-        return 1.0 if math.isinf(self.upper) else (self.upper - self.lower) / self.upper
+        return 0.0 if self.witness is not None else relative_width(self.lower, self.upper)
 
     @property
     def answered(self) -> bool:

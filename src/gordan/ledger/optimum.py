@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gordan import arrays
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum
@@ -129,9 +130,7 @@ def _no_offset(shape: tuple[int, ...]) -> Any:
 
 def relative_width(optimum: Optimum | None) -> float:
     """(upper - lower)/upper, 0 if upper is 0, 1 if nothing is known."""
-    if optimum is None or not optimum.upper < math.inf:
-        return 1.0
-    return (optimum.upper - optimum.lower) / optimum.upper if optimum.upper > 0 else 0.0
+    return 1.0 if optimum is None else arrays.relative_width(optimum.lower, optimum.upper)
 
 
 def without_plane(evidence: LossEvidence) -> Optimum:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -49,13 +49,16 @@ def accelerated_perceptron(*, form: str = "published", eta: float = 0.25, theta:
         game = Game(rows, p_set, p0)
         if form == "game":
             return two_players(game, eta)
-        if form == "gradient" and (p_set.caps is not None or p_set.halves is not None):
-            raise InputError("the gradient form is about the plain exponential loss; use form='published'")
         variant = _NMGD if form == "gradient" else _PrimalDual
         return variant(game, eta if theta == "matched" else None)
 
-    guarantee = erm_guarantee(eta) if theta == "matched" else Guarantee("margin >= gamma - O(log t/t^2)")
-    return Method("accelerated_perceptron", form, 2.0, build, guarantee, 2 if form == "game" else 1)
+    guarantee = Guarantee("margin >= gamma - O(log t/t^2)")
+    if theta == "matched":
+        guarantee = erm_guarantee(eta)
+        if form != "game":
+            guarantee = replace(guarantee, length=lambda t, gamma: eta * gamma * t * (t + 1) / 2)
+    plain = "its gradient form is about the plain exponential loss (use form='published')" if form == "gradient" else None
+    return Method("accelerated_perceptron", form, 2.0, build, guarantee, 2 if form == "game" else 1, plain=plain)
 
 
 class _State(NamedTuple):

@@ -13,7 +13,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Simplex, norm
 from gordan.learners import BestResponse, Leader
-from gordan.methods.registry import Guarantee, Method, choose, register, require_plain
+from gordan.methods.registry import Guarantee, Method, Regrets, choose, register
 from gordan.rows import Rows
 
 STEPS = ("2/(t+1)", "line search", "away", "pairwise")
@@ -44,8 +44,6 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         game = Game(rows, p_set, p0)
-        if step in ("away", "pairwise"):
-            require_plain(f"frank_wolfe, step {step!r},", p_set)
         if form == "published":
             return _OpenLoop(game) if step == STEPS[0] else _LineSearch(game, step)
         return Protocol1(
@@ -57,12 +55,15 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
         )
 
     if step == STEPS[0]:
-        guarantee = Guarantee("gap <= 8/(T+1)", gap=lambda t, D: 8 / (t + 1))
+        guarantee = Guarantee("gap <= 8/(T+1)", gap=lambda t, D: 8 / (t + 1), regrets=lambda D, moves: Regrets(p=0.0))
     elif step == "line search":  # round t looks at p_{t-1}
         guarantee = Guarantee("|A'p|^2 <= 1/T until separated", unseparated=lambda t: 1 / math.sqrt(max(1, t - 1)))
     else:
         guarantee = Guarantee("linear rate, no constant")
-    return Method("frank_wolfe", form, 2.0, build, guarantee, math.nan if step in ("away", "pairwise") else 2)
+    if step in ("away", "pairwise"):
+        plain = f"step {step!r} takes weight from one row"
+        return Method("frank_wolfe", form, 2.0, build, guarantee, math.nan, plain=plain)
+    return Method("frank_wolfe", form, 2.0, build, guarantee, 2)
 
 
 class _Average(NamedTuple):

@@ -11,8 +11,8 @@ from gordan.arrays import Array
 from gordan.dynamics import Form, Output, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
-from gordan.methods.registry import Guarantee, Method, choose, register, require_plain
-from gordan.methods.steepest_descent import descent, inverse_root, one, regret_of_steps
+from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.steepest_descent import best_response_of_w, descent, inverse_root, one, regret_of_steps
 from gordan.rows import Rows
 
 
@@ -31,11 +31,10 @@ def gradient_descent(*, form: str = "published") -> Method:
     choose("form", form, ("published",))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        require_plain("gradient_descent", p_set)
         return _Descent(Game(rows, p_set, p0))
 
     guarantee = Guarantee("margin >= gamma - O(1/log t)")
-    return Method("gradient_descent", form, 2.0, build, guarantee, 1)
+    return Method("gradient_descent", form, 2.0, build, guarantee, 1, plain="it is about the plain exponential loss")
 
 
 @register(
@@ -67,6 +66,7 @@ def normalized_gradient_descent(*, form: str = "published", step: str = "constan
         f"gap <= {promised}, margin >= gamma - gap/gamma",
         gap=gap,
         margin=lambda t, D, gamma: gamma - gap(t, D) / gamma,
+        regrets=best_response_of_w,
     )
     return Method("normalized_gradient_descent", form, 2.0, build, guarantee, 1 if form == "published" else 2)
 

@@ -14,7 +14,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm
 from gordan.learners import Mirror
-from gordan.methods.registry import Guarantee, Method, choose, once_positive, register
+from gordan.methods.registry import Guarantee, Method, Regrets, choose, once_positive, register
 from gordan.rows import Rows
 
 
@@ -57,6 +57,7 @@ def mirror_prox_perceptron(*, form: str = "published") -> Method:
         gap=lambda t, D: 1.5 * math.sqrt(D) / t,
         margin=lambda t, D, gamma: once_positive(gamma - 1.5 * math.sqrt(D) / t),
         rounds=lambda D, gamma: 1.5 * math.sqrt(D) / gamma,
+        regrets=lambda D, moves: Regrets(both=1.5 * math.sqrt(D)),
     )
     return Method("mirror_prox_perceptron", form, 2.0, build, guarantee, 1 if form == "published" else 4)
 

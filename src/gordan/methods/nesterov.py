@@ -13,7 +13,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent, dual_vector
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, register, root_margin
+from gordan.methods.registry import Guarantee, Method, Regrets, check_norm, choose, register, root_margin
 from gordan.rows import Rows
 
 
@@ -65,6 +65,7 @@ def nesterov(*, form: str = "published", p: float = 2.0) -> Method:
         gap=gap,
         margin=(lambda t, D, gamma: gamma - gap(t, D) / gamma) if p == 2 else root_margin(gap),
         rounds=lambda D, gamma: math.sqrt((1 if p == 2 else 2) * (8 * (p - 1) * D + eta)) / gamma,
+        regrets=lambda D, moves: Regrets(w=-moves.w, p=4 * D + moves.scores) if p == 2 else Regrets(w=0.0),
     )
     return Method("nesterov", form, p, build, guarantee, 1 if form == "published" else 2)
 

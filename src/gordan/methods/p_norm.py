@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, SquaredNorm, dual_exponent
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, check_norm, choose, once_positive, register, root_margin
+from gordan.methods.registry import Guarantee, Method, Moves, Regrets, check_norm, choose, once_positive, register, root_margin
+from gordan.methods.smooth_perceptron import erm_regrets
 from gordan.rows import Rows
 
 
@@ -48,12 +50,17 @@ def accelerated_p_norm_perceptron(*, form: str = "game", p: float = 3.0, w_set: 
             weight=lambda t: 1.0,
         )
 
+    def regrets(D: float, moves: Moves) -> Regrets:
+        eta = 1 / math.sqrt(2 * (q - 1) * D)
+        return Regrets(w=1 / (2 * (q - 1) * eta) + eta / 2 * moves.p, p=D * eta - eta / 2 * moves.p)
+
     bound = math.sqrt(2 * (p - 1))
     guarantee = Guarantee(
         f"gap <= {bound:.4g} sqrt(D)/T",
         gap=lambda t, D: bound * math.sqrt(D) / t,
         margin=(lambda t, D, gamma: once_positive(gamma - bound * math.sqrt(D) / t)) if w_set == "ball" else None,
         rounds=lambda D, gamma: bound * math.sqrt(D) / gamma,
+        regrets=regrets,
     )
     return Method("accelerated_p_norm_perceptron", form, p, build, guarantee, 2)
 
@@ -96,6 +103,7 @@ def smooth_p_norm_perceptron(*, form: str = "game", p: float = 3.0, eta: float |
         gap=gap,
         margin=root_margin(gap),
         rounds=lambda D, gamma: math.sqrt(4 * D / step) / gamma,
+        regrets=partial(erm_regrets, step),
     )
     return Method("smooth_p_norm_perceptron", form, p, build, guarantee, 2)
 

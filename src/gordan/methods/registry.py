@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gordan.arrays import Array, is_number
 from gordan.dynamics import Form
@@ -19,6 +19,25 @@ from gordan.rows import Rows
 MOST_NORM = 1e6
 
 
+class Moves(NamedTuple):
+    """How far the players have moved until round T, in the sums that regret bounds are stated in.
+
+    `p` is Σ‖p_t - p_{t-1}‖₁², `w` is Σ t(t-1)/4·‖w_t - w_{t-1}‖₂², `scores` is Σ t²/8·‖A(w_t - w_{t-1})‖_∞².
+    """
+
+    p: float
+    w: float
+    scores: float
+
+
+class Regrets(NamedTuple):
+    """Upper bounds for the regret of each player, and for both together; infinite where the theory states none."""
+
+    w: float = math.inf
+    p: float = math.inf
+    both: float = math.inf
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """What the theorem promises, for rows of norm at most 1. D is log n, or what takes its place (`Simplex.diameter`).
@@ -26,7 +45,8 @@ class Guarantee:
     `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound for the normalized margin of the
     output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. `upper(t)` bounds
     ‖Aᵀp̄_t‖_p of a method that plays no game but counts mistakes, as long as it makes them; `unseparated(t)` that of p_t as long
-    as no margin has been positive. None where the theory gives none.
+    as no margin has been positive. `regrets(D, moves)` bounds the regrets after any round, `length(t, gamma)` is a lower bound
+    for ‖w‖ of the output. None where the theory gives none.
     """
 
     statement: str
@@ -35,6 +55,8 @@ class Guarantee:
     rounds: Callable[[float, float], float] | None = None
     upper: Callable[[int], float] | None = None
     unseparated: Callable[[int], float] | None = None
+    regrets: Callable[[float, Moves], Regrets] | None = None
+    length: Callable[[int, float], float] | None = None
 
     @property
     def bound(self) -> Callable[[int, float], float] | None:
@@ -48,7 +70,7 @@ class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
 
     `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy`: it plays
-    for the margin under noise, which is another one than that of the data.
+    for the margin under noise, which is another one than that of the data. `plain` says why it takes neither caps nor halves.
     """
 
     name: str
@@ -58,6 +80,16 @@ class Method:
     guarantee: Guarantee
     passes: float
     noisy: bool = False
+    plain: str | None = None
+
+    def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
+        """The method on these rows; refused on a simplex with caps or halves that it does not know."""
+        if self.plain is not None and (p_set.caps is not None or p_set.halves is not None):
+            raise InputError(
+                f"{self.name} supports neither nu nor a free intercept: {self.plain}; "
+                "use an accelerated method, or intercept 'penalized' or 'none'"
+            )
+        return self.build(rows, p_set, p0)
 
 
 @dataclass(frozen=True)
@@ -125,14 +157,6 @@ def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a value that is not among those allowed."""
     if not any(isinstance(value, type(item)) and value == item for item in allowed):
         raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
-
-
-def require_plain(name: str, p_set: Simplex) -> None:
-    """Refuse a simplex with caps or halves."""
-    if p_set.caps is not None or p_set.halves is not None:
-        raise InputError(
-            f"{name} supports neither nu nor a free intercept; use an accelerated method, or intercept 'penalized' or 'none'"
-        )
 
 
 def once_positive(margin: float) -> float:

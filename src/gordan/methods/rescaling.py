@@ -18,7 +18,7 @@ from gordan.dynamics import Form, Output, Round, Sums
 from gordan.errors import InputError
 from gordan.game import Game
 from gordan.geometry import Simplex, norm
-from gordan.methods.registry import Guarantee, Method, choose, get, register, require_plain
+from gordan.methods.registry import Guarantee, Method, choose, get, register
 from gordan.methods.smooth_perceptron import smooth_perceptron
 from gordan.rows import Rows, of
 
@@ -27,6 +27,8 @@ MOST_ENTRIES = 1 << 27
 # The condition of W beyond which a feasible w may have left the ellipsoid by rounding (it does from 1e16 on), and the size of W
 # below which nothing is left of it.
 MOST_CONDITION, LEAST_SIZE = 1e14, 1e-250
+# Why these methods take neither caps nor halves.
+OWN_ROWS = "it has rows of its own in each phase"
 # Halvings of the interval that log τ is in.
 HALVINGS = 60
 
@@ -61,11 +63,10 @@ def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smoot
     played = _basic(basic, form)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        require_plain("rescaled_perceptron", p_set)
         return _Rescaled(Game(rows, p_set, p0), cache(lambda: Copy.of(rows)), played, step == "adaptive")
 
     statement = "at most 5.56 d log(1 + 1/gamma) phases"
-    return Method("rescaled_perceptron", form, 2.0, build, Guarantee(statement), math.nan)
+    return Method("rescaled_perceptron", form, 2.0, build, Guarantee(statement), math.nan, plain=OWN_ROWS)
 
 
 def _basic(basic: str | Method, form: str) -> Method:
@@ -191,7 +192,7 @@ class _Rescaled:
             if (lengths > 0).all():
                 B /= lengths[:, None]
                 plain = Simplex(len(B))
-                phase = _Phase(self.basic.build(of(B, threads=self.game.rows.threads), plain, plain.centre), B, lengths)
+                phase = _Phase(self.basic.on(of(B, threads=self.game.rows.threads), plain, plain.centre), B, lengths)
             self._last.update(W=W, phase=phase)
         found: _Phase | None = self._last["phase"]
         return found
@@ -267,10 +268,10 @@ def projection_rescaling(*, form: str = "published") -> Method:
     choose("form", form, ("published",))
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        require_plain("projection_rescaling", p_set)
         return _Projected(Game(rows, p_set, p0), cache(lambda: Copy.of(rows)))
 
-    return Method("projection_rescaling", form, 2.0, build, Guarantee("at most log2(1/prod(p_i/max p)) phases"), math.nan)
+    guarantee = Guarantee("at most log2(1/prod(p_i/max p)) phases")
+    return Method("projection_rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
 
 
 class Diagonal(NamedTuple):
@@ -367,11 +368,11 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
     played = _basic(basic, form)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        require_plain("rescaling", p_set)
         game, copied = Game(rows, p_set, p0), cache(lambda: Copy.of(rows))
         return _Both(game, _Rescaled(game, copied, played, True), _Projected(game, copied))
 
-    return Method("rescaling", form, 2.0, build, Guarantee("O(d log(1/gamma)) phases, or as many as p needs"), math.nan)
+    guarantee = Guarantee("O(d log(1/gamma)) phases, or as many as p needs")
+    return Method("rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
 
 
 class _Turns(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Simplex
 from gordan.learners import Leader
-from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.registry import Guarantee, Method, Moves, Regrets, choose, register
 from gordan.rows import Rows
 
 
@@ -71,7 +72,13 @@ def erm_guarantee(eta: float) -> Guarantee:
         gap=lambda t, D: 2 * D / (eta * t * (t + 1)),
         margin=lambda t, D, gamma: gamma - 2 * D / (eta * gamma * t * (t + 1)),
         rounds=lambda D, gamma: math.sqrt(2 * D / eta) / gamma,
+        regrets=partial(erm_regrets, eta),
     )
+
+
+def erm_regrets(eta: float, D: float, moves: Moves) -> Regrets:
+    """What w loses by p's moves is what p gains by moving no further."""
+    return Regrets(w=moves.p / (2 * eta), p=D / eta - moves.p / (2 * eta))
 
 
 class _State(NamedTuple):

@@ -14,7 +14,18 @@ from gordan.dynamics import Form, Output, Protocol1, Round
 from gordan.game import Game
 from gordan.geometry import Entropy, Simplex, dual_exponent
 from gordan.learners import BestResponse, Leader
-from gordan.methods.registry import MOST_NORM, Guarantee, Method, check_norm, choose, once_positive, register, root_margin
+from gordan.methods.registry import (
+    MOST_NORM,
+    Guarantee,
+    Method,
+    Moves,
+    Regrets,
+    check_norm,
+    choose,
+    once_positive,
+    register,
+    root_margin,
+)
 from gordan.rows import Rows
 
 
@@ -71,8 +82,13 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
 
     promised = "((p-1) D + 1/2)/T" if plain else "(D + log(T)/2 + 1/2)/(2 (sqrt(T+1) - 1))"
     margin = root_margin(gap) if plain else lambda t, D, gamma: once_positive(gamma - gap(t, D))
-    guarantee = Guarantee(f"gap <= {promised}", gap=gap, margin=margin)
+    guarantee = Guarantee(f"gap <= {promised}", gap=gap, margin=margin, regrets=best_response_of_w)
     return Method("steepest_descent", form, p, build, guarantee, 1 if form == "published" else 2)
+
+
+def best_response_of_w(D: float, moves: Moves) -> Regrets:
+    """w moves last, with the best response: its regret is at most 0."""
+    return Regrets(w=0.0)
 
 
 def descent(game: Game, form: str, eta: float, weight: Callable[[int], float]) -> Form:

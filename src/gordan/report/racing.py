@@ -236,7 +236,7 @@ def race(
     p_set = Simplex(A.n, halves=halves)
     D = p_set.diameter(p_set.centre)
     for method in chosen:  # who cannot run says so before anybody does
-        method.build(A, p_set, p_set.centre)
+        method.on(A, p_set, p_set.centre)
     begin = begin or (lambda _: None)
     begin("verdict")
     verdict = separate(X, y, intercept=intercept, time_limit=time_limit)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, dot
+from gordan.arrays import Array, dot, relative_width
 from gordan.deadlines import Deadline
 from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
@@ -191,7 +191,7 @@ class _Search:
 
     @property
     def width(self) -> float:
-        return 1.0 if math.isinf(self.upper) else max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+        return relative_width(self.lower, self.upper)
 
     def proposals(self) -> Iterator[Proposal]:
         question, budget = self.question, self.question.budget

@@ -163,7 +163,7 @@ class _Playing:
     def _run(self, p0: Array, moved: Rows, rows: Rows, R: float) -> Trace:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
         question, budget, method = self.question, self.question.budget, self.method
-        form: Any = method.build(rows, question.p_set, p0)
+        form: Any = method.on(rows, question.p_set, p0)
         checkpoint = question.play.checkpoint if method is question.play.method else None
         # what is resumed must not depend on the pace
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)

@@ -40,7 +40,7 @@ def by_rescaling(question: Question, evidence: Evidence, doubt: Any) -> Iterator
     rows = Rows(problem.storage, problem.signs, constant=exists, scale=1 / unit.R)
     p_set = Simplex(rows.n)
     with contextlib.suppress(InputError, np.linalg.LinAlgError):  # products that overflow: nobody else is left to decide
-        form = rescaling(basic="pdhg").build(rows, p_set, p_set.centre)
+        form = rescaling(basic="pdhg").on(rows, p_set, p_set.centre)
         state = form.start()
         for t in range(1, MOST_ROUNDS + 1):
             state, played = form.round(state, t)

@@ -17,6 +17,7 @@ from gordan.arrays import (
     exponent,
     is_number,
     positive,
+    relative_width,
     require_aligned,
     seconds_at_most,
     seed,
@@ -263,7 +264,7 @@ def _status(evidence: Evidence, bracket: tuple[float, float]) -> Status:
     question, effort, (lower, upper) = evidence.question, evidence.effort, bracket
     if evidence.witness is not None or (upper == 0 and question.margin.robust > 0):
         return Status.NOT_SEPARABLE
-    if upper > 0 and (upper - lower) / upper <= question.tol:
+    if upper > 0 and relative_width(lower, upper) <= question.tol:
         return Status.SOLVED
     if lower <= 0 and upper <= question.tol * question.radius:
         return Status.MARGIN_BELOW_TOL

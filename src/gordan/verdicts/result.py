@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gordan.arrays import Array
+from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Proof
@@ -54,10 +53,7 @@ class MarginResult(Inseparable):
     @property
     def gap(self) -> float:
         """(upper - lower)/upper; 0 if they are equal."""
-        lower, upper = self.margin
-        if upper == lower:
-            return 0.0
-        return 1.0 if math.isinf(upper) else (upper - lower) / upper
+        return relative_width(*self.margin)
 
     @property
     def bare_certificate(self) -> Certificate:

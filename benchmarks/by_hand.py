@@ -1,0 +1,68 @@
+"""What parts that are written by hand take beside a library that could do them: python benchmarks/by_hand.py
+
+Processor time of one thread, the best of some repetitions, taken by turns; see docs/by_hand.md. For text files: reading.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from flint import arb, arb_mat
+from scipy.optimize import linprog
+
+import gordan
+from gordan.certificates import elementary
+from gordan.certificates.matrix import Matrix, Products
+from gordan.rows import stored
+
+Work = Callable[[], object]
+
+
+def seconds(works: dict[str, Work], repeat: int = 5) -> dict[str, float]:
+    """Processor time of each, the best of `repeat`."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(repeat + 1):  # the first one imports and compiles
+        for name, work in works.items():
+            began = time.process_time()
+            work()
+            best[name] = min(best[name], time.process_time() - began)
+    return best
+
+
+def enclosed_scores() -> dict[str, Work]:
+    """Bounds for X w, 2,000 x 100: floats with error bounds, and python-flint's balls."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((2000, 100)), rng.standard_normal(100)
+    return {
+        "certificates.matrix": lambda: Products.of(Matrix(stored(X)), w).scores(0.0, np.ones(2000)),
+        "flint arb": lambda: arb_mat(X.tolist()) * arb_mat([[value] for value in w.tolist()]),
+    }
+
+
+def enclosed_losses() -> dict[str, Work]:
+    """Bounds for log(1 + e^-z), 100,000 numbers."""
+    z = np.random.default_rng(0).standard_normal(100_000) * 10
+    return {
+        "certificates.elementary": lambda: elementary.softplus_above(z),
+        "flint arb": lambda: [(-arb(value)).exp().log1p() for value in z.tolist()],
+    }
+
+
+def verdicts() -> dict[str, Work]:
+    """Separable or not, 400 x 40: a proof, and HiGHS without one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 40)), rng.integers(0, 2, 400)
+    A = np.column_stack((X, np.ones(400))) * np.where(y, 1.0, -1.0)[:, None]
+    return {
+        "separate": lambda: gordan.separate(X, y),
+        "HiGHS": lambda: linprog(np.zeros(41), A_ub=-A, b_ub=-np.ones(400), bounds=(None, None), method="highs"),
+    }
+
+
+if __name__ == "__main__":
+    for measured in (enclosed_scores, enclosed_losses, verdicts):
+        found = seconds(measured())
+        told = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in found.items())
+        print(f"{(measured.__doc__ or '').splitlines()[0]}  {told}")

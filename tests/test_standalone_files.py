@@ -1,0 +1,189 @@
+"""Files that the standalone checker reads by itself, and what it says of those that it cannot read."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_certificates import SEPARABLE, Y
+
+import gordan
+from gordan.certificates import standalone
+
+
+def write(folder, kind, X, y):
+    """The data in a file of that kind, and the arguments for it."""
+    X = np.array(X)
+    path = folder / f"data.{kind.split()[0]}"
+    if kind in ("csv", "tsv"):
+        mark = "," if kind == "csv" else "\t"
+        path.write_text(
+            "\n".join([f"a{mark}b{mark}label", *(mark.join(map(repr, [*row, v])) for row, v in zip(X.tolist(), y, strict=True))])
+        )
+        return [path, "--label", "label"]
+    if kind == "svm":
+        lines = (
+            f"{v} " + " ".join(f"{j + 1}:{x!r}" for j, x in enumerate(row) if x) for row, v in zip(X.tolist(), y, strict=True)
+        )
+        path.write_text("# data\n" + "\n".join(lines))
+        return [path]
+    dtype, order = kind.split()[1:]
+    np.save(path, np.asarray(X, dtype=dtype, order=order))
+    np.save(folder / "y.npy", np.array(y))
+    return [path, "--labels", folder / "y.npy"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "svm", "npy f8 C", "npy f4 F", "npy f2 C"])
+def test_standalone_reads_files(kind, tmp_path, capsys):
+    """Every kind of file, with true and false certificates, and the exit codes."""
+    arguments = [str(part) for part in write(tmp_path, kind, SEPARABLE, Y)]
+    certificate = gordan.separate(SEPARABLE, Y).certificate
+    other = replace(certificate, kind="overlap", w=None, b=None, lower=None, upper=None, weights=(1, 1), rows=(0, 3))
+    for content, code in (
+        (certificate, 0),
+        (replace(certificate, classes=(1, 0)), 1),
+        (replace(certificate, shape=(6, 2), b=9.0), 1),
+        (other, 1),
+    ):
+        path = tmp_path / "certificate.json"
+        path.write_text(content.to_json())
+        assert standalone.main([str(path), *arguments]) == code
+    path.write_text("{")
+    assert standalone.main([str(path), *arguments]) == 2
+    path.write_text(certificate.to_json())
+    for bad in (b"", b"\0\xff", b"a,b\n1\n", b"1 1:\n"):
+        (tmp_path / arguments[0]).write_bytes(bad)
+        assert standalone.main([str(path), *arguments]) == 2
+    assert standalone.main([str(path), str(tmp_path / "missing.csv")]) == 2
+
+
+FILES = {
+    "too few labels": ("data.svm", "1 1:1\n0 1:1\n", "it is about 5 rows"),
+    "entries outside": ("data.svm", "1 9:1\n0 1:1\n", "it is about 2 columns; the data has 9"),
+    "one class": ("data.svm", "2 1:1\n" * 5, "the data has 1 classes"),
+    "entries before the first": ("data.svm", "1 -3:1\n0 1:1\n", "in the column -4"),
+    "an index that is too long": ("data.svm", f"1 {2**62}:1\n", "line 1 has an index beyond"),
+    "an index twice": ("data.svm", "1 1:1 1:2\n", "the same index twice"),
+    "infinite": ("data.csv", "a,b,y\n" + "inf,0,0\n" * 3 + "1,0,1\n" * 2, "not a finite number"),
+    "an open quote": ("data.csv", 'a,b,y\n1,2,"0' + "x" * 200_000, "field larger than field limit"),
+    "no such column": ("data.csv", "a,b,y\n1,2,0\n", "there is no column 7"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "told"), FILES.values(), ids=FILES)
+def test_standalone_says_what_is_wrong_with_a_file(name, content, told, tmp_path, capsys):
+    proof = tmp_path / "certificate.json"
+    proof.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json().replace(f'"shape": [{len(Y)}', '"shape": [5'))
+    (tmp_path / name).write_text(content)
+    options = ["--label", "7"] if "7" in told else []
+    assert standalone.main([str(proof), str(tmp_path / name), *options]) == (1 if told.startswith("it is") else 2)
+    printed = capsys.readouterr()
+    assert told in printed.out + printed.err
+
+
+def test_standalone_reads_arrays_of_labels(tmp_path, capsys):
+    """Text and booleans; what it does not read is refused, and so are arrays that are not there."""
+    labels = {"text": np.where(np.array(Y) == Y[0], "no", "yes"), "bool": np.array(Y) != Y[0]}
+    X, y, proof = (tmp_path / name for name in ("X.npy", "y.npy", "certificate.json"))
+    np.save(X, np.array(SEPARABLE))
+    for values in labels.values():
+        np.save(y, values)
+        proof.write_text(gordan.separate(SEPARABLE, values).certificate.to_json())
+        assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 0
+        np.save(y, values[::-1])
+        assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 1
+    np.save(y, labels["bool"])
+    assert standalone.main([str(proof), str(X)]) == 2
+    np.save(X, np.array(SEPARABLE).astype(">f8"))
+    assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 2
+    np.save(X, np.zeros((len(Y), 2, 1)))
+    assert standalone.main([str(proof), str(X), "--labels", str(y)]) == 2
+    told = capsys.readouterr().err
+    assert "add --labels y.npy" in told
+    assert "arrays of type >f8" in told
+    assert "does not hold an array of one or two dimensions" in told
+
+
+@pytest.mark.parametrize("third", [2**53, 2**53 + 1])
+def test_standalone_reads_long_whole_labels(third, tmp_path):
+    """Labels that are the same as floats are not the same."""
+    (tmp_path / "d.csv").write_text(f"x,y\n0,1\n1,1\n3,{2**53 + 1}\n4,{third}\n")
+    claim = gordan.Certificate("separator", "free", (1, 2**53 + 1), (4, 1), w=(1.0,), b=-2.0)
+    (tmp_path / "c.json").write_text(claim.to_json())
+    arguments = [str(tmp_path / "c.json"), str(tmp_path / "d.csv")]
+    assert standalone.main(arguments) == (2 if third == 2**53 else 0)  # three classes
+    claim = gordan.Certificate("separator", "free", (False, True), (4, 1), w=(1.0,), b=-2.0)
+    (tmp_path / "c.json").write_text(claim.to_json())
+    assert standalone.main([*arguments, "--positive", str(2**53 + 1)]) == (third == 2**53)
+
+
+@pytest.mark.parametrize(
+    "header", [{"descr": "", "shape": (2, 2)}, {"descr": "<f8", "shape": (-2, -2)}], ids=["no type", "shape"]
+)
+def test_standalone_refuses_arrays_that_are_none(header, tmp_path):
+    text = repr(header | {"fortran_order": False}).encode("latin-1")
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(32))
+    with pytest.raises(standalone.BadInput):
+        standalone.read_npy(tmp_path / "a.npy")
+
+
+def test_standalone_reads_booleans_in_text(tmp_path):
+    y = np.array(Y) != Y[0]
+    (tmp_path / "c.json").write_text(gordan.separate(SEPARABLE, y).certificate.to_json())
+    for words in (("False", "True"), ("0", "1")):
+        data = write(tmp_path, "csv", SEPARABLE, Y)[0]
+        lines = data.read_text().splitlines()
+        body = [line.rsplit(",", 1)[0] + "," + words[value] for line, value in zip(lines[1:], y.tolist(), strict=True)]
+        data.write_text("\n".join([lines[0], *body]))
+        assert standalone.main([str(tmp_path / "c.json"), str(data), "--label", "label"]) == 0
+
+
+@pytest.mark.parametrize("names", [("rose", "tulip", "violet"), ("1", "2.0", "3")], ids=["text", "numbers"])
+def test_standalone_takes_one_class_against_the_rest(names, tmp_path, capsys):
+    X, labels = [[0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [6.0, 5.0], [9.0, 0.0]], [names[k] for k in (0, 0, 1, 1, 2)]
+    proof, data = tmp_path / "c.json", tmp_path / "data.csv"
+    proof.write_text(gordan.separate(X, np.array(labels) == names[1]).certificate.to_json())
+    data.write_text("a,b,kind\n" + "".join(f"{a},{b},{label}\n" for (a, b), label in zip(X, labels, strict=True)))
+    assert standalone.main([str(proof), str(data), "--positive", names[1]]) == 0
+    assert standalone.main([str(proof), str(data), "--positive", names[2]]) == 1
+    assert standalone.main([str(proof), str(data), "--positive", "lily"]) == 2
+    assert standalone.main([str(data), str(proof)]) == 2
+    told = capsys.readouterr().err
+    assert "no row has the label 'lily'" in told
+    assert "the certificate comes first" in told
+    if names[0] == "rose":
+        assert standalone.main([str(proof), str(data)]) == 2
+        assert "add --positive CLASS" in capsys.readouterr().err
+    proof.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    assert standalone.main([str(proof), str(data), "--positive", names[1]]) == 2
+    assert "leave out --positive" in capsys.readouterr().err
+
+
+def test_what_the_second_checker_is_given():
+    """Rows and labels that are no data of a certificate are no reason to reject it: they are refused."""
+    content = json.loads(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    for X, y, told in [
+        (SEPARABLE, Y[:-1], "rows and"),
+        ([["x", 0.0], *SEPARABLE[1:]], Y, "not a finite number"),
+        ([{-1: 1.0}, *SEPARABLE[1:]], Y, "in the column -1"),
+    ]:
+        with pytest.raises(standalone.BadInput, match=told):
+            standalone.check(content, X, y)
+
+
+def test_standalone_stands_alone(tmp_path):
+    """It runs as one file, without site-packages."""
+    path = tmp_path / "certificate.json"
+    path.write_text(gordan.separate(SEPARABLE, Y).certificate.to_json())
+    data = write(tmp_path, "csv", SEPARABLE, Y)[0]
+    copy = tmp_path / "checker.py"
+    with open(standalone.__file__, encoding="utf-8") as source:
+        copy.write_text(source.read(), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-I", "-S", copy, path, data], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "accepted")
+    assert done.stdout.endswith("  this is the data that it was made for\n")
