@@ -2,9 +2,10 @@
 totals for each family.
 
 Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
-ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`,
-of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A fault is printed with
-the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
+ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`
+and `loss_mutations`, of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A
+fault is printed with the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if
+there was any.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def hang(*_):
 
 def worker(number, seed, end, most, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import loss_mutations
     import loss_problems
     import mutations
     import test_fuzz as fuzz
@@ -52,6 +54,7 @@ def worker(number, seed, end, most, results):
             *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
             *(("minimize_loss", family, intercept, SIZE) for family in loss_problems.FAMILIES for intercept in fuzz.INTERCEPTS),
             ("verify", "changed", "any", SIZE),
+            ("verify", "changed losses", "any", SIZE),
         ]
     )
     made = 0
@@ -62,7 +65,7 @@ def worker(number, seed, end, most, results):
         signal.alarm(LONGEST)
         try:
             if function == "verify":
-                found, faults = mutations.run(name, size, CERTIFICATE_CHANGES)
+                found, faults = (mutations if family == "changed" else loss_mutations).run(name, size, CERTIFICATE_CHANGES)
             elif function == "minimize_loss":
                 found, faults = loss_problems.chunk(family, intercept, name, size)
             else:

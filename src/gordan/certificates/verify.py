@@ -6,6 +6,7 @@ just if it proves its claim for the stored values as real numbers.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, require_aligned, vector
-from gordan.certificates import exact, verified
+from gordan.certificates import exact, standalone, verified
 from gordan.certificates.data import Certificate, Kind
 from gordan.certificates.losses import Objective, hash_of
 from gordan.certificates.margins import Margin, first_not_positive
@@ -29,6 +30,8 @@ from gordan.rows import complete_rows
 
 # w and b of which the largest is within these powers of two of 1 are used as they are.
 FARTHEST = 500
+# Entries of X up to which the interval of an optimum is decided in fractions where enclosures leave it open: seconds at most.
+MOST_IN_FRACTIONS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -420,15 +423,31 @@ def _optimum(c: Certificate, problem: Problem) -> str:
         return reason
     objective: Objective | Multinomial = Multinomial.of(problem, c) if c.several else Objective.of(problem, c)
     w, b = Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T) if c.several else (w, float(c.b or 0.0))
-    reason = objective.trouble()
-    if reason:
-        return reason
-    found = objective.enclose(w, b, np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64))
-    if c.lower is not None and c.lower > found.lower:
+    return objective.trouble() or _interval(c, problem, objective, w, b)
+
+
+def _interval(c: Certificate, problem: Problem, objective: Objective | Multinomial, w: Array, b: Any) -> str:
+    """Why this plane, and the weights that the certificate has, do not prove its interval."""
+    rows, weights = np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
+    few = problem.storage.entries <= MOST_IN_FRACTIONS
+    # with so much room that weights which follow from exact scores prove it, too
+    found = objective.enclose(w, b, rows, weights, slack=CLAIM if few else 1.0)
+    lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
+    if few and not (lower <= found.lower and upper >= found.upper) and lower <= found.upper and upper >= found.lower:
+        return _in_fractions(c, problem)
+    if lower > found.lower:
         return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"
-    if c.upper is not None and not c.upper >= found.upper:
-        return f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
-    return ""
+    return "" if upper >= found.upper else f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
+
+
+def _in_fractions(c: Certificate, problem: Problem) -> str:
+    """Why the standalone checker, which rounds nothing, does not accept an interval that enclosures leave open."""
+    X = problem.X
+    rows = [dict(zip(*(part.tolist() for part in X.row(i)), strict=True)) for i in X.brought(np.arange(X.n))]
+    which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
+    about = json.loads(replace(c, dropped=(), about=None).to_json())
+    accepted, reason = standalone.check(about, rows, [c.classes[k] for k in which.tolist()])
+    return "" if accepted else reason
 
 
 def _least(c: Certificate) -> str:
