@@ -17,12 +17,12 @@ import numpy as np
 from gordan.arrays import Array, require_aligned, vector
 from gordan.certificates import exact, standalone, verified
 from gordan.certificates.data import Certificate, Kind
-from gordan.certificates.losses import Objective, hash_of
+from gordan.certificates.losses import hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
-from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem
+from gordan.certificates.regions import posed, proposed
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
@@ -68,6 +68,13 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     >>> bool(gordan.verify(c, X, y)), bool(gordan.verify(c, X, [1, 0]))
     (True, False)
     """
+    return verified_for(certificate, X, y, sample_weight)
+
+
+def verified_for(
+    certificate: Certificate, X: Any, y: Any, sample_weight: Any = None, more: Callable[[Certificate, Problem], str] | None = None
+) -> Check:
+    """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
     weighted = sample_weight is not None
@@ -98,7 +105,9 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             problem.require_finite()
     except NotIEEE as error:
         return Check(False, _claim(certificate), str(error))
-    return check(certificate, problem)
+    found = check(certificate, problem)
+    reason = "" if more is None or not found else more(certificate, problem)
+    return replace(found, accepted=False, reason=reason) if reason else found
 
 
 def _kept(c: Certificate, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -421,17 +430,15 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     reason = _out_of_range(c, w)
     if reason:
         return reason
-    objective: Objective | Multinomial = Multinomial.of(problem, c) if c.several else Objective.of(problem, c)
-    w, b = Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T) if c.several else (w, float(c.b or 0.0))
-    return objective.trouble() or _interval(c, problem, objective, w, b)
+    return posed(c, problem)[0].trouble() or _interval(c, problem)
 
 
-def _interval(c: Certificate, problem: Problem, objective: Objective | Multinomial, w: Array, b: Any) -> str:
-    """Why this plane, and the weights that the certificate has, do not prove its interval."""
-    rows, weights = np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
+def _interval(c: Certificate, problem: Problem) -> str:
+    """Why its plane and weights do not prove its interval."""
+    objective, w, b = posed(c, problem)
     few = problem.storage.entries <= MOST_IN_FRACTIONS
     # with so much room that weights which follow from exact scores prove it, too
-    found = objective.enclose(w, b, rows, weights, slack=CLAIM if few else 1.0)
+    found = objective.enclose(w, b, *proposed(c), slack=CLAIM if few else 1.0)
     lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
     if few and not (lower <= found.lower and upper >= found.upper) and lower <= found.upper and upper >= found.lower:
         return _in_fractions(c, problem)

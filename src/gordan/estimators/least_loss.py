@@ -194,3 +194,21 @@ def places_of(model: Model) -> list[Place] | None:
     classes = len(model.classes) if model.kind == "multinomial" else None
     kind, d = Intercept(model.intercept_kind), model.coef.shape[1]
     return [Place.of_row(row, kind, d, classes) for row in model.places]
+
+
+def least_planes(model: Model) -> list[LeastPlane]:
+    """The planes of a model, with what it says of them."""
+    texts = model.certificates or [None] * len(model.margins)
+    certificates = [None if text is None else Certificate.from_json(text) for text in texts]
+    intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
+    return planes_of(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
+
+
+def planes_of(
+    kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
+) -> list[LeastPlane]:
+    """The planes of each problem, of the multinomial loss those of all classes."""
+    found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)
+    known: Sequence[Place | None] = places or [None for _ in intervals]
+    proved = zip(found, intervals, certificates, known, strict=True)
+    return [LeastPlane(*plane, *facts) for plane, *facts in proved]
