@@ -110,7 +110,11 @@ DATA = {
     "one row": ([[0.0]], [1], r"y has one class only"),
     "no row": (np.zeros((0, 2)), [], r"X has 0 rows and 2 columns; at least one of each"),
     "three classes": ([[0.0], [1.0], [2.0]], [0, 1, 2], r"y has 3 classes; two are needed: pass y == one of them"),
-    "large integers": ([[2**53 + 1], [1]], [0, 1], r"an integer beyond 2\*\*53.*rescale the column"),
+    "large integers": (
+        [[2**53 + 1], [1]],
+        [0, 1],
+        r"X\[0, 0\] is 9007199254740993: an integer beyond 2\*\*53.*rescale the column",
+    ),
     "NaN": ([[0.0, 1.0], [math.nan, 1.0]], [0, 1], r"X\[1, 0\] is nan; every entry must be finite"),
     "infinity": ([[0.0, 1.0], [0.0, math.inf]], [0, 1], r"X\[1, 1\] is inf; every entry must be finite"),
     "text": ([["a"], ["b"]], [0, 1], r"features must be real numbers"),
@@ -368,3 +372,16 @@ def test_losses_of_any_size_are_found_by_the_standalone_checker(intercept):
     assert 0 < result.objective[0] <= result.objective[1] < 1e-200
     text = standalone.read_certificate(result.certificate.to_json())
     assert standalone.check(text, X.tolist(), y) == (True, "accepted")
+
+
+def test_enormous_weights_are_not_told_as_an_overflow_of_x():
+    """A product overflows on the way; what is then known is returned, and proved."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
+    weights = np.where(np.arange(60) % 7 == 0, 1e300, 1.0)
+    result = gordan.minimize_loss(X, y, loss="hinge", sample_weight=weights, max_iter=30)
+    assert np.isfinite(result.w).all()
+    assert gordan.verify(result.certificate, X, y)
+    X[3, 2] = np.nan
+    with pytest.raises(InputError, match=r"X\[3, 2\] is nan"):
+        gordan.minimize_loss(X, y, loss="hinge", sample_weight=weights, max_iter=30)

@@ -14,6 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.deadlines import UNLIMITED, Deadline
+from gordan.errors import InputError
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
@@ -161,7 +162,7 @@ def _proposals(
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
     found = None
     try:
-        for found in find(task, question.play.start):
+        for found in _until_overflow(find(task, question.play.start), question):
             offered = False
             moment = _moment(found, question)
             moments.append(moment)
@@ -177,6 +178,14 @@ def _proposals(
         evidence.effort.stopped = True
     if found is not None and not offered:
         yield _proposal(found, moments, question)
+
+
+def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[Found]:
+    """These steps, until a product overflows: weights or C beyond reason lead astray, and X is not to blame if it is finite."""
+    try:
+        yield from steps
+    except InputError:
+        question.problem.require_finite()
 
 
 def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Proposal:
