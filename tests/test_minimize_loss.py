@@ -385,3 +385,65 @@ def test_enormous_weights_are_not_told_as_an_overflow_of_x():
     X[3, 2] = np.nan
     with pytest.raises(InputError, match=r"X\[3, 2\] is nan"):
         gordan.minimize_loss(X, y, loss="hinge", sample_weight=weights, max_iter=30)
+
+
+# ---- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
+def test_a_checkpoint_goes_on_where_the_search_was_stopped(tmp_path, loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    whole = gordan.minimize_loss(X, y, loss=loss, tol=1e-6)
+    path, options = tmp_path / "run", {"loss": loss, "checkpoint": tmp_path / "run"}
+    first = gordan.minimize_loss(X, y, tol=1e-6, max_iter=2, **options)
+    assert (first.status, first.n_iter) == ("iteration-limit", 2)
+    seen = []
+    second = gordan.minimize_loss(X, y, tol=1e-6, callback=lambda moment: seen.append(moment), **options)
+    assert second.status == "solved"
+    np.testing.assert_array_equal(seen[0].w_out.reshape(-1)[: first.w.size], first.w.reshape(-1))
+    assert seen[0].t == 2
+    assert second.n_iter == seen[-1].t > 2
+    assert second.objective[0] <= whole.objective[1]
+    assert whole.objective[0] <= second.objective[1]
+    again = gordan.minimize_loss(X, y, tol=1e-6, **options)
+    assert again.n_iter <= second.n_iter + (4 if loss == "hinge" else 1)
+    for other in ({"C": 2.0}, {"intercept": "none"}, {"sample_weight": np.arange(300.0)}):
+        with pytest.raises(InputError, match="checkpoint of another problem"):
+            gordan.minimize_loss(X, y, **options, **other)
+    with pytest.raises(InputError, match="another problem: labels"):
+        gordan.minimize_loss(X, 1 - y, **options)
+    path.unlink()
+    if loss != "multinomial":
+        with pytest.raises(InputError, match="a checkpoint is for one label vector"):
+            gordan.minimize_loss(X, np.column_stack((y > 0, y < 1)), **options)
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path):
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    y = X[:, 0] + X[:, 1] ** 2 > 1
+
+    def stop(moment):
+        if moment.t == 2:
+            raise KeyboardInterrupt
+
+    stopped = gordan.minimize_loss(X, y, loss="logistic", tol=1e-12, callback=stop, checkpoint=tmp_path / "run")
+    assert stopped.status == "interrupted"
+    seen = []
+    gordan.minimize_loss(X, y, loss="logistic", tol=1e-12, callback=seen.append, checkpoint=tmp_path / "run")
+    assert seen[0].t == 2
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+def test_coordinate_ascent_goes_on_with_its_weights(tmp_path, intercept):
+    """From a checkpoint as good as finished there is next to nothing to do."""
+    X = sp.random(200, 4000, 0.01, format="csr", random_state=0)
+    y = np.arange(200) % 2
+    options = {"loss": "hinge", "intercept": intercept, "C": 10.0, "checkpoint": tmp_path / "run"}
+    first = gordan.minimize_loss(X, y, tol=1e-5, **options)
+    assert first.status == "solved"
+    seen = []
+    second = gordan.minimize_loss(X, y, tol=1e-5, callback=seen.append, **options)
+    assert second.status == "solved"
+    assert len(seen) <= 2

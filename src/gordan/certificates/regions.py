@@ -29,7 +29,7 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
-DOUBLINGS, HALVINGS = 80, 10
+DOUBLINGS, HALVINGS = 80, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +202,10 @@ class Region:
             """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
             with np.errstate(over="ignore", invalid="ignore"):
                 z = (scores + b) * signs
-                light, heavy = _weight_bounds(objective.loss, _down(z), _up(z))
-                return sum_below(_down(np.where(gaining, c * light, -c * heavy))) > 0
+                off = _rounding(z)
+                light, heavy = _weight_bounds(objective.loss, z - off, z + off)
+                terms = np.where(gaining, c * light, -c * heavy)
+                return sum_below(terms - _rounding(terms)) > 0
 
         return float(np.max(hi - lo)), lambda b: slope_has_sign(b, hi, signs > 0), lambda b: slope_has_sign(b, lo, signs < 0)
 
@@ -438,6 +440,12 @@ def _weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
         light = 2.0 * np.maximum(1.0 - hi, 0.0) * (1 - 2 * U)
         return light, 2.0 * np.maximum(1.0 - lo, 0.0) * (1 + 2 * U)
     return elementary.sigmoid(hi)[0], elementary.sigmoid(lo)[1]
+
+
+def _rounding(x: Array) -> Array:
+    """What to take from a result that was rounded to x, or add to it, so that rounding this as well leaves a bound of it: in a
+    third of the time of `_down` and `_up`, by three units for one."""
+    return np.abs(x) * (4 * U) + TINY
 
 
 def _down(x: Array) -> Array:

@@ -28,6 +28,8 @@ from gordan.verdicts.multiclass import Binary, binary_problems
 # Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
 FEW_ENTRIES = 1 << 17
 FINISH = 1e-12
+# Seconds for a row and class to find where the minimizer is (`benchmarks/limits.py`), and the share of a limit kept for that.
+PLACE, MOST_KEPT = 5e-7, 0.25
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +63,7 @@ class LeastPlane(NamedTuple):
     @staticmethod
     def of(result: LossResult, certificate: Certificate | None) -> LeastPlane:
         """What a result found, with that certificate of it."""
-        return LeastPlane(result.w, result.b, result.objective, certificate, result._region.place)
+        return LeastPlane(result.w, result.b, result.objective, certificate, result.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +104,15 @@ class LossFitting:
             "intercept": options.intercept,
             "tol": min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
             "max_iter": options.max_iter,
-            "time_limit": None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
+            "time_limit": None if options.time_limit is None else self._left(),
             "random_state": self.seed,
             "threads": self.threads,
         }
+
+    def _left(self) -> float:
+        """Seconds that a search may take: what is left but for finding where the minimizers are afterwards."""
+        left, rows = self.deadline - time.perf_counter(), int(self.X.n)
+        return max(1e-3, left - min(MOST_KEPT * left, PLACE * rows * len(self.classes)))
 
     def result(self, binary: Binary, start: Array | None = None) -> LossResult:
         """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""

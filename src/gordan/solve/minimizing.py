@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import InputError
 from gordan.ledger.optimum import LossEvidence, LossQuestion
@@ -31,12 +32,16 @@ class Tuning:
 
     # Of the tolerance, what the gap in floats is brought to: the proved one is a little wider.
     share: float = 0.8
+    # The share of a proved gap above which a smaller one in floats may narrow it.
+    proved: float = 0.1
     most_steps: int = 500
     # Steps without a smaller gap, or a value smaller by that share, after which rounding is taken to be what stops the method.
     patience: int = 6
     progress: float = 1e-6
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
+    # And with one of this share w has all the digits that it can have.
+    settled: float = 1e-26
     patience_multipliers: int = 80  # of the method of multipliers, until the gap is this narrow
     narrow: float = 1e-6
     # A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that
@@ -77,6 +82,8 @@ class Task:
     """The class of each row, where the loss is about several."""
     time: Deadline = UNLIMITED
     max_iter: int | None = None
+    alpha: Array | None = None
+    """Weights of the rows to go on with, for those who start from them."""
 
     def spent(self) -> bool:
         """Whether the time is up."""
@@ -91,7 +98,7 @@ class Task:
         """The same for these rows alone, which stand for all of them."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(TUNING.part_tol, self.tol)
-        return replace(self, rows=rows, c=c, tol=tol, which=which)
+        return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
 
     def value(self, w: Array, z: Array) -> float:
         """P."""
@@ -160,24 +167,50 @@ def _proposals(
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found = None
+    found, keeper, earlier = None, question.play.checkpoint, _earlier(question, find)
+    task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
-        for found in _until_overflow(find(task, question.play.start), question):
+        for found in _until_overflow(find(task, start), question):
             offered = False
-            moment = _moment(found, question)
+            if keeper is not None and keeper.due:
+                keeper.write(found=_kept(found, earlier, objective.loss))
+            moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
             if question.play.watch is not None and question.play.watch(moment):
                 evidence.effort.stopped = True
                 break
             if found.gap <= enough:
-                offered, enough = True, found.gap / 4
+                offered = True
                 yield _proposal(found, moments, question)
+                # where the proof is wider than floats make it rounding is why: only the last step is worth another
+                enough = found.gap / 4 if found.gap > TUNING.proved * evidence.bracket_width else -1.0
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
     except KeyboardInterrupt:
         evidence.effort.stopped = True
+    finally:
+        if found is not None and keeper is not None:
+            keeper.write(found=_kept(found, earlier, objective.loss))
     if found is not None and not offered:
         yield _proposal(found, moments, question)
+
+
+def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
+    """What the checkpoint holds of an earlier call for the same loss of the same data; None where there is none."""
+    keeper, objective = question.play.checkpoint, question.objective
+    if keeper is None:
+        return None
+    facts = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value, "C": objective.c}
+    labels = question.rows.signs if question.which is None else question.which
+    keeper.require(fingerprint(question.rows, find, labels=labels, start=question.play.start, **facts))
+    found: Found | None = keeper.restored("found", Found)
+    return found
+
+
+def _kept(found: Found, earlier: Found | None, loss: Loss) -> Found:
+    """As a checkpoint holds it: with the steps of earlier calls, and the weights of rows where these do not follow from w."""
+    steps = found.steps + (0 if earlier is None else earlier.steps)
+    return replace(found, steps=steps, alpha=found.alpha[:0] if loss.smooth else found.alpha)
 
 
 def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[Found]:
@@ -256,7 +289,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
         waited = 0 if gap < best or upper < (1 - TUNING.progress) * least else waited + 1
         best, least = min(gap, best), min(upper, least)
-        if waited >= TUNING.patience or task.spent():
+        if waited >= TUNING.patience or gap <= TUNING.settled * upper or task.spent():
             return
         if not newton.step(gradient, weights, curvature, alpha):
             return
@@ -297,7 +330,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (TUNING.smoothing if w is None else TUNING.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w)
-    base = np.zeros(len(c))
+    base = np.zeros(len(c)) if task.alpha is None else task.alpha
 
     def weights(z: Array) -> Array:
         return np.clip(base + (1.0 - z) / epsilon, 0.0, c)
@@ -345,6 +378,9 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
     column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
     b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), TUNING.first_epochs, 0
+    if task.alpha is not None and w is not None:
+        alpha, b = task.alpha.copy(), float(w[-1]) if task.free else 0.0
+        v[: rows.d], v[-1] = rows.combine(alpha), column * float(alpha @ rows.signs)
     while done < TUNING.most_epochs:
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, c, offset, task.deadline)
