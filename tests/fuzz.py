@@ -37,7 +37,7 @@ def hang(*_):
     raise TimeoutError(f"no end after {LONGEST} s")
 
 
-def worker(number, seed, end, most, results):
+def worker(number, seed, end, most, only, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
     import loss_mutations
     import loss_problems
@@ -56,6 +56,7 @@ def worker(number, seed, end, most, results):
             ("verify", "changed", "any", SIZE),
             ("verify", "changed losses", "any", SIZE),
         ]
+        if only in (None, function)
     )
     made = 0
     for function, family, intercept, name, size in turns:
@@ -83,6 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--instances", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--only", choices=FUNCTIONS, help="problems of this function alone")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", default="0", help="another seed, other problems")
     options = parser.parse_args()
@@ -90,7 +92,7 @@ def main():
         os.environ.setdefault(name, "1")  # for the processes: the problems are tiny
     started, context = time.time(), multiprocessing.get_context("spawn")
     results = context.Queue()
-    arguments = (options.seed, started + 60 * options.minutes, options.instances / options.workers, results)
+    arguments = (options.seed, started + 60 * options.minutes, options.instances / options.workers, options.only, results)
     processes = [context.Process(target=worker, args=(number, *arguments)) for number in range(options.workers)]
     for process in processes:
         process.start()
