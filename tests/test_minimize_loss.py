@@ -447,3 +447,18 @@ def test_coordinate_ascent_goes_on_with_its_weights(tmp_path, intercept):
     second = gordan.minimize_loss(X, y, tol=1e-5, callback=seen.append, **options)
     assert second.status == "solved"
     assert len(seen) <= 2
+
+
+def test_a_large_c_is_proved_with_weights_of_the_support():
+    """Scores in another order of summation move weights by C times their rounding: what the certificate holds does not move."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 200))
+    y = (np.arange(120) < 20).astype(int)
+    result = gordan.minimize_loss(X, y, C=1e4, tol=1e-7)
+    assert result.status == "solved"
+    certificate = result.certificate
+    assert 0 < len(certificate.rows) < 120
+    for storage in (np.asarray, np.asfortranarray, sp.csr_array):
+        assert gordan.verify(certificate, storage(X), y)
+    assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
+    assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1
