@@ -62,7 +62,7 @@ def _hold() -> None:
             held = library.filepath, threading.get_ident() if by_thread else 0
             if held not in _held:
                 _held[held] = library, library.get_num_threads()
-            _set(library, 1)
+                _set(library, 1)
 
 
 def _let_go() -> None:

@@ -235,7 +235,7 @@ def factorized(H: Array) -> tuple[Array, Array]:
 def solved(factor: tuple[Array, Array], r: Array) -> Array:
     """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
     lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
-    return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
+    return np.ascontiguousarray(scale * scipy_linalg().lapack.dpotrs(lower, scale * r, lower=True)[0])
 
 
 def line_search(
