@@ -189,7 +189,8 @@ def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) 
 
 FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
-    Finder("interior point", separation.by_interior_point, sign=_small, width=_likely_inseparable),
+    Finder("witness of an interior point", separation.by_interior_witness, width=_likely_inseparable),
+    Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
     Finder("nearest points", by_nearest_points, sign=_hard_on_device, width=_hard_on_device),
     Finder("Newton's method", playing.by_newton, width=_by_passes),
