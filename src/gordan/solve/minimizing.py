@@ -51,6 +51,11 @@ class Tuning:
     part: float = 0.1
     part_rows_per_column: int = 10
     part_tol: float = 1e-2
+    # The squared hinge of dense rows that a plane nearly separates: the rows that matter change at every step. After so many
+    # steps with a gap as wide as `share_tol` it is solved anew, with these shares of C first.
+    continued: int = 40
+    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    share_tol: float = 0.1
     # Multipliers: the first smoothing, in units of 1/(mean C), by what it shrinks, and when: at what ratio of the two parts
     # of the gap.
     smoothing: float = 30.0
@@ -84,6 +89,18 @@ class Task:
     max_iter: int | None = None
     alpha: Array | None = None
     """Weights of the rows to go on with, for those who start from them."""
+    continues: bool = True
+    """Whether C may be approached from below."""
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether that may pay."""
+        return self.continues and self.loss is Loss.SQUARED_HINGE and not self.rows.sparse
+
+    @property
+    def first_weights(self) -> Array:
+        """Those to go on with, or 0."""
+        return np.zeros(self.rows.n) if self.alpha is None else self.alpha
 
     def spent(self) -> bool:
         """Whether the time is up."""
@@ -167,13 +184,12 @@ def _proposals(
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found, keeper, earlier = None, question.play.checkpoint, _earlier(question, find)
+    found, earlier = None, _earlier(question, find)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
         for found in _until_overflow(find(task, start), question):
             offered = False
-            if keeper is not None and keeper.due:
-                keeper.write(found=_kept(found, earlier, objective.loss))
+            _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
             if question.play.watch is not None and question.play.watch(moment):
@@ -189,8 +205,7 @@ def _proposals(
     except KeyboardInterrupt:
         evidence.effort.stopped = True
     finally:
-        if found is not None and keeper is not None:
-            keeper.write(found=_kept(found, earlier, objective.loss))
+        _write(question, found, earlier, at_once=True)
     if found is not None and not offered:
         yield _proposal(found, moments, question)
 
@@ -205,6 +220,13 @@ def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | Non
     keeper.require(fingerprint(question.rows, find, labels=labels, start=question.play.start, **facts))
     found: Found | None = keeper.restored("found", Found)
     return found
+
+
+def _write(question: LossQuestion, found: Found | None, earlier: Found | None, at_once: bool) -> None:
+    """Write the checkpoint, if there is one and it is time to."""
+    keeper = question.play.checkpoint
+    if found is not None and keeper is not None and (at_once or keeper.due):
+        keeper.write(found=_kept(found, earlier, question.objective.loss))
 
 
 def _kept(found: Found, earlier: Found | None, loss: Loss) -> Found:
@@ -275,6 +297,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
 
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
     waited, best, least = 0, math.inf, math.inf
+    may_continue = task.may_continue
     for _ in range(TUNING.most_steps):
         alpha = weights(newton.z)
         gradient = newton.gradient(alpha)
@@ -287,10 +310,15 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             upper, gap = task.value(newton.w, newton.z), 0.5 * float(gradient[:-1] @ gradient[:-1])
         yield Found(newton.w, alpha, upper - gap, upper, newton.steps)
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
-        waited = 0 if gap < best or upper < (1 - TUNING.progress) * least else waited + 1
+        waited = _waited(waited, gap < best or upper < (1 - TUNING.progress) * least, gap <= TUNING.settled * upper)
         best, least = min(gap, best), min(upper, least)
-        if waited >= TUNING.patience or gap <= TUNING.settled * upper or task.spent():
+        if waited >= TUNING.patience or task.spent():
             return
+        if newton.steps == TUNING.continued and gap > TUNING.share_tol * upper and may_continue:
+            found = Newton.start(task.rows, task.free, _continued(task))
+            newton = replace(found, steps=newton.steps)
+            may_continue, waited, best, least = False, 0, math.inf, math.inf
+            continue
         if not newton.step(gradient, weights, curvature, alpha):
             return
 
@@ -330,7 +358,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (TUNING.smoothing if w is None else TUNING.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w)
-    base = np.zeros(len(c)) if task.alpha is None else task.alpha
+    base = task.first_weights
 
     def weights(z: Array) -> Array:
         return np.clip(base + (1.0 - z) / epsilon, 0.0, c)
@@ -416,6 +444,22 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
     return found.w
+
+
+def _waited(steps: int, better: bool, settled: bool) -> int:
+    """Steps without anything better; as many as are waited for once w has all its digits."""
+    return TUNING.patience if settled else 0 if better else steps + 1
+
+
+def _continued(task: Task) -> Array:
+    """A plane for less of C, and from there for more of it."""
+    w = np.zeros(task.rows.d)
+    for share in TUNING.shares:
+        for found in by_newton(replace(task, c=share * task.c, tol=TUNING.share_tol, continues=False), w):
+            w = found.w
+            if found.gap <= TUNING.share_tol:
+                break
+    return w
 
 
 def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:
