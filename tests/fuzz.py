@@ -2,9 +2,10 @@
 totals for each family.
 
 Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
-ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`,
-of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A fault is printed with
-the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if there was any.
+ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`
+and `loss_mutations`, of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A
+fault is printed with the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if
+there was any.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def hang(*_):
     raise TimeoutError(f"no end after {LONGEST} s")
 
 
-def worker(number, seed, end, most, results):
+def worker(number, seed, end, most, only, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import loss_mutations
     import loss_problems
     import mutations
     import test_fuzz as fuzz
@@ -52,7 +54,9 @@ def worker(number, seed, end, most, results):
             *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
             *(("minimize_loss", family, intercept, SIZE) for family in loss_problems.FAMILIES for intercept in fuzz.INTERCEPTS),
             ("verify", "changed", "any", SIZE),
+            ("verify", "changed losses", "any", SIZE),
         ]
+        if only in (None, function)
     )
     made = 0
     for function, family, intercept, name, size in turns:
@@ -62,7 +66,7 @@ def worker(number, seed, end, most, results):
         signal.alarm(LONGEST)
         try:
             if function == "verify":
-                found, faults = mutations.run(name, size, CERTIFICATE_CHANGES)
+                found, faults = (mutations if family == "changed" else loss_mutations).run(name, size, CERTIFICATE_CHANGES)
             elif function == "minimize_loss":
                 found, faults = loss_problems.chunk(family, intercept, name, size)
             else:
@@ -80,6 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--instances", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--only", choices=FUNCTIONS, help="problems of this function alone")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", default="0", help="another seed, other problems")
     options = parser.parse_args()
@@ -87,7 +92,7 @@ def main():
         os.environ.setdefault(name, "1")  # for the processes: the problems are tiny
     started, context = time.time(), multiprocessing.get_context("spawn")
     results = context.Queue()
-    arguments = (options.seed, started + 60 * options.minutes, options.instances / options.workers, results)
+    arguments = (options.seed, started + 60 * options.minutes, options.instances / options.workers, options.only, results)
     processes = [context.Process(target=worker, args=(number, *arguments)) for number in range(options.workers)]
     for process in processes:
         process.start()

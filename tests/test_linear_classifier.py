@@ -15,10 +15,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
 
 import gordan
 from gordan import InputError, LinearClassifier
 from gordan.certificates import standalone
+from gordan.certificates.verify import verified_for
+from gordan.cli.app import app
+from gordan.cli.proofs import claims_in
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 INTERCEPTS = ("free", "penalized", "none")
@@ -242,3 +246,67 @@ def test_no_probabilities_without_a_loss_of_probabilities(overlapping):
 def test_what_is_wrong_is_said(overlapping, changed, words):
     with pytest.raises(InputError, match=words):
         clone(LinearClassifier()).set_params(**changed).fit(*overlapping)
+
+
+# ---- what a file says of the minimizer is checked ---------------------------------------------------------------------
+
+
+def refusals(path, X, y):
+    """What `gordan verify` says of each problem of a model file; empty where it accepts."""
+    found = []
+    for claim in claims_in(path):
+        labels = y if claim.positive is None else y == claim.positive
+        found.append(verified_for(claim.certificate, X, labels, more=claim.beyond).reason)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["free", "penalized", "none"])
+@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
+@pytest.mark.parametrize("tol", [1.0, 1e-9])
+def test_places_in_a_file_are_verified(tmp_path, overlapping, loss, kind, tol):
+    """In any storage and order of the columns' sums; nothing smaller than what is proved passes."""
+    X, y = load_iris(return_X_y=True) if loss == "multinomial" else overlapping
+    model = LinearClassifier(loss, intercept=kind, tol=tol, max_iter=None if tol < 1 else 5).fit(X, y)._model()
+    model.save(tmp_path / "model")
+    for storage in (np.asarray, np.asfortranarray, sp.csr_array):
+        assert refusals(tmp_path / "model", storage(X), y) == [""]
+    row, k = model.places[0], 3 if loss == "multinomial" else 1
+    offset = slice(2, 4 if k == 1 else 2 + k + 1)
+    changed = {"radius": (0, 1e-3 * row[0]), "r": (1, 1e-3 * row[1]), "centre": (-1, row[-1] + 3 * row[1])}
+    if kind == "free":
+        wide = row[offset][1] - row[offset][0]
+        changed["offset"] = (2, row[2] + 0.7 * wide) if k == 1 else (offset.stop - 1, 0.2 * row[offset.stop - 1])
+        if k == 1:
+            changed["other end"] = (3, row[3] - 0.7 * wide)
+    for name, (at, value) in changed.items():
+        places = model.places.copy()
+        places[0, at] = value
+        replace(model, places=places).save(tmp_path / "changed")
+        assert "is stated to be" in refusals(tmp_path / "changed", X, y)[0], name
+    wider = model.places.copy()
+    wider[0, :2] *= 2
+    wider[0, offset] += (-1, 1) if k == 1 else (0, 0, 0, 1)
+    replace(model, places=wider).save(tmp_path / "wider")
+    # a larger ball leaves scores more open, for which the ends were not proved
+    assert refusals(tmp_path / "wider", X, y) == [""] or kind == "free"
+
+
+def test_a_model_with_another_plane_than_its_certificate_is_rejected(tmp_path, overlapping):
+    X, y = overlapping
+    model = LinearClassifier().fit(X, y)._model()
+    for part in ({"coef": 2 * model.coef}, {"intercept": model.intercept + 1}, {"margins": model.margins * [1.0, 1.001]}):
+        replace(model, **part).save(tmp_path / "model")
+        assert refusals(tmp_path / "model", X, y) == ["the model has another plane or interval than its certificate"]
+
+
+def test_the_command_line_rejects_a_place_that_is_not_proved(tmp_path, overlapping):
+    X, y = overlapping
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    model = LinearClassifier().fit(X, y)._model()
+    for factor, code in ((1.0, 0), (1e-3, 1)):
+        places = model.places.copy()
+        places[0, 0] *= factor
+        replace(model, places=places).save(tmp_path / "model")
+        told = CliRunner().invoke(app, ["verify", str(tmp_path / "model"), str(tmp_path / "data.npz")])
+        assert told.exit_code == code
+        assert ("the minimizer is stated to be within" in told.output) is (code == 1)

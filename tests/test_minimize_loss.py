@@ -110,7 +110,11 @@ DATA = {
     "one row": ([[0.0]], [1], r"y has one class only"),
     "no row": (np.zeros((0, 2)), [], r"X has 0 rows and 2 columns; at least one of each"),
     "three classes": ([[0.0], [1.0], [2.0]], [0, 1, 2], r"y has 3 classes; two are needed: pass y == one of them"),
-    "large integers": ([[2**53 + 1], [1]], [0, 1], r"an integer beyond 2\*\*53.*rescale the column"),
+    "large integers": (
+        [[2**53 + 1], [1]],
+        [0, 1],
+        r"X\[0, 0\] is 9007199254740993: an integer beyond 2\*\*53.*rescale the column",
+    ),
     "NaN": ([[0.0, 1.0], [math.nan, 1.0]], [0, 1], r"X\[1, 0\] is nan; every entry must be finite"),
     "infinity": ([[0.0, 1.0], [0.0, math.inf]], [0, 1], r"X\[1, 1\] is inf; every entry must be finite"),
     "text": ([["a"], ["b"]], [0, 1], r"features must be real numbers"),
@@ -368,3 +372,93 @@ def test_losses_of_any_size_are_found_by_the_standalone_checker(intercept):
     assert 0 < result.objective[0] <= result.objective[1] < 1e-200
     text = standalone.read_certificate(result.certificate.to_json())
     assert standalone.check(text, X.tolist(), y) == (True, "accepted")
+
+
+def test_enormous_weights_are_not_told_as_an_overflow_of_x():
+    """A product overflows on the way; what is then known is returned, and proved."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.integers(0, 2, 60)
+    weights = np.where(np.arange(60) % 7 == 0, 1e300, 1.0)
+    result = gordan.minimize_loss(X, y, loss="hinge", sample_weight=weights, max_iter=30)
+    assert np.isfinite(result.w).all()
+    assert gordan.verify(result.certificate, X, y)
+    X[3, 2] = np.nan
+    with pytest.raises(InputError, match=r"X\[3, 2\] is nan"):
+        gordan.minimize_loss(X, y, loss="hinge", sample_weight=weights, max_iter=30)
+
+
+# ---- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
+def test_a_checkpoint_goes_on_where_the_search_was_stopped(tmp_path, loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    whole = gordan.minimize_loss(X, y, loss=loss, tol=1e-6)
+    path, options = tmp_path / "run", {"loss": loss, "checkpoint": tmp_path / "run"}
+    first = gordan.minimize_loss(X, y, tol=1e-6, max_iter=2, **options)
+    assert (first.status, first.n_iter) == ("iteration-limit", 2)
+    seen = []
+    second = gordan.minimize_loss(X, y, tol=1e-6, callback=lambda moment: seen.append(moment), **options)
+    assert second.status == "solved"
+    np.testing.assert_array_equal(seen[0].w_out.reshape(-1)[: first.w.size], first.w.reshape(-1))
+    assert seen[0].t == 2
+    assert second.n_iter == seen[-1].t > 2
+    assert second.objective[0] <= whole.objective[1]
+    assert whole.objective[0] <= second.objective[1]
+    again = gordan.minimize_loss(X, y, tol=1e-6, **options)
+    assert again.n_iter <= second.n_iter + (4 if loss == "hinge" else 1)
+    for other in ({"C": 2.0}, {"intercept": "none"}, {"sample_weight": np.arange(300.0)}):
+        with pytest.raises(InputError, match="checkpoint of another problem"):
+            gordan.minimize_loss(X, y, **options, **other)
+    with pytest.raises(InputError, match="another problem: labels"):
+        gordan.minimize_loss(X, 1 - y, **options)
+    path.unlink()
+    if loss != "multinomial":
+        with pytest.raises(InputError, match="a checkpoint is for one label vector"):
+            gordan.minimize_loss(X, np.column_stack((y > 0, y < 1)), **options)
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path):
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    y = X[:, 0] + X[:, 1] ** 2 > 1
+
+    def stop(moment):
+        if moment.t == 2:
+            raise KeyboardInterrupt
+
+    stopped = gordan.minimize_loss(X, y, loss="logistic", tol=1e-12, callback=stop, checkpoint=tmp_path / "run")
+    assert stopped.status == "interrupted"
+    seen = []
+    gordan.minimize_loss(X, y, loss="logistic", tol=1e-12, callback=seen.append, checkpoint=tmp_path / "run")
+    assert seen[0].t == 2
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+def test_coordinate_ascent_goes_on_with_its_weights(tmp_path, intercept):
+    """From a checkpoint as good as finished there is next to nothing to do."""
+    X = sp.random(200, 4000, 0.01, format="csr", random_state=0)
+    y = np.arange(200) % 2
+    options = {"loss": "hinge", "intercept": intercept, "C": 10.0, "checkpoint": tmp_path / "run"}
+    first = gordan.minimize_loss(X, y, tol=1e-5, **options)
+    assert first.status == "solved"
+    seen = []
+    second = gordan.minimize_loss(X, y, tol=1e-5, callback=seen.append, **options)
+    assert second.status == "solved"
+    assert len(seen) <= 2
+
+
+def test_a_large_c_is_proved_with_weights_of_the_support():
+    """Scores in another order of summation move weights by C times their rounding: what the certificate holds does not move."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 200))
+    y = (np.arange(120) < 20).astype(int)
+    result = gordan.minimize_loss(X, y, C=1e4, tol=1e-7)
+    assert result.status == "solved"
+    certificate = result.certificate
+    assert 0 < len(certificate.rows) < 120
+    for storage in (np.asarray, np.asfortranarray, sp.csr_array):
+        assert gordan.verify(certificate, storage(X), y)
+    assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
+    assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1

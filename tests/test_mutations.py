@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import loss_mutations
 import mutations
 import pytest
 from mutations import ACCEPT, DISAGREE, FALSE, REFUSE, REJECT
@@ -15,6 +16,7 @@ import gordan
 from gordan.certificates import standalone
 
 BASES, EACH = 40, 20
+LOSS_BASES = 24  # each loss and intercept twice
 SOAK_SEEDS, SOAK_BASES = 25, 200
 
 
@@ -24,6 +26,14 @@ def test_changed_certificates(seed):
     counts, faults = mutations.run(seed, BASES, EACH)
     print(f"{counts.total()} changed certificates: {dict(counts)}")
     assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changed_certificates_of_losses(seed):
+    """1,440 of them. What floats leave open, to the last bit, is decided in fractions: so the checkers agree there as well."""
+    counts, faults = loss_mutations.run(seed, LOSS_BASES, EACH)
+    assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
+    assert {*counts} == {(loss, verdict) for loss in loss_mutations.LOSSES for verdict in (ACCEPT, REJECT, REFUSE)}
 
 
 def test_every_kind_and_verdict_comes_up():
@@ -52,6 +62,14 @@ def test_changed_certificates_soak(seed):
     assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(SOAK_SEEDS))
+def test_changed_certificates_of_losses_soak(seed):
+    """12,000 of them."""
+    _, faults = loss_mutations.run(f"soak {seed}", LOSS_BASES, EACH)
+    assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
+
+
 def test_faults_are_seen(monkeypatch):
     """The run can fail: a checker that accepts everything is found out, by the other one or, if both do, by the oracle."""
     assert mutations.run(0, 3, 5)[1] == []
@@ -59,6 +77,17 @@ def test_faults_are_seen(monkeypatch):
     assert {fault for fault, _ in mutations.run(0, 3, 5)[1]} == {DISAGREE}
     monkeypatch.setattr(mutations, "_standalone", lambda *arguments: mutations._verify(*arguments))
     assert FALSE in {fault for fault, _ in mutations.run(0, 10, 5)[1]}
+
+
+@pytest.mark.parametrize("loss", loss_mutations.LOSSES)
+def test_false_intervals_of_losses_are_seen(loss):
+    X, y = [[0.0], [1.0], [2.0], [3.5]], [0, 1, 0, 1]
+    certificate = gordan.minimize_loss(X, y, loss=loss).certificate
+    assert loss_mutations.is_true(certificate.to_json(), X, y)
+    lower, upper = loss_mutations.proved(certificate, X, y)
+    assert certificate.lower <= lower <= upper <= certificate.upper
+    for ends in ({"lower": 1.001 * certificate.upper}, {"upper": 0.999 * certificate.lower}):
+        assert loss_mutations.is_true(replace(certificate, **ends).to_json(), X, y) is False
 
 
 # ---- tight to the last bit, by hand ------------------------------------------------------------------------------------

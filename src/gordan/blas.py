@@ -65,7 +65,7 @@ def _hold() -> None:
             held = library.filepath, threading.get_ident() if by_thread else 0
             if held not in _held:
                 _held[held] = library, library.get_num_threads()
-            _set(library, 1)
+                _set(library, 1)
 
 
 def _let_go() -> None:
@@ -163,4 +163,4 @@ def factorized(H: Matrix) -> tuple[Matrix, Matrix]:
 def solved(factor: tuple[Matrix, Matrix], r: Matrix) -> Matrix:
     """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
     lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
-    return np.asarray(scale * scipy_linalg().cho_solve((lower, True), scale * r, check_finite=False))
+    return np.ascontiguousarray(scale * scipy_linalg().lapack.dpotrs(lower, scale * r, lower=True)[0])

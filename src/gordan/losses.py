@@ -125,6 +125,8 @@ def balancing(S: Array, which: Array, c: Array) -> Array:
         if not size < least:
             break
         best, least = b, size
+        if size <= 1e-15 * float(np.min(mass)):
+            break
         full = weighted
         full[np.arange(len(S)), which] = own
         H = np.diag(full.sum(axis=0)) - full.T @ Q
@@ -132,7 +134,7 @@ def balancing(S: Array, which: Array, c: Array) -> Array:
             s = -np.linalg.solve(H + np.max(np.diagonal(H)) / len(H), g)
         except np.linalg.LinAlgError:
             break
-        if size <= 1e-16 * float(np.min(mass)) or not np.isfinite(s).all():
+        if not np.isfinite(s).all():
             break
         b = b + s * min(1.0, 1.0 / max(float(np.max(np.abs(s))), 1e-300))
     return np.asarray(best - np.mean(best))

@@ -19,15 +19,17 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.data import Certificate
 from gordan.certificates.losses import Objective, Optimum, sum_below
-from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.matrix import CLAIM, Matrix, Products
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
+from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
-DOUBLINGS, HALVINGS = 80, 10
+DOUBLINGS, HALVINGS = 80, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,23 @@ class Place:
         offset, origin, centre = np.split(row[2:], np.cumsum((2 if k is None else k + 1, d)))
         entries = centre if k is None else centre.reshape(k, -1).T
         return Place(intercept, float(row[0]), float(row[1]), offset, origin, entries)
+
+    @ieee_floats()
+    def unproved(self, certificate: Certificate, problem: Problem) -> str:
+        """Why an accepted certificate of this data does not prove that the minimizer is in this place; empty if it does."""
+        objective, w, b = posed(certificate, problem)
+        found = objective.enclose(w, b, *proposed(certificate))
+        m, r = found.ball
+        if self.centre.shape != m.shape or self.intercept != objective.intercept:
+            return "the place of the minimizer is stated for another problem"
+        off = bounds.norm_bound(np.abs(self.centre - m).ravel() * (1 + 2 * U), 2.0, dual=False)
+        if not (self.radius >= found.radius and self.r >= up(off + r)):
+            return f"the minimizer is stated to be within {self.radius!r}, and proved to be within {found.radius!r}"
+        facts = self.centre, self.r, b, self.radius, self.origin, self.offset
+        region = ClassRegion(objective, *facts) if isinstance(objective, Multinomial) else Region(objective, *facts)
+        if not self.intercept.grouped or region.offset_is_proved:
+            return ""
+        return "the intercept of the minimizer is stated to be in an interval that is not proved"
 
     def label(self, X: Matrix) -> Array:
         """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
@@ -112,6 +131,9 @@ class Region:
     """A b that is near b*, to look for the interval from."""
     radius: float = math.inf
     """w is at most this far from w*."""
+    origin: Array | None = None
+    offset: Array | None = None
+    """Where a `Place` says the origin and b* + origin·w* to be; found here otherwise."""
 
     @property
     def coef(self) -> Array:
@@ -160,7 +182,7 @@ class Region:
 
     @cached_property
     def _origin(self) -> Array:
-        return mean_of(self.objective.X, self.objective.c > 0)
+        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
 
     @cached_property
     def _shift(self) -> tuple[float, float]:
@@ -169,26 +191,42 @@ class Region:
 
     @cached_property
     @ieee_floats()
-    def _moved_intercept(self) -> tuple[float, float]:
-        """b* + origin·w*, at least and at most."""
+    def _ends(self) -> tuple[float, Callable[[float], bool], Callable[[float], bool]]:
+        """How far scores are open at most; whether b is proved to be an end of b* + origin·w* below, and above."""
         objective = self.objective
         lo, hi = _moved(objective.X, self.m, self.r, self._origin)
         kept = np.flatnonzero(objective.c)
         lo, hi, signs, c = lo[kept], hi[kept], objective.signs[kept], objective.c[kept]
-        near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
 
         def slope_has_sign(b: float, scores: Array, gaining: Array) -> bool:
             """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
             with np.errstate(over="ignore", invalid="ignore"):
                 z = (scores + b) * signs
-                light, heavy = weight_bounds(objective.loss, _down(z), _up(z))
-                return sum_below(_down(np.where(gaining, c * light, -c * heavy))) > 0
+                off = _rounding(z)
+                light, heavy = weight_bounds(objective.loss, z - off, z + off)
+                terms = np.where(gaining, c * light, -c * heavy)
+                return sum_below(terms - _rounding(terms)) > 0
 
-        near = near if math.isfinite(near) else 0.0
+        return float(np.max(hi - lo)), lambda b: slope_has_sign(b, hi, signs > 0), lambda b: slope_has_sign(b, lo, signs < 0)
+
+    @property
+    @ieee_floats()
+    def offset_is_proved(self) -> bool:
+        """Whether b* + origin·w* is between the two numbers of `offset`."""
+        assert self.offset is not None
+        _, *proved = self._ends
+        ends = zip(self.offset.tolist(), (-math.inf, math.inf), proved, strict=True)
+        return all(b == nothing or (math.isfinite(b) and holds(b)) for b, nothing, holds in ends)
+
+    @cached_property
+    @ieee_floats()
+    def _moved_intercept(self) -> tuple[float, float]:
+        """b* + origin·w*, at least and at most."""
+        near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
+        near, (wide, below, above) = near if math.isfinite(near) else 0.0, self._ends
         # an end is about as far from `near` as scores are uncertain
-        step = max(abs(near), 1.0) * 2.0**-40 + min(float(np.max(hi - lo)) / 64, 1e150)
-        least = _end(near, -step, lambda b: slope_has_sign(b, hi, signs > 0))
-        return least, _end(near, step, lambda b: slope_has_sign(b, lo, signs < 0))
+        step = max(abs(near), 1.0) * 2.0**-40 + min(wide / 64, 1e150)
+        return _end(near, -step, below), _end(near, step, above)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +246,9 @@ class ClassRegion:
     r: float
     near: Array
     radius: float = math.inf
+    origin: Array | None = None
+    offset: Array | None = None
+    """As for one plane."""
 
     @property
     @ieee_floats()
@@ -252,7 +293,13 @@ class ClassRegion:
 
     @cached_property
     def _origin(self) -> Array:
-        return mean_of(self.objective.X, self.objective.c > 0)
+        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
+
+    @property
+    def offset_is_proved(self) -> bool:
+        """Whether differences of β* are as near to those of `offset` as its last entry says."""
+        assert self.offset is not None
+        return bool(self.offset[-1] >= self._spread_of(self.offset[:-1]))
 
     @cached_property
     def _offset(self) -> Array:
@@ -264,20 +311,37 @@ class ClassRegion:
         return b if np.isfinite(b).all() else np.zeros(objective.k)
 
     @cached_property
-    @ieee_floats()
     def _spread(self) -> float:
-        """(k - 1)(κ + τ); infinite where nothing is known."""
+        """(k - 1)(κ + τ) for `_offset`, with room for a checker whose sums are in another order."""
+        return self._spread_of(self._offset, CLAIM) * (1 + 2.0**-40)
+
+    @ieee_floats()
+    def _spread_of(self, offset: Array, slack: float = 1.0) -> float:
+        """(k - 1)(κ + τ) for this b; infinite where nothing is known."""
         objective = self.objective
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
-            excess, least = objective.balance(self.m, self._offset)
+            excess, least = objective.balance(self.m, offset)
             reach = float(np.max(distances(objective.X, self._origin)[kept], initial=0.0))
             kappa = up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U)) if reach > 0 else 0.0
-            share = up(excess / least) if least > 0 else 1.0
+            share = up(slack * excess / (least * (1 - 2.0**-40))) if least > 0 else 1.0
             if not (share < 0.5 and kappa < math.inf):
                 return math.inf
             tau = float(elementary.neg_log_above(np.array([share]))[0])
             return up(up((objective.k - 1) * up(kappa + tau)) * (1 + 4 * U))
+
+
+def posed(c: Certificate, problem: Problem) -> tuple[Objective | Multinomial, Array, Any]:
+    """The objective that a certificate of an optimum is about, and its plane, w and b."""
+    w = np.array(c.w, dtype=np.float64)
+    if c.several:
+        return Multinomial.of(problem, c), *Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T)
+    return Objective.of(problem, c), w, float(c.b or 0.0)
+
+
+def proposed(c: Certificate) -> tuple[Array, Array]:
+    """The rows of it that have weights of their own, and these."""
+    return np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
 
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
@@ -375,6 +439,12 @@ def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
         light = 2.0 * (1.0 - hi).clip(min=0.0) * (1 - 2 * U)
         return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)
     return elementary.sigmoid(hi)[0], elementary.sigmoid(lo)[1]
+
+
+def _rounding(x: Array) -> Array:
+    """What to take from a result that was rounded to x, or add to it, so that rounding this as well leaves a bound of it: in a
+    third of the time of `_down` and `_up`, by three units for one."""
+    return np.abs(x) * (4 * U) + TINY
 
 
 def _down(x: Array) -> Array:

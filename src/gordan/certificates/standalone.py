@@ -668,7 +668,7 @@ def _slope(loss: str, z: Fraction) -> Fraction:
         return 2 * max(1 - z, Fraction(0))
     if abs(z) > FAR:
         return _exp(-z) if z > 0 else Fraction(1)
-    return 1 / (1 + _exp(z))
+    return _short(1 / (1 + _exp(z)))
 
 
 def _paid_below(loss: str, weight: Fraction, C: Fraction) -> Fraction:

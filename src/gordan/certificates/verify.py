@@ -7,6 +7,7 @@ just if it proves its claim for the stored values as real numbers.
 from __future__ import annotations
 
 import decimal
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, require_aligned, vector
-from gordan.certificates import exact, verified
+from gordan.certificates import exact, standalone, verified
 from gordan.certificates.data import About, Certificate, Kind
-from gordan.certificates.losses import Objective, hash_of
+from gordan.certificates.losses import hash_of
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
-from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem
+from gordan.certificates.regions import posed, proposed
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
@@ -35,6 +36,8 @@ FARTHEST = 500
 MOST_NAMES = 4
 # Digits of the ends of an interval in words.
 DIGITS = 8
+# Entries of X up to which the interval of an optimum is decided in fractions where enclosures leave it open: seconds at most.
+MOST_IN_FRACTIONS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,21 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     >>> bool(gordan.verify(c, X, y)), bool(gordan.verify(c, X, [1, 0]))
     (True, False)
     """
+    return verified_for(certificate, X, y, sample_weight)
+
+
+def verified_for(
+    certificate: Certificate, X: Any, y: Any, sample_weight: Any = None, more: Callable[[Certificate, Problem], str] | None = None
+) -> Check:
+    """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
     if not isinstance(certificate, Certificate):
         raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
-    return replace(_decided(certificate, X, y, sample_weight), _asked=(certificate, X, y, sample_weight))
+    return replace(_decided(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
 
 
-def _decided(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> Check:
+def _decided(
+    certificate: Certificate, X: Any, y: Any, sample_weight: Any, more: Callable[[Certificate, Problem], str] | None
+) -> Check:
     weighted = sample_weight is not None
     X, y, sample_weight = _kept(certificate, X, y, sample_weight)
     if "zero-weight" in certificate.dropped and not weighted and len(y) > certificate.shape[0]:
@@ -175,7 +187,9 @@ def _decided(certificate: Certificate, X: Any, y: Any, sample_weight: Any) -> Ch
         part, problem = _counted(certificate, X, y, sample_weight)
     except (NotIEEE, _Refused) as error:
         return Check(False, statement(certificate), str(error))
-    return check(part, problem)
+    found = check(part, problem)
+    reason = "" if more is None or not found else more(part, problem)
+    return replace(found, accepted=False, reason=reason) if reason else found
 
 
 class _Refused(Exception):
@@ -522,17 +536,31 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     reason = _inconsistent(c) or _out_of_range(c, w)
     if reason:
         return reason
-    objective: Objective | Multinomial = Multinomial.of(problem, c) if c.several else Objective.of(problem, c)
-    w, b = Intercept(c.intercept).plane_of(w.reshape(len(c.classes), -1).T) if c.several else (w, float(c.b or 0.0))
-    reason = objective.trouble()
-    if reason:
-        return reason
-    found = objective.enclose(w, b, np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64))
-    if c.lower is not None and c.lower > found.lower:
+    return posed(c, problem)[0].trouble() or _not_in(c, problem)
+
+
+def _not_in(c: Certificate, problem: Problem) -> str:
+    """Why its plane and weights do not prove its interval."""
+    objective, w, b = posed(c, problem)
+    few = problem.storage.entries <= MOST_IN_FRACTIONS
+    # with so much room that weights which follow from exact scores prove it, too
+    found = objective.enclose(w, b, *proposed(c), slack=CLAIM if few else 1.0)
+    lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
+    if few and not (lower <= found.lower and upper >= found.upper) and lower <= found.upper and upper >= found.lower:
+        return _in_fractions(c, problem)
+    if lower > found.lower:
         return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"
-    if c.upper is not None and not c.upper >= found.upper:
-        return f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
-    return ""
+    return "" if upper >= found.upper else f"its upper bound {c.upper!r} is below {found.upper!r}, which is what w proves"
+
+
+def _in_fractions(c: Certificate, problem: Problem) -> str:
+    """Why the standalone checker, which rounds nothing, does not accept an interval that enclosures leave open."""
+    X = problem.X
+    rows = [dict(zip(*(part.tolist() for part in X.row(i)), strict=True)) for i in X.brought(np.arange(X.n))]
+    which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
+    about = json.loads(replace(c, dropped=(), about=None).to_json())
+    accepted, reason = standalone.check(about, rows, [c.classes[k] for k in which.tolist()])
+    return "" if accepted else reason
 
 
 def _least(c: Certificate) -> str:

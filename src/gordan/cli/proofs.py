@@ -14,7 +14,8 @@ import gordan
 from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
-from gordan.certificates.verify import other_names, provenance
+from gordan.certificates.regions import posed
+from gordan.certificates.verify import other_names, provenance, verified_for
 from gordan.cli.answers import headline, say, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source, class_named, on_disk
@@ -22,6 +23,7 @@ from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
 from gordan.errors import InputError
+from gordan.estimators.least_loss import LeastPlane, least_planes
 from gordan.io import Model
 from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
@@ -80,11 +82,23 @@ def checker() -> int:
 @dataclass(frozen=True)
 class Claim:
     """A certificate. If it is about one plane of a model for several classes, `positive` is the class on its positive side, and
-    `against` the other one (None: all others)."""
+    `against` the other one (None: all others). `least` is what a model says of the plane that it is about, and of the exact
+    minimizer of its loss."""
 
     certificate: gordan.Certificate
     positive: Any = None
     against: Any = None
+    least: LeastPlane | None = None
+
+    def beyond(self, certificate: gordan.Certificate, problem: Any) -> str:
+        """Why what the model says beside the certificate does not follow from it; empty if it does."""
+        if self.least is None:
+            return ""
+        _, w, b = posed(certificate, problem)
+        same = np.array_equal(w, self.least.w) and bool(np.all(b == self.least.b))
+        if not same or self.least.objective != (certificate.lower, certificate.upper):
+            return "the model has another plane or interval than its certificate"
+        return "" if self.least.place is None else self.least.place.unproved(certificate, problem)
 
     @property
     def of_several(self) -> bool:
@@ -138,7 +152,10 @@ def claims_in(path: Path) -> list[Claim]:
         if model.certificates is None:
             raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
-        return [Claim(certificate, *side) for certificate, side in zip(certificates, sides(model), strict=True)]
+        by_loss = model.estimator == "LinearClassifier"
+        planes: Sequence[LeastPlane | None] = least_planes(model) if by_loss else [None for _ in certificates]
+        claims = zip(certificates, sides(model), planes, strict=True)
+        return [Claim(certificate, *side, least) for certificate, side, least in claims]
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
@@ -177,7 +194,7 @@ class Checked:
         """Check the claim against the data."""
         X, y = claim.data(data)
         weighted = "zero-weight" in claim.certificate.dropped or (claim.certificate.kind == "optimum" and claim.against is None)
-        check = gordan.verify(claim.certificate, X, y, data.weights if weighted else None)
+        check = verified_for(claim.certificate, X, y, data.weights if weighted else None, claim.beyond)
         return Checked(claim, check, other_names(claim.certificate, data.names))
 
     @property

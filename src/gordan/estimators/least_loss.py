@@ -29,6 +29,8 @@ from gordan.verdicts.scaling import scale_hint
 # Entries of X up to which a fit goes on until rounding stops it: it costs milliseconds, and `coef_` then has ten digits or more.
 FEW_ENTRIES = 1 << 17
 FINISH = 1e-12
+# Seconds for a row and class to find where the minimizer is (`benchmarks/limits.py`), and the share of a limit kept for that.
+PLACE, MOST_KEPT = 5e-7, 0.25
 
 
 @dataclass(eq=False, repr=False)
@@ -103,10 +105,15 @@ class LossFitting:
             "intercept": options.intercept,
             "tol": min(options.tol, FINISH) if self.X.entries <= FEW_ENTRIES else options.tol,
             "max_iter": options.max_iter,
-            "time_limit": None if options.time_limit is None else max(1e-3, self.deadline - time.perf_counter()),
+            "time_limit": None if options.time_limit is None else self._left(),
             "random_state": self.seed,
             "threads": self.threads,
         }
+
+    def _left(self) -> float:
+        """Seconds that a search may take: what is left but for finding where the minimizers are afterwards."""
+        left, rows = self.deadline - time.perf_counter(), int(self.X.n)
+        return max(1e-3, left - min(MOST_KEPT * left, PLACE * rows * len(self.classes)))
 
     def result(self, binary: Binary, start: Array | None = None) -> LossResult:
         """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
@@ -201,3 +208,21 @@ def places_of(model: Model) -> list[Place] | None:
     classes = len(model.classes) if model.kind == "multinomial" else None
     kind, d = Intercept(model.intercept_kind), model.coef.shape[1]
     return [Place.of_row(row, kind, d, classes) for row in model.places]
+
+
+def least_planes(model: Model) -> list[LeastPlane]:
+    """The planes of a model, with what it says of them."""
+    texts = model.certificates or [None] * len(model.margins)
+    certificates = [None if text is None else Certificate.from_json(text) for text in texts]
+    intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
+    return planes_of(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
+
+
+def planes_of(
+    kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
+) -> list[LeastPlane]:
+    """The planes of each problem, of the multinomial loss those of all classes."""
+    found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)
+    known: Sequence[Place | None] = places or [None for _ in intervals]
+    proved = zip(found, intervals, certificates, known, strict=True)
+    return [LeastPlane(*plane, *facts) for plane, *facts in proved]

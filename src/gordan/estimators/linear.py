@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gordan.arrays import Array, positive, seconds_at_most
 from gordan.blas import blas_threads
-from gordan.certificates import Certificate
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.regions import Place, same_labels
+from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
-from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
+from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, least_planes, model_of_least_loss, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions, probabilities
 from gordan.losses import Loss
@@ -217,28 +216,14 @@ class LinearClassifier(Planes, LossParameters):
         intervals = np.reshape(self.objective_, (-1, 2)).tolist()
         certificates = getattr(self, "certificate_", [None] * len(intervals))
         certificates = certificates if isinstance(certificates, list) else [certificates]
-        planes = _planes(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
+        planes = planes_of(self.kind_, self.coef_, self.intercept_, intervals, certificates, self._places)
         return model_of_least_loss(self.kind_, self.classes_, planes, self, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def _of_model(cls, model: Model) -> LinearClassifier:
         found = cls(model.loss, model.C, intercept=model.intercept_kind)  # type: ignore[arg-type]
-        texts = model.certificates or [None] * len(model.margins)
-        certificates = [None if text is None else Certificate.from_json(text) for text in texts]
-        intervals = [(float(lower), float(upper)) for lower, upper in model.margins]
-        planes = _planes(model.kind, model.coef, model.intercept, intervals, certificates, places_of(model) or [])
-        found._keep(model.kind, model.class_array(), planes)
+        found._keep(model.kind, model.class_array(), least_planes(model))
         found.n_features_in_ = model.coef.shape[1]
         if model.names is not None:
             found.feature_names_in_ = np.array(model.names, dtype=object)
         return found
-
-
-def _planes(
-    kind: str, coef: Array, b: Array, intervals: Sequence[Any], certificates: Sequence[Any], places: Sequence[Place]
-) -> list[LeastPlane]:
-    """The planes of each problem, of the multinomial loss those of all classes."""
-    found: Any = [(coef.T, b)] if kind == "multinomial" else zip(coef, b.tolist(), strict=True)
-    known: Sequence[Place | None] = places or [None for _ in intervals]
-    proved = zip(found, intervals, certificates, known, strict=True)
-    return [LeastPlane(*plane, *facts) for plane, *facts in proved]

@@ -20,7 +20,11 @@ from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
 from gordan.ledger.question import Asks, Budget, Play, Proposal
+from gordan.losses import Loss
 from gordan.rows import Rows
+
+# A relative width above which certificates of the squared hinge hold weights of rows, if that narrows it, and of how many.
+WIDE, MOST_WEIGHTS = 1e-9, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +75,8 @@ class LossQuestion:
 
 @dataclass(eq=False)
 class LossEvidence:
-    """What has been proved about the least value: `optimum`, by the plane w, b and, for the hinge, weights `alpha` of these
-    `rows`."""
+    """What has been proved about the least value: `optimum`, by the plane w, b and, for the hinge and where it helps, weights
+    `alpha` of these `rows`."""
 
     question: LossQuestion
     w: Array | None = None
@@ -100,7 +104,17 @@ class LossEvidence:
             return False
         w, b = proposal.w, proposal.b
         rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, float(b), proposal.p)
-        if isinstance(objective, Objective) and objective.loss.smooth and not objective.X.storage.in_memory:
+        self._proved(w, b, rows, alpha)
+        if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > max(self.question.tol, WIDE):
+            rows, alpha = self._support(w, float(b))
+            if len(rows) <= MOST_WEIGHTS:
+                self._proved(w, b, rows, alpha)
+        return False
+
+    def _proved(self, w: Array, b: Any, rows: Array, alpha: Array) -> None:
+        """Keep the plane with these weights, if the interval that they prove is narrower."""
+        objective = self.question.objective
+        if isinstance(objective, Objective) and not (objective.X.storage.in_memory or len(rows)) and objective.loss.smooth:
             # by one pass that brings back sums: rows of sign 0 have no weight in c
             table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
@@ -108,7 +122,19 @@ class LossEvidence:
             found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
-        return False
+
+    def _support(self, w: Array, b: float) -> tuple[Array, Array]:
+        """The rows that have weight, or may have some, and what follows from w as computed here.
+
+        With a large C, and few rows on the wrong side of z = 1, the room that a claim leaves for scores in another order of
+        summation is C times as wide; weights that the certificate holds need none.
+        """
+        objective = self.question.objective
+        assert isinstance(objective, Objective)
+        products = Products.of(objective.X, w)
+        lo, _ = products.scores(b, objective.signs, CLAIM)
+        rows = np.flatnonzero((lo < 1) & (objective.c > 0))
+        return rows, objective.alpha(products, b, self.rows[:0], self.alpha[:0])[rows]
 
     def _exceptions(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
         """The rows whose weight is not what the side of z_i = 1 says that they are on, or that may be on either."""

@@ -344,7 +344,7 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     def refuse_first(bad: Array, reason: str) -> None:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise InputError(f"{cell(where)} is {array[where]!r}: {reason}")
+            raise InputError(f"{cell(where)} is {array.item(where)!r}: {reason}")
 
     kind = array.dtype.newbyteorder("=").name
     if kind in ("float32", "float64"):

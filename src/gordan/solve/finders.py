@@ -29,6 +29,8 @@ NEWTON_TOL = {"float32": 1e-4, "float64": 1e-9}
 HARDLY_ANY = 0.06
 # Passes that are to be left when equal points are looked for before the play.
 GLANCE = 20.0
+# Rows for each column from which a small problem is asked for a witness before its margin is looked for.
+TALL = 20
 
 Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
 Needs = Callable[[Any, Any], bool]
@@ -60,6 +62,12 @@ def _hard(question: Question, evidence: Evidence) -> bool:
 
 def _small(question: Question, evidence: Evidence) -> bool:
     return _hard(question, evidence) and separation.is_small(question)
+
+
+def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
+    """So many rows for each column that a plane rarely separates them: a play would find out that there is no margin later."""
+    tall = question.counted.X.n >= TALL * question.counted.X.d
+    return tall and _small(question, evidence) and question.margin.norm == 2 and _unwatched(question, evidence)
 
 
 def _level(question: Question, evidence: Evidence) -> bool:
@@ -186,6 +194,7 @@ def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) 
 
 FINDERS = (
     Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
+    Finder("witness of an interior point", separation.by_interior_witness, width=_likely_inseparable),
     Finder("interior point", separation.by_interior_point, sign=_small),
     Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
     Finder("nearest points", by_nearest_points, sign=_hard_on_device, width=_hard_on_device),

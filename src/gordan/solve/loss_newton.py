@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.blas import factorized, solved
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.memory import fits
 from gordan.rows import Rows
 
@@ -167,32 +168,52 @@ class Newton:
         self, gradient: Array, h: Array, precondition: Callable[[Array], Array] | None, most: int
     ) -> tuple[Array, bool]:
         """s, and whether the residual is as small as it should be: a share of the gradient that falls with it."""
-        if precondition is None:
-            precondition = np.array  # no preconditioner
-
-        s, r = np.zeros(len(gradient)), -gradient
-        first = math.sqrt(float(r @ r))
+        first = math.sqrt(float(gradient @ gradient))
         self.largest_gradient = max(self.largest_gradient, first)
         enough = first * min(TUNING.forcing, math.sqrt(first / self.largest_gradient)) if first > 0 else 0.0
         active = np.flatnonzero(h)
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
+        found = conjugate_gradients(
+            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition or np.array
+        )
+        return found.s, found.met
+
+
+class Solved(NamedTuple):
+    """What conjugate gradients end with: s, the steps, and whether the residual is as small as it should be."""
+
+    s: Array
+    steps: int
+    met: bool
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    right: Array,
+    enough: float,
+    most: int,
+    precondition: Callable[[Array], Array],
+    time: Deadline = UNLIMITED,
+) -> Solved:
+    """s with H s = `right`, up to a residual of that size; vectors may be blocks. Where H does not bend it is what there is."""
+    s, r = np.zeros_like(right), right
+    q = precondition(r)
+    p, rq = q, float(np.vdot(r, q))
+    for k in range(1, most + 1):
+        Hp = product(p)
+        bend = float(np.vdot(p, Hp))
+        if not bend > 0:
+            return Solved(s if s.any() else p, k, True)
+        t = rq / bend
+        s = s + t * p
+        r = r - t * Hp
+        if math.sqrt(float(np.vdot(r, r))) <= enough or time.passed:
+            return Solved(s, k, True)
         q = precondition(r)
-        p, rq = q, float(r @ q)
-        for _ in range(most):
-            Hp = self.J * p + rows.combine(h * rows.scores(p))
-            bend = float(p @ Hp)
-            if not bend > 0:
-                return (s, True) if s.any() else (p, True)
-            t = rq / bend
-            s = s + t * p
-            r = r - t * Hp
-            if math.sqrt(float(r @ r)) <= enough:
-                return s, True
-            q = precondition(r)
-            new = float(r @ q)
-            p, rq = q + (new / rq) * p, new
-        return s, False
+        new = float(np.vdot(r, q))
+        p, rq = q + (new / rq) * p, new
+    return Solved(s, most, False)
 
 
 def line_search(

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.checkpoint import fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
+from gordan.errors import InputError
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Proposal
 from gordan.losses import Loss
@@ -31,12 +33,21 @@ class Tuning:
 
     # Of the tolerance, what the gap in floats is brought to: the proved one is a little wider.
     share: float = 0.8
+    # The share of a proved gap above which a smaller one in floats may narrow it.
+    proved: float = 0.1
     most_steps: int = 500
     # Steps without a smaller gap, or a value smaller by that share, after which rounding is taken to be what stops the method.
     patience: int = 6
     progress: float = 1e-6
     # A gap of less than this share of the value is lost in its rounding.
     lost: float = 1e-16
+    # And with one of this share w has all the digits that it can have.
+    settled: float = 1e-26
+    # The squared hinge of dense rows that a plane nearly separates: the rows that matter change at every step. After so many
+    # steps with a gap as wide as `share_tol` it is solved anew, with these shares of C first.
+    continued: int = 40
+    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    share_tol: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,20 @@ class Task:
     """The class of each row, where the loss is about several."""
     time: Deadline = UNLIMITED
     max_iter: int | None = None
+    alpha: Array | None = None
+    """Weights of the rows to go on with, for those who start from them."""
+    continues: bool = True
+    """Whether C may be approached from below."""
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether that may pay."""
+        return self.continues and self.loss is Loss.SQUARED_HINGE and not self.rows.sparse
+
+    @property
+    def first_weights(self) -> Array:
+        """Those to go on with, or 0."""
+        return np.zeros(self.rows.n) if self.alpha is None else self.alpha
 
     def spent(self) -> bool:
         """Whether the time is up."""
@@ -106,7 +131,7 @@ class Task:
         """The same for these rows alone, which stand for all of them."""
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
-        return replace(self, rows=rows, c=c, tol=tol, which=which)
+        return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
 
     def value(self, w: Array, z: Array) -> float:
         """P."""
@@ -198,24 +223,63 @@ def _proposals(
         budget.max_iter,
     )
     enough, moments, offered = TUNING.share * question.tol, list[Moment](), False
-    found = None
+    found, earlier = None, _earlier(question, find)
+    task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
-        for found in find(task, question.play.start):
+        for found in _until_overflow(find(task, start), question):
             offered = False
-            moment = _moment(found, question)
+            _write(question, found, earlier, at_once=False)
+            moment = _moment(_kept(found, earlier, objective.loss), question)
             moments.append(moment)
             if question.play.watch is not None and question.play.watch(moment):
                 evidence.effort.stopped = True
                 break
             if found.gap <= enough:
-                offered, enough = True, found.gap / 4
+                offered = True
                 yield _proposal(found, moments, question)
+                # where the proof is wider than floats make it rounding is why: only the last step is worth another
+                enough = found.gap / 4 if found.gap > TUNING.proved * evidence.bracket_width else -1.0
             if budget.max_iter is not None and found.steps >= budget.max_iter:
                 break
     except KeyboardInterrupt:
         evidence.effort.stopped = True
+    finally:
+        _write(question, found, earlier, at_once=True)
     if found is not None and not offered:
         yield _proposal(found, moments, question)
+
+
+def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
+    """What the checkpoint holds of an earlier call for the same loss of the same data; None where there is none."""
+    keeper, objective = question.play.checkpoint, question.objective
+    if keeper is None:
+        return None
+    facts = {"task": "minimize_loss", "loss": objective.loss.value, "intercept": objective.intercept.value, "C": objective.c}
+    labels = question.rows.signs if question.which is None else question.which
+    keeper.require(fingerprint(question.rows, find, labels=labels, start=question.play.start, **facts))
+    found: Found | None = keeper.restored("found", Found)
+    return found
+
+
+def _write(question: LossQuestion, found: Found | None, earlier: Found | None, at_once: bool) -> None:
+    """Write the checkpoint, if there is one and it is time to."""
+    keeper = question.play.checkpoint
+    if found is not None and keeper is not None and (at_once or keeper.due):
+        keeper.write(found=_kept(found, earlier, question.objective.loss))
+
+
+def _kept(found: Found, earlier: Found | None, loss: Loss) -> Found:
+    """As a checkpoint holds it: with the steps of earlier calls, and the weights of rows where these do not follow from w."""
+    steps = found.steps + (0 if earlier is None else earlier.steps)
+    return replace(found, steps=steps, alpha=found.alpha[:0] if loss.smooth else found.alpha)
+
+
+def _until_overflow(steps: Iterator[Found], question: LossQuestion) -> Iterator[Found]:
+    """These steps, until a product overflows: weights or C beyond reason lead astray, and X is not to blame if it is finite."""
+    try:
+        yield from steps
+    except InputError:
+        question.problem.require_finite()
 
 
 def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Proposal:
@@ -272,6 +336,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
 
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
     waited, best, least = 0, math.inf, math.inf
+    may_continue = task.may_continue
     for _ in range(TUNING.most_steps):
         alpha = weights(newton.z)
         gradient = newton.gradient(alpha)
@@ -284,10 +349,15 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
             upper, gap = task.value(newton.w, newton.z), 0.5 * float(gradient[:-1] @ gradient[:-1])
         yield Found(newton.w, alpha, upper - gap, upper, newton.steps)
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
-        waited = 0 if gap < best or upper < (1 - TUNING.progress) * least else waited + 1
+        waited = _waited(waited, gap < best or upper < (1 - TUNING.progress) * least, gap <= TUNING.settled * upper)
         best, least = min(gap, best), min(upper, least)
         if waited >= TUNING.patience or task.spent():
             return
+        if newton.steps == TUNING.continued and gap > TUNING.share_tol * upper and may_continue:
+            found = Newton.start(task.rows, task.free, _continued(task))
+            newton = replace(found, steps=newton.steps)
+            may_continue, waited, best, least = False, 0, math.inf, math.inf
+            continue
         if not newton.step(gradient, weights, curvature, alpha):
             return
 
@@ -327,7 +397,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     c, w = task.c, _first(task, by_multipliers) if w is None else w
     epsilon = (MULTIPLIERS.smoothing if w is None else MULTIPLIERS.smoothing_after_part) / float(np.mean(c))
     newton = Newton.start(task.rows, task.free, w)
-    base = np.zeros(len(c))
+    base = task.first_weights
 
     def weights(z: Array) -> Array:
         return np.clip(base + (1.0 - z) / epsilon, 0.0, c)
@@ -375,6 +445,9 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
     alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
     column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
     b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), EPOCHS.first, 0
+    if task.alpha is not None and w is not None:
+        alpha, b = task.alpha.copy(), float(w[-1]) if task.free else 0.0
+        v[: rows.d], v[-1] = rows.combine(alpha), column * float(alpha @ rows.signs)
     while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, c, offset, task.deadline)
@@ -410,6 +483,22 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
     return found.w
+
+
+def _waited(steps: int, better: bool, settled: bool) -> int:
+    """Steps without anything better; as many as are waited for once w has all its digits."""
+    return TUNING.patience if settled else 0 if better else steps + 1
+
+
+def _continued(task: Task) -> Array:
+    """A plane for less of C, and from there for more of it."""
+    w = np.zeros(task.rows.d)
+    for share in TUNING.shares:
+        for found in by_newton(replace(task, c=share * task.c, tol=TUNING.share_tol, continues=False), w):
+            w = found.w
+            if found.gap <= TUNING.share_tol:
+                break
+    return w
 
 
 def _shift(newton: Newton, weights: Weights, curvature: Curvature) -> bool:

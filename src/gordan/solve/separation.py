@@ -90,6 +90,11 @@ def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Ite
         yield Proposal(w, b * unit.R, p, suspects=support)
 
 
+def by_interior_witness(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """The same, if it says that no plane separates; of planes others have better ones, with weights to the last digit."""
+    return (proposal for proposal in by_interior_point(question, evidence, doubt) if proposal.w is None)
+
+
 def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Epochs of coordinate ascent on max Σx - ½‖Aᵀx‖² (see `rows.Ascent`) until every row met is on the right side.
 

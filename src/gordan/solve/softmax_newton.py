@@ -21,7 +21,7 @@ from gordan.losses import balancing, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
-from gordan.solve.loss_newton import second_moment
+from gordan.solve.loss_newton import conjugate_gradients, second_moment
 
 
 @dataclass(frozen=True)
@@ -155,31 +155,19 @@ class SoftmaxNewton:
     def _conjugate_gradients(self, gradient: Array, enough: float) -> Array:
         """V, with a residual that is a share of the gradient, or `enough`."""
 
-        def precondition(r: Array) -> Array:
-            return r if self.factor is None else solved(self.factor, r)
-
-        V, r = np.zeros_like(gradient), -gradient
-        first = _size(r)
-        enough = max(enough, TUNING.forcing * first)
-        q = precondition(r)
-        p, rq = q, float(np.sum(r * q))
-        for self.used in range(1, TUNING.most_cg + 1):
+        def product(p: Array) -> Array:
             U = self.Q * self.rows.scores(p)
             U -= self.Q * U.sum(axis=1, keepdims=True)
             U *= self.c[:, None]
-            Hp = self.J * p + self.rows.combine(U)
-            bend = float(np.sum(p * Hp))
-            if not bend > 0:
-                return V if V.any() else p
-            t = rq / bend
-            V = V + t * p
-            r = r - t * Hp
-            if _size(r) <= enough or self.time.passed:
-                return V
-            q = precondition(r)
-            new = float(np.sum(r * q))
-            p, rq = q + (new / rq) * p, new
-        return V
+            return np.asarray(self.J * p + self.rows.combine(U))
+
+        def precondition(r: Array) -> Array:
+            return r if self.factor is None else solved(self.factor, r)
+
+        enough = max(enough, TUNING.forcing * math.sqrt(float(np.vdot(gradient, gradient))))
+        found = conjugate_gradients(product, -gradient, enough, TUNING.most_cg, precondition, self.time)
+        self.used = found.steps
+        return found.s
 
     def _line_search(self, V: Array, U: Array, slope: float) -> float:
         """t > 0 near the minimum along W + t V, where the slope is a share of that at the start at most."""
@@ -190,7 +178,7 @@ class SoftmaxNewton:
             Q = softmax(self.S + t * U)
             mean = np.sum(Q * U, axis=1)
             found = along + t * bend + float(self.c @ mean) - own
-            if abs(found) <= TUNING.slope_left * abs(slope):
+            if abs(found) <= TUNING.slope_left * abs(slope) or self.time.passed:
                 break
             low, high = (low, t) if found > 0 else (t, high)
             second = bend + float(self.c @ (np.sum(Q * U * U, axis=1) - mean * mean))
@@ -210,7 +198,3 @@ class SoftmaxNewton:
         self.S = self.S + b
         self.Q = softmax(self.S)
         return bool(b.any())
-
-
-def _size(x: Array) -> float:
-    return math.sqrt(float(np.sum(x * x)))

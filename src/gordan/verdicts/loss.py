@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem, is_table
 from gordan.certificates.regions import ClassRegion, Place, Region, certain_label, region_of
+from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -142,8 +144,11 @@ class LossResult:
 
     @property
     def place(self) -> Place:
-        """Where the minimizer is, without the data: of several label vectors all at once."""
-        return self._region.place if self._placed is None else self._placed()
+        """What is proved of the exact minimizer, as a model file holds it; for as long as X is what it was. For several
+        label vectors all are found at once."""
+        if self._placed is not None:
+            return self._placed()
+        return region_of(self._evidence.question.objective, self._optimum, self.b).place
 
     @cached_property
     def _region(self) -> Region | ClassRegion:
@@ -197,6 +202,7 @@ def minimize_loss(
     random_state: Any = None,
     threads: int | None = None,
     device: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[Moment], object] | None = None,
 ) -> LossResult:
     """The w, b of least ½‖w‖² + Σ C_i ℓ(y_i(x_i·w + b)), and a proof of how small that can be.
@@ -231,6 +237,9 @@ def minimize_loss(
         threads a pass may use; all cores if None.
     device
         where to look for the plane: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
+    checkpoint
+        a file that the run is written to, every half minute and when it ends for whatever reason; the same call goes on with
+        its last plane. The limits are those of this call; `n_iter` of the result is the total.
     callback
         called with each step as a `Moment`, whose `lower` and `upper` are estimates; something true stops the search.
 
@@ -254,13 +263,17 @@ def minimize_loss(
     if not chosen.several and is_table(X, y):
         from gordan.verdicts.many import ManyLosses
 
+        if checkpoint is not None:
+            raise InputError("a checkpoint is for one label vector; leave it out, or pass the columns of Y one by one")
         require_aligned(X=X, y=y, sample_weight=sample_weight)
         return cast(
             "LossResult", ManyLosses.of(X, y, device, budget, asked, sample_weight, start)
         )  # what checkers of types expect of one y
     problem = Problem.of(X, y, device, several=chosen.several).nearby().watched(X)
     require_aligned(X=X, y=y, sample_weight=sample_weight)
-    return result_of(question_of(problem, budget, asked, sample_weight, start))
+    keeper = None if checkpoint is None else Checkpoint(checkpoint)
+    question = question_of(problem, budget, asked, sample_weight, start)
+    return result_of(replace(question, play=replace(question.play, checkpoint=keeper)))
 
 
 class Asked(NamedTuple):
