@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -47,14 +49,24 @@ SAME_SPAN = 1e-9
 class Recession:
     """w, an integer vector in the relative interior of C, and p, positive integers by row with Σ p_i A_i = 0, whose rows span the
     rows on which no vector of C is strict (None: the witness in hand has floats near such p). `signs` are those of A w; the
-    columns of `null` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`."""
+    columns of `face` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`; None: all do."""
 
     cone: Cone
     w: tuple[int, ...]
     p: dict[int, int] | None
     signs: Array
-    null: Any
+    face: Any
     pivots: list[int]
+
+    @property
+    def dimension(self) -> int:
+        """That of C."""
+        return self.cone.k if self.face is None else int(self.face.ncols())
+
+    @cached_property
+    def null(self) -> Any:
+        """The vectors of `face`, written down."""
+        return exact.null_space(fmpz_mat(0, self.cone.k), []) if self.face is None else self.face
 
     @property
     def kind(self) -> str:
@@ -134,13 +146,12 @@ def find(cone: Cone) -> Recession | None:
 
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
-    null = exact.null_space(fmpz_mat(0, cone.k), [])
     as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    shorter = rational(cone, np.array(w) / cone.floats[2], null, []) if cone.scalable else ()
-    for near in (*shorter, exact.primitive(as_it_is)):
+    shorter = rational(cone, np.array(w) / cone.floats[2], None, []) if cone.scalable else ()
+    for near in chain(shorter, [exact.primitive(as_it_is)]):
         signs = cone.signs(near)
         if (signs > 0).all():
-            return Recession(cone, near, {}, signs, null, [])
+            return Recession(cone, near, {}, signs, None, [])
     return None
 
 

@@ -344,7 +344,7 @@ def diagnose(
         else:
             columns = question.known(independent) if evidence.effort.stopped else question.shared(independent)
         if isinstance(found, Recession) and not evidence.effort.stopped:
-            full_rank = found.kind != "complete" and not found.null.ncols()
+            full_rank = found.kind != "complete" and not found.dimension
             columns = found.cone.columns if full_rank else columns
             for j, sign in coefficients.coordinate_signs(found) if columns else ():
                 signs[names[found.cone.columns[j]]] = sign
