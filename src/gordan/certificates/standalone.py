@@ -1684,7 +1684,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     if claim.data_hash is None:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
-    known = claim.model == "poisson" or set(plain) == set(claim.classes)
+    known = claim.model == "poisson" or set(plain) <= set(claim.classes) or _leaves_out(plain, claim.classes)
     same = width == claim.shape[1] and len(rows) == claim.shape[0] and known and claim.hash_of(rows, plain) == claim.data_hash
     return [*told, "  this is the data that it was made for" if same else "  this is other data than it was made for"]
 
