@@ -191,6 +191,29 @@ def test_no_program_for_a_coefficient(monkeypatch):
     assert {*found.columns.values()} == {1, -1, None}
 
 
+@pytest.mark.parametrize("decimals", [None, 2])
+def test_a_total_of_floats_beside_its_parts(decimals):
+    """Columns that depend on others but for the last bits: floats see a dependence, exact arithmetic none."""
+    r = np.random.default_rng(0)
+    X = r.standard_normal((200, 12))
+    X = X if decimals is None else np.round(X, decimals)
+    X[:, 8] = X[:, 9] + X[:, 10]
+    y = (X[:, 0] + r.standard_normal(200) > 0).astype(int)
+    verdict = gordan.separate(X, y)
+    assert verdict.status == "not-separable"
+    assert both(verdict.certificate, X, y) == (True, True)
+    found = gordan.diagnose(X, y)
+    assert (found.kind, found.dependent, found.open, {*found.columns.values()}) == ("overlap", (), (), {0})
+    assert both(found.certificate, X, y) == (True, True)
+    X[:, -1] = 0
+    X[np.flatnonzero(y)[:20], -1] = 1
+    found = gordan.diagnose(X, y)
+    assert (found.kind, found.dependent, found.open) == ("quasi-complete", (), ())
+    assert {name for name, sign in found.columns.items() if sign} == {"x11"}
+    assert found.rows == tuple(np.flatnonzero(X[:, -1]).tolist())
+    assert both(found.certificate, X, y) == (True, True)
+
+
 @pytest.mark.parametrize("missing", ["program", "completion"])
 @pytest.mark.parametrize("family", [*FAMILIES, *MORE])
 def test_where_floats_do_not_get_there(family, missing, monkeypatch):
@@ -612,9 +635,10 @@ def test_ctrl_c_from_outside(ctrl_c, monkeypatch):
 def test_not_complete_is_kept_where_the_rest_is_open(monkeypatch):
     """Where the cone is not found, the witness of `separate` still says that the separation is not complete."""
     monkeypatch.setattr(recession, "find", lambda cone: None)
-    found = gordan.diagnose(*OVERLAP)
+    found = gordan.diagnose(*QUASI)
     assert found.kind == "undecided"
     assert found.certificate.kind == "witness"
+    assert gordan.diagnose(*OVERLAP).kind == "overlap"  # whose rows span all others
     assert "the separation is not complete (proved)" in repr(found)
     assert gordan.diagnose(*COMPLETE).kind == "complete"
 

@@ -162,9 +162,13 @@ class Evidence:
         rows = np.array(sorted(witness))
         weights = tuple(witness[i] for i in rows.tolist())
         found = replace(self._head("witness"), rows=self._rows(rows), weights=weights)
-        if check(found, self.question.problem):
-            self.witness = found
-        return self.witness is not None
+        if not check(found, self.question.problem):
+            return self.witness is not None
+        self.witness = found
+        overlap = replace(found, kind="overlap")  # if they also span all rows
+        if self.question.asks is Asks.CONE and check(overlap, self.question.problem):
+            self.cone_proof = overlap
+        return True
 
     def _proves_cone(self, cone: Cone) -> None:
         w, b = cone.plane

@@ -24,12 +24,24 @@ from flint import fmpq, fmpz_mat
 
 from gordan.arrays import Array
 from gordan.certificates import exact
-from gordan.certificates.data import Relation
+from gordan.certificates.data import Certificate, Relation
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.alternative import Separator, alternative, reading_seconds
-from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, independent_columns, quotient, rational
+from gordan.solve.cone import (
+    COPIES,
+    DIGITS,
+    Cone,
+    columns_of,
+    combined,
+    dense,
+    in_rows,
+    independent_columns,
+    quotient,
+    rational,
+    some_rows,
+)
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
@@ -38,6 +50,8 @@ MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
 # Columns beyond which no linear program is started.
 MOST_PROGRAM_COLUMNS = 2000
 ROUNDS = 100
+# Coordinates in which the plane of a witness's rows may be free.
+MOST_FREE = 8
 # Entries of rows that are spread out at a time.
 BLOCK_ENTRIES = 1 << 20
 # Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
@@ -112,9 +126,8 @@ def _from_what_is_known(cone: Cone, full: bool, evidence: Evidence) -> Iterator[
         shortened = from_separator(cone, [*evidence.w.tolist(), *b])
         if shortened is not None:
             yield Proposal(cone=shortened)
-    witness = evidence.witness
-    if witness is not None and witness.kind == "verified-witness":
-        beside = beside_witness(cone, witness.dependent)
+    if evidence.witness is not None:
+        beside = beside_witness(cone, evidence.witness)
         if beside is not None:
             yield Proposal(cone=beside)
 
@@ -155,12 +168,14 @@ def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     return None
 
 
-def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | None:
-    """The same where rows cancel and span all on which these relations between columns hold, and a w is strict on the others."""
-    found = _null_space(cone, relations)
+def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
+    """The same where the rows that cancel span all that are on some plane, and a w is strict on the others."""
+    verified = witness.kind == "verified-witness"
+    found = _null_space(cone, witness.dependent) if verified else _null_space_of_rows(cone, witness.rows)
     if found is None:
         return None
     null, pivots = found
+    p = None if verified else dict(zip(witness.rows, (int(x) for x in witness.weights), strict=True))
     outside = _outside(cone, null, np.zeros(cone.problem.X.n, dtype=np.int8))
     if not outside.any() or not cone.scalable:
         return None
@@ -171,8 +186,20 @@ def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | Non
     for w in () if answer is None else rational(cone, basis @ answer[0], null, pivots):
         signs = cone.signs(w)
         if (signs >= 0).all() and (signs[outside] > 0).all():
-            return Recession(cone, w, None, signs, null, pivots)
+            return Recession(cone, w, p, signs, null, pivots)
     return None
+
+
+def _null_space_of_rows(cone: Cone, rows: Sequence[int]) -> tuple[Any, list[int]] | None:
+    """The vectors on whose plane these rows are, and the other coordinates; None where they are many, or time is short."""
+    if len(rows) < cone.k - MOST_FREE:
+        return None
+    if not cone.deadline.affords(reading_seconds(cone.problem, rows, cone.intercept, cone.deadline)):
+        return None
+    M, _ = cone.rows(rows)
+    B = some_rows(M, exact.pivots(M.transpose()))
+    pivots = exact.pivots(B)
+    return (exact.null_space(B, pivots), pivots) if len(pivots) < cone.k else None
 
 
 def _null_space(cone: Cone, relations: Sequence[Relation]) -> tuple[Any, list[int]] | None:
