@@ -51,7 +51,7 @@ MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
 MOST_PROGRAM_COLUMNS = 2000
 ROUNDS = 100
 # Coordinates in which the plane of a witness's rows may be free.
-MOST_FREE = 8
+MOST_FREE = 2
 # Entries of rows that are spread out at a time.
 BLOCK_ENTRIES = 1 << 20
 # Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
