@@ -213,6 +213,7 @@ class _FromCentre:
             self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
             open_ = open_[~able]
 
+    @np.errstate(all="ignore")
     def _along(self, j: int, sign: int) -> Any:
         """True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
         target, c = sign * self.Q[j], self.inside.get(j, self.centre)

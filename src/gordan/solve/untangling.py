@@ -62,19 +62,18 @@ def untangled(question: Question) -> Question | None:
     k = intercept.columns(d)
     some = np.unique(np.linspace(0, n - 1, min(n, ROWS_A_COLUMN * k)).astype(int)).tolist()
     order = [*range(d, k), *range(d)]  # the constant comes before all others
+    part = signed_rows(problem, some, intercept, problem.signs)
     with np.errstate(all="ignore"):
         try:
-            _, relations = dependence(signed_rows(problem, some, intercept, problem.signs), order)
+            _, relations = dependence(part, order)
         except np.linalg.LinAlgError:
             return None
-    if not relations:
+    within_rounding = [relation for relation in relations if _left(part, relation).any()]
+    if not within_rounding:  # the others depend exactly, which other finders know of
         return None
     X = signed_rows(problem, range(n), intercept, np.ones(n))
-    rest = {relation[0][0]: _left(X, relation) for relation in relations}
-    if not any(left.any() for left in rest.values()):  # they depend exactly, which others have looked at
-        return None
-    for c, left in rest.items():
-        X[:, c] = left
+    for relation in relations:
+        X[:, relation[0][0]] = _left(X, relation) if relation in within_rounding else 0.0
     same = replace(problem, X=Matrix(stored(X[:, [j for j in range(d) if X[:, j].any()]])), checksum=None)
     return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
 
