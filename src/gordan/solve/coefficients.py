@@ -27,9 +27,9 @@ from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 COPIES = 4
 # Rows in hand: so many for each dimension of the cone, and at least.
 ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
-# Steps to the centre (three or four are needed), and for one coefficient (up to ten) before a linear program is asked; how far
+# Steps to the centre (two or three are needed), and for one coefficient (up to ten) before a linear program is asked; how far
 # each goes towards the border; and the decrement at which a vector is central enough.
-CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 0.1
+CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
 # Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
 # combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
 PROJECTIONS, RETRIES, AWAY = 150, 5, 0.01
