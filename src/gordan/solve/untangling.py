@@ -24,10 +24,10 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.rows import stored
 from gordan.solve.cancelling import balance, dependence, few_rows
-from gordan.solve.overlapping import MOST_COLUMNS, by_newton_steps
+from gordan.solve.overlapping import by_newton_steps
 
-# Copies of the rows that are in use at a time, and rows for each column that are looked at for dependence.
-COPIES, ROWS_A_COLUMN = 6, 4
+# Copies of the rows that are in use at a time, rows for each column that are looked at for dependence, and columns at most.
+COPIES, ROWS_A_COLUMN, MOST_COLUMNS = 6, 4, 600
 
 
 def applies(question: Question) -> bool:
