@@ -15,12 +15,14 @@ import oracle
 import pytest
 import scipy.sparse as sp
 from checkers import both
+from scipy.optimize import linprog
 from test_fuzz import FAMILIES, instance
 from test_fuzz import signed as as_stored
 
 import gordan
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED
 from gordan.solve import coefficients, cone, finders, recession
 
 INTERCEPTS = ("free", "none", "penalized")
@@ -151,6 +153,65 @@ def test_the_route_for_many_rows(family, intercept, monkeypatch):
         check_diagnosis(X, y, intercept, found)
         still_open += not found.proved or bool(found.open)
     assert still_open == 0 or family in ("tiny_margin", "huge_exponents", "cancelling", "extreme")
+
+
+def test_projections_find_what_they_say():
+    """For each t a q > 0 with Vᵀq = t, or an x with V x > 0, for nearly all of these with t·x < 0."""
+    r, found = np.random.default_rng(4), Counter()
+    for m, k in ((30, 5), (80, 20), (200, 40)):
+        A = r.standard_normal((m, k))
+        A *= np.sign(A @ r.standard_normal(k))[:, None]
+        c = linprog(np.zeros(k), A_ub=-A, b_ub=-np.ones(m), bounds=(None, None)).x
+        V, R = np.linalg.qr(A / (A @ c)[:, None])
+        T = np.linalg.solve(R.T, np.diag(np.sign(c)))
+        T /= np.linalg.norm(T, axis=0)
+        same, P, others, X = coefficients.projected(V, T, UNLIMITED)
+        assert sorted([*same, *others]) == [*range(k)]
+        assert (P > 0).all()
+        assert np.abs(V.T @ P - T[:, same]).max(initial=0) < 1e-12
+        assert (V @ X > 0).all()
+        found += Counter(same=len(same), beyond=int(np.sum(np.sum(T[:, others] * X, axis=0) < 0)), all=k)
+    assert found["same"] > 0
+    assert found["beyond"] > 0
+    assert found["same"] + found["beyond"] > 0.9 * found["all"]
+
+
+def test_no_program_for_a_coefficient(monkeypatch):
+    """Where the separation is complete, projections and steps decide every coefficient, which signs held against HiGHS."""
+    monkeypatch.setattr(coefficients._FromCentre, "_by_program", None)
+    r = np.random.default_rng(1)
+    X = r.standard_normal((400, 20))
+    y = (X @ r.standard_normal(20) > 0).astype(int)
+    found = gordan.diagnose(X, y)
+    assert (found.kind, found.open) == ("complete", ())
+    A = np.where(y > 0, 1.0, -1.0)[:, None] * np.column_stack([X, np.ones(400)])
+    for j, sign in enumerate(found.columns.values()):
+        ends = [linprog(s * np.eye(21)[j], A_ub=-A, b_ub=np.zeros(400), bounds=(-1, 1)).fun for s in (1, -1)]
+        assert {(False, True): 1, (True, False): -1, (True, True): None}[ends[0] < -1e-9, ends[1] < -1e-9] == sign
+    assert {*found.columns.values()} == {1, -1, None}
+
+
+@pytest.mark.parametrize("decimals", [None, 2])
+def test_a_total_of_floats_beside_its_parts(decimals):
+    """Columns that depend on others but for the last bits: floats see a dependence, exact arithmetic none."""
+    r = np.random.default_rng(0)
+    X = r.standard_normal((200, 12))
+    X = X if decimals is None else np.round(X, decimals)
+    X[:, 8] = X[:, 9] + X[:, 10]
+    y = (X[:, 0] + r.standard_normal(200) > 0).astype(int)
+    verdict = gordan.separate(X, y)
+    assert verdict.status == "not-separable"
+    assert both(verdict.certificate, X, y) == (True, True)
+    found = gordan.diagnose(X, y)
+    assert (found.kind, found.dependent, found.open, {*found.columns.values()}) == ("overlap", (), (), {0})
+    assert both(found.certificate, X, y) == (True, True)
+    X[:, -1] = 0
+    X[np.flatnonzero(y)[:20], -1] = 1
+    found = gordan.diagnose(X, y)
+    assert (found.kind, found.dependent, found.open) == ("quasi-complete", (), ())
+    assert {name for name, sign in found.columns.items() if sign} == {"x11"}
+    assert found.rows == tuple(np.flatnonzero(X[:, -1]).tolist())
+    assert both(found.certificate, X, y) == (True, True)
 
 
 @pytest.mark.parametrize("missing", ["program", "completion"])
@@ -574,9 +635,10 @@ def test_ctrl_c_from_outside(ctrl_c, monkeypatch):
 def test_not_complete_is_kept_where_the_rest_is_open(monkeypatch):
     """Where the cone is not found, the witness of `separate` still says that the separation is not complete."""
     monkeypatch.setattr(recession, "find", lambda cone: None)
-    found = gordan.diagnose(*OVERLAP)
+    found = gordan.diagnose(*QUASI)
     assert found.kind == "undecided"
     assert found.certificate.kind == "witness"
+    assert gordan.diagnose(*OVERLAP).kind == "overlap"  # whose rows span all others
     assert "the separation is not complete (proved)" in repr(found)
     assert gordan.diagnose(*COMPLETE).kind == "complete"
 

@@ -232,7 +232,7 @@ def test_rows_that_overlap_are_not_played_for(monkeypatch):
     rng = np.random.default_rng(0)
     names = asked(monkeypatch)
     assert not gordan.separate(rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000))
-    assert names == ["contradiction", "coordinate ascent", "working set"]
+    assert names == ["contradiction", "coordinate ascent", "nearly dependent columns", "working set"]
 
 
 def test_a_contradiction_spares_the_play(monkeypatch):

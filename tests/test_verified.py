@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -238,6 +239,31 @@ def test_weights_near_zero():
     assert counts[True, True, True] > 300
     assert counts[False, False, False] > 300
     assert counts[True, False, False] > 0  # too near to tell
+
+
+@pytest.mark.parametrize("name", [None, *modes.MODES])
+def test_combinations_with_weights_near_zero(name):
+    """A row is proved to be a combination of others with weights that are not negative only where it is, in every mode."""
+    if name is not None and not modes.CAN_BE_SET:
+        pytest.skip(modes.REASON)
+    r, counts = np.random.default_rng(8), Counter()
+    for _ in range(400):
+        S, p = near_the_border(r)
+        x = null_vector(S)
+        if x is None:
+            continue
+        T, P = -np.outer(S[-1], [1, 1]), np.column_stack([p[:-1] / p[-1], r.random(len(p) - 1)])
+        T[0, 1] = S[0, 0]  # something else
+        with modes.mode(modes.MODES[name]) if name else contextlib.nullcontext():
+            found = verified.nonnegative_combinations(S[:-1], T, P)
+        others = signed(S[:-1], np.ones(len(S) - 1), "none")
+        for j, t in enumerate(T.T):
+            assert not found[j] or not oracle.separable([*others, [-Fraction(float(v)) for v in t]])
+        counts[all(weight >= 0 for weight in x[:-1]), bool(found[0])] += 1
+    assert counts[True, True] > 80
+    assert counts[False, False] > 80
+    for bad in (math.nan, math.inf, 1e200, -1.0):
+        assert not verified.nonnegative_combinations(np.eye(2), np.ones((2, 1)), np.array([[1.0], [bad]])).any()
 
 
 @pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)

@@ -251,26 +251,19 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
 
 def _rounded(w: Sequence[int]) -> Array | None:
     """w times a power of two, rounded to floats; None where they would be too far apart in size."""
-    bits = max(abs(x).bit_length() for x in w)
-    floats = np.array([math.ldexp(*_leading(x, bits)) for x in w])
+    unit = 1 << max(abs(x).bit_length() for x in w)
+    floats = np.array([x / unit for x in w])  # Python rounds quotients of integers to the nearest float
     small = (floats != 0) & (np.abs(floats) < SMALLEST)
-    lost = any(x != 0 and f == 0 for x, f in zip(w, floats, strict=True))
+    lost = any(x != 0 and f == 0 for x, f in zip(w, floats.tolist(), strict=True))
     return None if small.any() or lost else floats
-
-
-def _leading(x: int, bits: int) -> tuple[float, int]:
-    """x·2^-bits as a float and an exponent: 64 digits are kept and rounded once."""
-    extra = max(0, abs(x).bit_length() - 64)
-    kept = abs(x) >> extra
-    # the last digit stands for all that were cut, so that the one rounding is to the nearest
-    kept |= int(bool(extra and abs(x) & ((1 << extra) - 1)))
-    return float(kept if x >= 0 else -kept), extra - bits
 
 
 def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     """The signs of x_i·w + b for these rows."""
     used = np.array([value != 0 for value in w])
-    place, columns, values = _entries(X, rows, used)
+    place, columns, values = entries(X, rows)
+    kept = used[columns]
+    place, columns, values = place[kept], columns[kept], values[kept]
     if _adds_exactly(values, [value for value in w if value], b):
         weights = np.array([float(value) for value in w])
         total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
@@ -283,11 +276,10 @@ def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     return np.array([(total > 0) - (total < 0) for total in totals], dtype=np.int8)
 
 
-def _entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
-    """The stored entries of these rows in the columns used, as (position of the row, column, float64 value)."""
+def entries(X: Matrix, rows: Array) -> tuple[Array, Array, Array]:
+    """The stored entries of these rows, as (position of the row, column, float64 value)."""
     place, columns, values = map(np.concatenate, zip(*X.storage.take(rows).each_block(_stored), strict=True))
-    kept = used[columns]
-    return place[kept], columns[kept], values[kept]
+    return place, columns, values
 
 
 def _stored(block: Block) -> tuple[Array, Array, Array]:

@@ -48,13 +48,11 @@ BLOCK_ROWS = 1 << 14
 
 def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, signs: Array) -> Array:
     """The rows A_i = y_i (x_i, 1), or y_i x_i, spread out; exact, as the stored values are."""
-    problem.X.have(rows)
     A = np.zeros((len(rows), intercept.columns(problem.X.d)))
     if intercept.exists:
         A[:, -1] = 1.0
-    for place, i in enumerate(rows):
-        columns, values = problem.X.row(i)
-        A[place, columns] = values
+    place, columns, values = exact.entries(problem.X, np.array(rows, int))
+    A[place, columns] = values
     A *= signs[list(rows), None]
     return A
 
@@ -234,6 +232,24 @@ def strictly_positive(S: Any, W: Array) -> Array:
         part = slice(lo, lo + BLOCK_ROWS)
         positive &= (S[part] @ W > np.multiply.outer(_above(size[part], k) * (2 * V * (k + 4)), largest)).all(axis=0)
     return positive
+
+
+@np.errstate(all="ignore")  # what is not finite proves nothing
+def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
+    """Which columns t of T are Σ x_i S_i for an x ≥ 0 near the column p of P: proved in floats, in any mode, as above.
+
+    With ρ ≥ ‖Mp - t‖_∞ in the theorem, x = p - Q(MQ)⁻¹(Mp - t) has Mx = t. One Q serves all columns; where its row is 0, x_i
+    is p_i. Entries that are not 0 have to be between LEAST and MOST in size, or nothing is proved.
+    """
+    k, r = S.shape
+    if not (r <= k and P.shape[1] and all(in_range(np.abs(each)) for each in (S, T, P))):
+        return np.zeros(P.shape[1], dtype=bool)
+    M = np.ascontiguousarray(S.T)
+    q, delta = _right_inverses(M, np.ones((1, k)), np.min(P / np.max(P, axis=0), axis=1)[None])
+    rho = np.max(np.abs(M @ P - T) + 2 * V * (k + 4) * _above(np.abs(M) @ P, k), axis=0) * (1 + 8 * V)
+    radius = np.multiply.outer(q[0], rho / (1 - delta[0])) * (1 + 16 * V)
+    near = (radius < P) | ((q[0] == 0)[:, None] & (P == 0))
+    return np.asarray(near.all(axis=0) & (delta[0] < 0.5))
 
 
 def in_range(sizes: Array) -> bool:

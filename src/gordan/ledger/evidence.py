@@ -22,8 +22,8 @@ from gordan.ledger.question import Asks, Cancelling, Cone, Proposal, Question
 from gordan.rows import over_rows
 from gordan.trace import Trace
 
-# Rows whose exact scores are asked for, at most, to put a plane midway between the classes.
-MOST_IN_DOUBT = 256
+# Rows whose exact scores are asked for, at most, to put a plane midway between the classes; and first.
+MOST_IN_DOUBT, FEW_IN_DOUBT = 256, 16
 # Entries of a plane of length 1 below this may have lost digits when it was divided by its length.
 SMALLEST = 2.0**-900
 
@@ -160,9 +160,14 @@ class Evidence:
         rows = np.array(sorted(witness))
         weights = tuple(witness[i] for i in rows.tolist())
         found = replace(self._head("witness"), rows=self._rows(rows), weights=weights)
-        if check(found, self.question.problem):
-            self.witness = found
-        return self.witness is not None
+        if not check(found, self.question.problem):
+            return self.witness is not None
+        self.witness = found
+        overlap = replace(found, kind="overlap")  # if they also span all rows, which few do not
+        many = 2 * len(rows) > self.question.problem.X.d
+        if self.question.asks is Asks.CONE and many and check(overlap, self.question.problem):
+            self.cone_proof = overlap
+        return True
 
     def _proves_cone(self, cone: Cone) -> None:
         w, b = cone.plane
@@ -291,12 +296,14 @@ class Evidence:
         close = products.near(highs, 0.0, margin.signs, self._sides)
         if sum(highs) <= 0 or max(map(len, close)) > MOST_IN_DOUBT:
             return math.nan
-        ends = []
-        for rows in close:
-            scores, e = exact.scores(margin.X, rows, w, 0.0, margin.signs)
-            ends.append(min(scores) * Fraction(2) ** e)
+        ends: list[Fraction] = []
+        for first in (FEW_IN_DOUBT, MOST_IN_DOUBT):  # few are enough to see that no b separates, if that is so
+            found = [exact.scores(margin.X, rows[:first], w, 0.0, margin.signs) for rows in close]
+            ends = [min(scores) * Fraction(2) ** e for scores, e in found]
+            if sum(ends) <= 0:
+                return math.nan
         try:
-            return float((ends[1] - ends[0]) / 2) if ends[0] + ends[1] > 0 else math.nan
+            return float((ends[1] - ends[0]) / 2)
         except OverflowError:
             return math.nan
 

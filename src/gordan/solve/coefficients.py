@@ -11,24 +11,27 @@ import numpy as np
 from flint import fmpq
 
 from gordan.arrays import Array, times_powers
-from gordan.blas import factorized, solved
+from gordan.blas import factorized, scipy_linalg, solved
 from gordan.certificates import exact
-from gordan.certificates.verified import cancelling, signed_rows, strictly_positive
-from gordan.deadlines import DENSE_GRAM
+from gordan.certificates.verified import nonnegative_combinations, strictly_positive
+from gordan.deadlines import DENSE_GRAM, Deadline
 from gordan.memory import fits
 from gordan.solve import recession
 from gordan.solve.alternative import Separator, alternative
-from gordan.solve.cancelling import few_rows, near
+from gordan.solve.cancelling import few_rows
 from gordan.solve.cone import columns_of, combined, dense, in_rows, quotient, rational, some_rows
 from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 
 # Copies of the strict rows, in coordinates of the cone, that are in use at a time.
 COPIES = 4
 # Rows in hand: so many for each dimension of the cone, and at least.
-ROWS_A_COLUMN, FEWEST_ROWS = 4, 200
-# Steps to the centre (three or four are needed), and for one coefficient (up to ten) before a linear program is asked; how far
+ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
+# Steps to the centre (two or three are needed), and for one coefficient (up to ten) before a linear program is asked; how far
 # each goes towards the border; and the decrement at which a vector is central enough.
-CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 0.1
+CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
+# Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
+# combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
+PROJECTIONS, RETRIES, AWAY = 150, 5, 0.01
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -39,57 +42,62 @@ def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
     is, by Farkas, e_j = Σ q_i A_i + (a vector of that span) with q ≥ 0 on S; else some w in the interior has w_j < 0. So it is
     Gordan's alternative for S and the row -e_j.
     """
-    null, k = found.null, found.cone.k
     cone = _Vectors(found)
-    for j in range(k):
+    for j in range(found.cone.k):
         sign = (found.w[j] > 0) - (found.w[j] < 0)
-        if not cone.full and not any(null[j, i] != 0 for i in range(null.ncols())):
+        if not cone.full and not any(found.null[j, i] != 0 for i in range(found.dimension)):
             yield j, 0
-        elif null.ncols() == 1:
+        elif found.dimension == 1:
             yield j, sign
-        elif sign == 0 or cone.has_both(j, sign):
+        elif sign == 0 or cone.has_both(j):
             yield j, None
         elif not found.cone.late and (answer := cone.decided(j, sign)) is not None:
             yield j, sign if answer else None
 
 
 class _Vectors:
-    """Vectors of C that are known, and who finds out about a coordinate."""
+    """The signs of vectors of C that are known, and who finds out about a coordinate."""
 
     def __init__(self, found: Recession) -> None:
-        self.found, self.full = found, found.null.ncols() == found.cone.k
-        self.inside: list[Any] = [found.w]
+        self.found, self.full = found, found.dimension == found.cone.k
+        self.positive, self.negative = (np.zeros(found.cone.k, dtype=bool) for _ in range(2))
+        self._add(found.w)
+
+    def _add(self, w: Sequence[Any]) -> None:
+        self.positive |= [x > 0 for x in w]
+        self.negative |= [x < 0 for x in w]
 
     @cached_property
     def decide(self) -> _Exactly | _FromCentre | None:
         """Made when it is first needed; None where there is no room or time."""
         strict = np.flatnonzero(self.found.signs > 0)
-        if len(strict) * self.found.null.ncols() ** 2 <= recession.SMALL:
+        if len(strict) * self.found.dimension**2 <= recession.SMALL:
             return _Exactly(self.found, strict)
         if self.found.cone.late or not _have_room(self.found, strict):
             return None
         centre = _FromCentre(self.found, strict)
-        self.inside.extend(centre.inside)
+        for w in centre.inside.values():
+            self._add(w.tolist())
         return centre
 
-    def has_both(self, j: int, sign: int) -> bool:
-        """Whether coordinate j, which has this sign for one of the vectors, has the other for another."""
-        return any(sign * w[j] < 0 for w in self.inside)
+    def has_both(self, j: int) -> bool:
+        """Whether coordinate j has different signs for two of the vectors."""
+        return bool(self.positive[j] and self.negative[j])
 
     def decided(self, j: int, sign: int) -> bool | None:
         """Whether coordinate j has this sign throughout; None where that is not found out."""
         turned = (*self.found.w[:j], -sign, *self.found.w[j + 1 :])
         if not self.full and (self.found.cone.signs(turned) >= 0).all():  # a step in one coordinate does
-            self.inside.append(turned)
-        answer = None if self.decide is None or self.has_both(j, sign) else self.decide(j, sign)
+            self._add(turned)
+        answer = None if self.decide is None or self.has_both(j) else self.decide(j, sign)
         if answer is not None and answer is not True:
-            self.inside.append(answer)
-        return False if self.has_both(j, sign) else answer
+            self._add(answer)
+        return False if self.has_both(j) else answer
 
 
 def _have_room(found: Recession, strict: Array) -> bool:
     """Whether there is room and time for the linear programs."""
-    cells, deadline = len(strict) * found.null.ncols(), found.cone.deadline
+    cells, deadline = len(strict) * found.dimension, found.cone.deadline
     room = found.cone.scalable and fits(8 * COPIES * cells)
     return room and deadline.affords(DENSE_GRAM * deadline.pace.multiplication * cells * found.cone.k)
 
@@ -117,31 +125,37 @@ def _divided(w: Sequence[int], s: Array) -> Array:
 class _FromCentre:
     """The same for many rows, from a central vector c of C; what floats propose is proved, in floats or exactly.
 
-    Let G be the strict rows in coordinates of C, D = diag(1/G_i·c) and H = GᵀD²G. Of the coordinate t·c > 0, the direction in
-    which it decreases most within Dikin's ellipsoid is -u for u = H⁻¹t, and one factorization gives those of all coordinates. The
-    scores then change by -D⁻¹v with v = DGu. Where t·(c - τu) < 0 for a c - τu in C both signs occur; and where v ≥ 0, q = Dv ≥ 0
-    has Gᵀq = Hu = t: the sign is the same throughout. Else c moves that way, and a new H is needed.
+    Let G be the strict rows in coordinates of C, D = diag(1/G_i·c) and H = GᵀD²G. If C has a dimension for each column, most
+    coordinates are decided together: with H = RᵀR the columns of V = DGR⁻¹ are orthonormal, and `projected` finds for t = R⁻ᵀe_j
+    what it asks for. Each of the others takes steps of its own: the direction in which a coordinate t·c > 0 decreases most within
+    Dikin's ellipsoid is -u for u = H⁻¹t. The scores then change by -D⁻¹v with v = DGu. Where t·(c - τu) < 0 for a c - τu in C
+    both signs occur; and where v ≥ 0, q = Dv ≥ 0 has Gᵀq = Hu = t: the sign is the same throughout. Else c moves that way, and a
+    new H is needed.
     """
 
     def __init__(self, found: Recession, strict: Array) -> None:
         from scipy.linalg import qr
 
         self.found, self.strict = found, strict
-        self.cone, self.null = found.cone, found.null
-        self.full = self.null.ncols() == self.cone.k
+        self.cone, self.full = found.cone, found.dimension == found.cone.k
         F, _, s = self.cone.floats
         if self.full:
             self.Q = np.eye(self.cone.k)
         else:
-            self.Q = qr(np.array([_divided(v, s) for v in columns_of(self.null)]).T, mode="economic")[0]
-        self.G = dense(F[strict] if self.full else F[strict] @ self.Q)
+            self.Q = qr(np.array([_divided(v, s) for v in columns_of(found.null)]).T, mode="economic")[0]
+        F = F if len(strict) == F.shape[0] else F[strict]
+        self.G = dense(F if self.full else F @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
         self.rows = np.sort(np.argsort(self.G @ c, kind="stable")[: max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])])
-        self.exact: Array | None = None
         self.centre = self._central(c / np.linalg.norm(c))
-        self.inside = self._all_around() if self.full else []
+        self.inside: dict[int, Array] = {}
+        self.same: set[int] = set()
+        if self.full and self.cone.scaled_exactly:
+            self._together()
 
     def __call__(self, j: int, sign: int) -> Any:
+        if j in self.same:
+            return True
         answer = self._along(j, sign)
         return self._by_program(j, sign) if answer is None else answer
 
@@ -171,20 +185,37 @@ class _FromCentre:
                 break
         return c if (self.G @ c > 0).all() else given
 
-    def _all_around(self) -> list[Array]:
-        """Vectors of C beyond those coordinate planes that steps from the centre reach; proved, all at once."""
-        c, metric = self.centre, self._metric(self.centre)
-        if metric is None or not self.cone.scaled_exactly:
-            return []
-        M, _ = metric
-        U = solved(factorized(M.T @ M), np.diag(np.sign(c)))
-        W = c[:, None] - U * _beyond(np.abs(c), np.abs(np.diagonal(U)), np.max(M @ U, axis=0))
-        W = W[:, np.isfinite(W).all(axis=0)]
-        return [*W[:, strictly_positive(self.cone.floats[0], W)].T]
+    @np.errstate(all="ignore")
+    def _together(self) -> None:
+        """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
+        triangular = scipy_linalg().solve_triangular
+        open_, sign = np.flatnonzero(self.centre), np.sign(self.centre)
+        for _ in range(RETRIES):
+            metric = self._metric(self.centre)
+            if metric is None or not len(open_):
+                return
+            M, D = metric
+            lower, scale = factorized(M.T @ M)
+            V = triangular(lower, scale[:, None] * M.T, lower=True).T
+            T = triangular(lower, np.diag(scale * sign)[:, open_], lower=True)
+            length = np.linalg.norm(T, axis=0)
+            same, P, others, X = projected(V, T / length, self.cone.deadline)
+            proved = nonnegative_combinations(self.G[self.rows], np.diag(sign)[:, open_[same]], D[:, None] * P * length[same])
+            self.same.update(open_[same][proved].tolist())
+            W = scale[:, None] * triangular(lower, X, lower=True, trans="T")
+            able, open_ = strictly_positive(self.G, W), open_[others]
+            self.inside.update(zip(open_[able].tolist(), W[:, able].T, strict=True))
+            scores = np.min(self.G @ W[:, ~able], axis=1, initial=math.inf)
+            wrong = np.flatnonzero(scores <= 0)
+            if not len(wrong):
+                return
+            self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
+            open_ = open_[~able]
 
+    @np.errstate(all="ignore")
     def _along(self, j: int, sign: int) -> Any:
         """True, or a vector of C with the other sign, by steps of affine scaling; None where neither is proved."""
-        target, c = sign * self.Q[j], self.centre
+        target, c = sign * self.Q[j], self.inside.get(j, self.centre)
         for _ in range(STEPS):
             metric = self._metric(c)
             if metric is None:
@@ -194,53 +225,39 @@ class _FromCentre:
             v = M @ u
             if (v >= 0).all():
                 return self._proved_same(j, sign, D * v)
-            step = float(_beyond(target @ c, target @ u, np.max(v)))
+            steepness = (self.G @ u) / (self.G @ c)  # of all rows
+            steepest = np.max(steepness)
+            step = float(_beyond(target @ c, target @ u, steepest))
             if math.isfinite(step):
-                other = c - step * u
-                scores = self.G @ other
-                wrong = np.flatnonzero(scores <= 0)
-                if not len(wrong):
-                    return self._direction(j, sign, self.Q @ other)
-                self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
-                c = self.centre
-                continue
-            if not np.max(v) > 0:  # rounding
+                return self._direction(j, sign, self.Q @ (c - step * u))
+            if not steepest > 0:  # rounding
                 return None
-            c = c - (REACH / np.max(v)) * u
+            sooner = np.flatnonzero(steepness > np.max(v))
+            self._take_in(sooner[np.argsort(-steepness[sooner], kind="stable")])
+            c = c - (REACH / steepest) * u
             c /= np.linalg.norm(c)
         return None
 
     def _take_in(self, wrong: Array) -> None:
         """Have some more rows in hand: of these, the first."""
-        self.exact = None
         self.rows = np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])])
-
-    def _exact_rows(self) -> Array:
-        """The rows in hand as they are stored; read once, until there are more of them."""
-        if self.exact is None:
-            problem, rows = self.cone.problem, self.strict[self.rows].tolist()
-            self.exact = signed_rows(problem, rows, self.cone.intercept, problem.signs)[:, list(self.cone.columns)]
-        return self.exact
 
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
         """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
-        _, e, s = self.cone.floats
-        rows = self.strict[self.rows]
-        if self.full:  # then these rows and -sign·e_j cancel with positive weights
-            S = np.vstack([self._exact_rows(), -sign * np.eye(1, self.cone.k, j)])
-            with np.errstate(all="ignore"):
-                try:
-                    weights = near(S, np.append(times_powers(q, -e[rows]), 1 / s[j]))
-                except np.linalg.LinAlgError:
-                    weights = None
-                if weights is not None and cancelling(S, weights) < math.inf:
+        G, target = self.G[self.rows], sign * self.Q[j]
+        if self.full and self.cone.scaled_exactly:
+            metric = self._metric(self.centre)
+            if metric is not None:
+                M, D = metric
+                q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
+                if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
                     return True
         with np.errstate(all="ignore"):
             try:
-                few = few_rows(np.vstack([self.G[self.rows], -sign * self.Q[j]]), np.append(q, 1.0))
+                few = few_rows(np.vstack([G, -target]), np.append(q, 1.0))
             except np.linalg.LinAlgError:
                 return None
-        return self._proved(j, sign, rows[few[few < len(rows)]])
+        return self._proved(j, sign, self.strict[self.rows[few[few < len(G)]]])
 
     def _by_program(self, j: int, sign: int) -> Any:
         """The same by linear programs over a growing set of rows."""
@@ -270,19 +287,66 @@ class _FromCentre:
 
     def _proved(self, j: int, sign: int, rows: Array) -> bool | None:
         """True if sign·e_j is a nonnegative combination of these rows, modulo the span."""
-        product = self.cone.rows([int(i) for i in rows])[0] * self.null
+        null = self.found.null
+        product = self.cone.rows([int(i) for i in rows])[0] * null
         part = some_rows(product, exact.pivots(product.transpose()))
-        q = in_rows(part, [sign * fmpq(self.null[j, i]) for i in range(self.null.ncols())], self.cone.deadline)
+        q = in_rows(part, [sign * fmpq(null[j, i]) for i in range(null.ncols())], self.cone.deadline)
         return True if q is not None and all(x >= 0 for x in q) else None
 
     def _direction(self, j: int, sign: int, w: Array) -> Any:
         """A vector of C near w, proved, whose coordinate j has the other sign; floats are for scaled columns."""
-        if self.full and self.cone.scaled_exactly and sign * w[j] < 0 and strictly_positive(self.cone.floats[0], w[:, None])[0]:
+        if self.full and self.cone.scaled_exactly and sign * w[j] < 0 and strictly_positive(self.G, w[:, None])[0]:
             return w
-        for candidate in rational(self.cone, w, self.null, self.found.pivots):
+        for candidate in rational(self.cone, w, self.found.face, self.found.pivots):
             if sign * candidate[j] < 0 and (self.cone.signs(candidate) >= 0).all():
                 return candidate
         return None
+
+
+@np.errstate(all="ignore")
+def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Array, Array]:
+    """For columns t of T, of length 1: the numbers of some and a q > 0 for each with Vᵀq = t; those of the others and an x for
+    each with V x > 0, and with t·x < 0 unless there were too many steps for it.
+
+    The columns of V are orthonormal, and V c = 1 for c = Vᵀ1. The least |Vᵀq - t| over q ≥ 0 is 0 where there is such a q; else
+    r = t - Vᵀq has V r ≤ 0 and t·r > 0. It is approached by accelerated projections, which start again, column by column, when
+    the objective increases. On the way -r + a c is an x as soon as an a > max V r leaves its product with t negative. And t is
+    moved by ε c, so that q + V r + ε is as wanted as soon as it is positive. In float32, but for the last step.
+    """
+    m, c = len(V), V.sum(axis=0)
+    height = c @ T
+    away = AWAY * height / m
+    V32, C32, open_ = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32), np.flatnonzero(height > 0)
+    t = (T - np.outer(c, away))[:, open_].astype(np.float32)
+    before = q = np.maximum(V32 @ t, 0)
+    pace = np.ones(len(open_))
+    same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
+    for last in range(PROJECTIONS)[::-1]:
+        if not len(open_):
+            break
+        r = t - C32 @ q
+        off = V32 @ r
+        least, most = np.maximum(np.max(off, axis=0), 0), np.sum(T[:, open_] * r, axis=0) / height[open_]
+        after = q + off
+        positive = np.min(after, axis=0) > -0.9 * away[open_]
+        turned = (least < 0.999 * most) & ~positive
+        left = ~(turned | positive)
+        if not last or deadline.passed:
+            turned, left = ~positive, np.zeros_like(positive)
+        same.append(open_[positive])
+        P.append(after[:, positive] + away[same[-1]])
+        others.append(open_[turned])
+        X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[:, turned])
+        if not left.all():
+            open_, t, q, before, after, pace = open_[left], t[:, left], q[:, left], before[:, left], after[:, left], pace[left]
+        np.maximum(after, 0, out=after)
+        step = after - before
+        pace[np.sum((q - after) * step, axis=0) > 0] = 1
+        faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+        q = np.maximum(after + ((pace - 1) / faster).astype(np.float32) * step, 0)
+        before, pace = after, faster
+    numbers, found = np.concatenate(same), np.hstack(P)
+    return numbers, found + V @ (T[:, numbers] - V.T @ found), np.concatenate(others), np.hstack(X)
 
 
 @np.errstate(all="ignore")

@@ -98,7 +98,7 @@ class Cone:
         if self.intercept.exists:
             ones = np.ones((len(signs), 1))
             A = sp.hstack([A, sp.csr_array(ones)], format="csr") if sparse else np.column_stack([A, ones])
-        A = A[:, list(self.columns)]
+        A = A[:, list(self.columns)] if self.k < A.shape[1] else A
         A = sp.csr_array(sp.diags_array(signs) @ A) if sparse else A * signs[:, None]
         e = _exponents(_tops(A, 1))
         if sparse:
@@ -139,11 +139,12 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
     if min(n, k) > MOST_COLUMNS:
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
-    chosen = np.unique(np.linspace(0, n - 1, min(n, 3 * k + 20)).astype(int)) if n > 3 * k else np.arange(n)
-    if k <= len(chosen) and fits(8.0 * COPIES * len(chosen) * k):
-        with blas_threads(len(chosen) * k):
-            if independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs)):
-                return tuple(range(k))
+    for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of rows that are dense few do
+        chosen = np.unique(np.linspace(0, n - 1, min(n, many)).astype(int))
+        if k <= len(chosen) and fits(8.0 * COPIES * len(chosen) * k):
+            with blas_threads(len(chosen) * k):
+                if independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs)):
+                    return tuple(range(k))
     while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
         if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
             return None
@@ -231,7 +232,8 @@ def some_rows(M: Any, rows: Sequence[int]) -> Any:
 
 
 def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Integer vectors of the null space near w (for scaled columns), of more and more digits: rounded off the pivot columns."""
+    """Integer vectors of the null space (None: of the whole) near w (for scaled columns), of more and more digits: rounded off
+    the pivot columns."""
     pivot = set(columns)
     free = [j for j in range(cone.k) if j not in pivot]
     _, _, s = cone.floats
@@ -242,6 +244,9 @@ def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterato
         rounded = [round(float(w[j]) / size * 2**digits) for j in free]
         if any(rounded):
             exact_w = [fmpq(x) * fmpq(*float(s[j]).as_integer_ratio()) for x, j in zip(rounded, free, strict=True)]
+            if null is None:
+                yield exact.primitive(exact.integers(exact_w)[0])
+                continue
             # column number i of the null space is the only one that moves the i-th free coordinate
             yield combined(null, [x / fmpq(null[j, i]) for i, (x, j) in enumerate(zip(exact_w, free, strict=True))])
 

@@ -14,7 +14,7 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import fits
-from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft
+from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
 from gordan.solve.levelling import by_levelling, levelled
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -88,6 +88,10 @@ def _not_tiny(question: Question, evidence: Evidence) -> bool:
 
 def _overlapping(question: Question, evidence: Evidence) -> bool:
     return _level(question, evidence) and overlapping.applies(question)
+
+
+def _tangled(question: Question, evidence: Evidence) -> bool:
+    return _not_tiny(question, evidence) and untangling.applies(question)
 
 
 def _unwatched(question: Question, evidence: Evidence) -> bool:
@@ -203,6 +207,7 @@ FINDERS = (
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_open),
     Finder("levelling", by_levelling, sign=_uneven),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
+    Finder("nearly dependent columns", untangling.by_untangling, sign=_tangled),
     Finder("working set", separation.by_working_set, sign=_not_tiny),
     Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard),
     Finder("rescaling", by_rescaling, sign=_rescalable),

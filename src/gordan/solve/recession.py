@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,24 @@ from flint import fmpq, fmpz_mat
 
 from gordan.arrays import Array
 from gordan.certificates import exact
-from gordan.certificates.data import Relation
+from gordan.certificates.data import Certificate, Relation
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.solve.alternative import Separator, alternative, reading_seconds
-from gordan.solve.cone import COPIES, DIGITS, Cone, columns_of, combined, dense, in_rows, independent_columns, quotient, rational
+from gordan.solve.cone import (
+    COPIES,
+    DIGITS,
+    Cone,
+    columns_of,
+    combined,
+    dense,
+    in_rows,
+    independent_columns,
+    quotient,
+    rational,
+    some_rows,
+)
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
@@ -36,6 +50,8 @@ MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
 # Columns beyond which no linear program is started.
 MOST_PROGRAM_COLUMNS = 2000
 ROUNDS = 100
+# Coordinates in which the plane of a witness's rows may be free.
+MOST_FREE = 2
 # Entries of rows that are spread out at a time.
 BLOCK_ENTRIES = 1 << 20
 # Scores of strict rows are at least 1 in the program; what is nearer to 0 than this may be 0.
@@ -47,14 +63,24 @@ SAME_SPAN = 1e-9
 class Recession:
     """w, an integer vector in the relative interior of C, and p, positive integers by row with Σ p_i A_i = 0, whose rows span the
     rows on which no vector of C is strict (None: the witness in hand has floats near such p). `signs` are those of A w; the
-    columns of `null` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`."""
+    columns of `face` span {v : A_i v = 0 for the rows of p}, one for each coordinate that is not in `pivots`; None: all do."""
 
     cone: Cone
     w: tuple[int, ...]
     p: dict[int, int] | None
     signs: Array
-    null: Any
+    face: Any
     pivots: list[int]
+
+    @property
+    def dimension(self) -> int:
+        """That of C."""
+        return self.cone.k if self.face is None else int(self.face.ncols())
+
+    @cached_property
+    def null(self) -> Any:
+        """The vectors of `face`, written down."""
+        return exact.null_space(fmpz_mat(0, self.cone.k), []) if self.face is None else self.face
 
     @property
     def kind(self) -> str:
@@ -100,9 +126,8 @@ def _from_what_is_known(cone: Cone, full: bool, evidence: Evidence) -> Iterator[
         shortened = from_separator(cone, [*evidence.w.tolist(), *b])
         if shortened is not None:
             yield Proposal(cone=shortened)
-    witness = evidence.witness
-    if witness is not None and witness.kind == "verified-witness":
-        beside = beside_witness(cone, witness.dependent)
+    if evidence.witness is not None:
+        beside = beside_witness(cone, evidence.witness)
         if beside is not None:
             yield Proposal(cone=beside)
 
@@ -134,22 +159,23 @@ def find(cone: Cone) -> Recession | None:
 
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
-    null = exact.null_space(fmpz_mat(0, cone.k), [])
     as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    shorter = rational(cone, np.array(w) / cone.floats[2], null, []) if cone.scalable else ()
-    for near in (*shorter, exact.primitive(as_it_is)):
+    shorter = rational(cone, np.array(w) / cone.floats[2], None, []) if cone.scalable else ()
+    for near in chain(shorter, [exact.primitive(as_it_is)]):
         signs = cone.signs(near)
         if (signs > 0).all():
-            return Recession(cone, near, {}, signs, null, [])
+            return Recession(cone, near, {}, signs, None, [])
     return None
 
 
-def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | None:
-    """The same where rows cancel and span all on which these relations between columns hold, and a w is strict on the others."""
-    found = _null_space(cone, relations)
+def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
+    """The same where the rows that cancel span all that are on some plane, and a w is strict on the others."""
+    verified = witness.kind == "verified-witness"
+    found = _null_space(cone, witness.dependent) if verified else _null_space_of_rows(cone, witness.rows)
     if found is None:
         return None
     null, pivots = found
+    p = None if verified else dict(zip(witness.rows, (int(x) for x in witness.weights), strict=True))
     outside = _outside(cone, null, np.zeros(cone.problem.X.n, dtype=np.int8))
     if not outside.any() or not cone.scalable:
         return None
@@ -160,8 +186,20 @@ def beside_witness(cone: Cone, relations: Sequence[Relation]) -> Recession | Non
     for w in () if answer is None else rational(cone, basis @ answer[0], null, pivots):
         signs = cone.signs(w)
         if (signs >= 0).all() and (signs[outside] > 0).all():
-            return Recession(cone, w, None, signs, null, pivots)
+            return Recession(cone, w, p, signs, null, pivots)
     return None
+
+
+def _null_space_of_rows(cone: Cone, rows: Sequence[int]) -> tuple[Any, list[int]] | None:
+    """The vectors on whose plane these rows are, and the other coordinates; None where they are many, or time is short."""
+    if len(rows) < cone.k - MOST_FREE:
+        return None
+    if not cone.deadline.affords(reading_seconds(cone.problem, rows, cone.intercept, cone.deadline)):
+        return None
+    M, _ = cone.rows(rows)
+    B = some_rows(M, exact.pivots(M.transpose()))
+    pivots = exact.pivots(B)
+    return (exact.null_space(B, pivots), pivots) if len(pivots) < cone.k else None
 
 
 def _null_space(cone: Cone, relations: Sequence[Relation]) -> tuple[Any, list[int]] | None:

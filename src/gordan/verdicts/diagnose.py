@@ -348,13 +348,14 @@ def diagnose(
         evidence = answer(question)
         question = evidence.question  # with the pace of this call
         found, proof = evidence.cone, evidence.cone_proof
-        if proof is not None and proof.kind == "verified-overlap":  # which says which columns depend on the others
+        kind = "" if proof is None else proof.kind
+        if proof is not None and kind == "verified-overlap":  # which says which columns depend on the others
             columns = tuple(sorted({*range(len(names))} - {relation[0][0] for relation in proof.dependent}))
-            signs = {names[j]: 0 for j in columns}
         else:
             columns = question.known(independent) if evidence.effort.stopped else question.shared(independent)
+        signs = {names[j]: 0 for j in (columns or ()) if KINDS.get(kind) == "overlap"}
         if isinstance(found, Recession) and not evidence.effort.stopped:
-            full_rank = found.kind != "complete" and not found.null.ncols()
+            full_rank = found.kind != "complete" and not found.dimension
             columns = found.cone.columns if full_rank else columns
             for j, sign in coefficients.coordinate_signs(found) if columns else ():
                 signs[names[found.cone.columns[j]]] = sign
@@ -551,7 +552,10 @@ def _advice(d: Diagnosis) -> str:
     if d.kind == "overlap":
         return "Next: fit as usual."
     if d.kind == "undecided":
-        return "Next: try more time if it was limited, fewer columns, or rows without duplicates."
+        return (
+            "Next: try more time if it was limited; leave out columns that are sums or copies of others up to rounding; or round "
+            "the columns to the digits that were measured."
+        )
     if d.model == "poisson":
         return (
             "Next: do not read Wald tests or standard errors of this fit. Leave out the separated rows (`rows`), which say "

@@ -40,8 +40,8 @@ from gordan.verdicts.separate import Verdict, verdict_of
 from gordan.verdicts.telling import Witness
 from gordan.verdicts.weights import weight_factors
 
-# What a plane of `separate` may be short of the widest: its margin is known to a percent, in a third of the steps.
-ROUGH = 1e-2
+# What a plane of `separate` may be short of the widest: its margin is known to about a tenth, in less than half of the steps.
+ROUGH = 0.1
 # Of the tolerance, what the gap of planes that are looked for together is brought to.
 SHARE = 0.2
 # Of the time, what planes are looked for together, in memory, where what is left is looked for one by one, and elsewhere.
