@@ -1399,7 +1399,7 @@ INNER = {
     "separate": ("gordan.separate", ["separate", "two.csv"]),
     "fit": ("gordan.estimators.fitting.maximize_margin", ["fit", "two.csv", "-o", "new.gordan"]),
     "predict": ("gordan.cli.models.Model.scores", ["predict", "model.gordan", "two.csv"]),
-    "verify": ("gordan.verify", ["verify", "model.gordan", "two.csv"]),
+    "verify": ("gordan.cli.proofs.verified_for", ["verify", "model.gordan", "two.csv"]),
     "diagnose": ("gordan.diagnose", ["diagnose", "two.csv"]),
     "race": ("gordan.report.race", ["race", "two.csv"]),
     "play": ("gordan.play", ["play", "two.csv"]),

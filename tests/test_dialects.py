@@ -275,10 +275,10 @@ def test_labels_in_place_of_the_method():
 @pytest.mark.parametrize(
     ("text", "options", "hint"),
     [
-        ("a;y\n1,5;u\n2;v\n", {}, "for decimal commas pass --decimal ,"),
+        ("a;y\n1,5;u\n2;v\n", {}, "; pass --decimal , (in Python"),
         ("a;y\n7.630,1;u\n2;v\n", {"decimal": ","}, "pass --decimal , --thousands ."),
-        ("a;y\n7.630;u\n2;v\n", {"decimal": ","}, "is '7.630', which is not a number; for digits grouped by dots"),
-        ('a,y\n"1,234",u\n2,v\n', {}, "for digits grouped by commas pass --thousands ,"),
+        ("a;y\n7.630;u\n2;v\n", {"decimal": ","}, "is '7.630', which is not a number; pass --decimal , --thousands ."),
+        ('a,y\n"1,234",u\n2,v\n', {}, "or --thousands , (in Python"),
     ],
 )
 def test_numbers_with_other_marks_are_told_how_to_be_read(tmp_path, text, options, hint):

@@ -606,6 +606,9 @@ class Smallest(FetchesRows, HostVectors):
             some = rows[lo : lo + (step or 7)]
             yield work(DenseBlock(self.X[some], int(some[0])), *(values[some] for values in over_rows), *shared)
 
+    def reduce(self, work, over_rows, shared, threads, *, rough=False):
+        return list(work(self.X, *over_rows, *shared))
+
     def plain(self):
         return self.X.astype(np.float64)
 

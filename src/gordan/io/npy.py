@@ -230,7 +230,7 @@ def _header(file: IO[bytes], told: str) -> _Header:
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:
-        raise InputError(f"{told} is no NumPy array: it does not start as one") from None
+        raise InputError(f"{told} is not a .npy file: bad magic number") from None
     if version not in ((1, 0), (2, 0)):
         raise InputError(f"{told} is of a version of the .npy format that is not read here ({version[0]}.{version[1]})")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

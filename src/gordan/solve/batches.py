@@ -353,9 +353,15 @@ def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, 
                 halted.set()
         return found, steps
     rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
-    table = block_newton.Table(rows, asked.signs, storage.lift(c), loss, intercept.grouped)
-    W, steps = block_newton.planes(table, tol, spent)
-    return W.T, steps
+    size = block_newton.block_size(rows, k)
+    for lo in range(0, k, size):
+        if spent():
+            break
+        Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
+        table = block_newton.Table(rows, Y, storage.lift(c), loss, intercept.grouped)
+        W, steps[lo : lo + size] = block_newton.planes(table, tol, spent)
+        found[lo : lo + size] = W.T
+    return found, steps
 
 
 @np.errstate(all="ignore")

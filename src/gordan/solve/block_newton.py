@@ -38,6 +38,10 @@ class Tuning:
     # So many steps, and so many times as many as with a new preconditioner, are worth one of the second derivatives as they are.
     stale: float = 6.0
     more_than_fresh: float = 1.5
+    # Entries of a table of labels of rows in memory whose columns are looked at together, so that no pass takes long; and the
+    # fewest of them, which share passes.
+    block: int = 1 << 20
+    fewest: int = 4
     # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
     slope_left: float = 0.5
     multiples: tuple[float, ...] = (0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -115,6 +119,11 @@ class Looked(NamedTuple):
             mine[..., which] = new
 
 
+def block_size(rows: Rows, k: int) -> int:
+    """How many of k label vectors are looked at together."""
+    return min(k, max(TUNING.fewest, TUNING.block // rows.n)) if rows.in_memory else k
+
+
 @np.errstate(all="ignore")
 def planes(
     table: Table, tol: float, spent: Callable[[], bool], start: Array | None = None, most: int = TUNING.steps
@@ -143,7 +152,9 @@ def planes(
         if len(far):
             first[todo[far]] = np.fmax(first[todo[far]], size[far])
             enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
-            most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, float(np.mean(here.active[far]))))
+            # elsewhere there is nobody else who has a factorization
+            active = float(np.mean(here.active[far])) if rows.in_memory else rows.n
+            most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
             if rows.in_memory and steps.any() and most < TUNING.least_cg:
                 break
             precondition.renew(W, todo[far])

@@ -180,7 +180,10 @@ def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:
     if not outside.any() or not cone.scalable:
         return None
     F, _, s = cone.floats
-    basis = np.array([[float(x) for x in v] for v in columns_of(null)]).T / s[:, None]
+    try:
+        basis = np.array([[float(x) for x in v] for v in columns_of(null)]).T / s[:, None]
+    except OverflowError:  # whole numbers beyond the floats, as columns of subnormal numbers make them
+        return None
     scores = dense(F[outside] @ basis)
     answer = (np.sign(scores[0]), None) if null.ncols() == 1 else _program(cone, scores)
     for w in () if answer is None else rational(cone, basis @ answer[0], null, pivots):

@@ -47,7 +47,7 @@ SHARE = 0.2
 # Of the time, what planes are looked for together, in memory, where what is left is looked for one by one, and elsewhere.
 FOUND_TOGETHER, FOUND_BY_PASSES = 0.5, 0.9
 # Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
-MOST_PROVED = {"host": 1 << 30, "device": 1 << 37}
+MOST_PROVED = {"host": 1 << 26, "device": 1 << 37}
 
 STATUSES = {status.value: status for status in Status}
 
