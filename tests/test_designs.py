@@ -380,10 +380,36 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and one"
+    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and 1 coefficient is"
     assert told in sentence
     other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
     assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
+    frame.loc[frame.region == "D", "y"] = 0  # two levels separate now
+    assert any("and 2 coefficients are infinite in place of 3" in told for told in gordan.diagnose(X, frame.y).explanation)
+    assert sum(sign != 0 for sign in gordan.diagnose(other, frame.y).columns.values()) == 2
+
+
+def test_columns_of_numbers_that_missing_text_made_objects():
+    """A formula sees the numbers that a plain frame does, and not a category for each of them."""
+    of("formulaic")
+    r = np.random.default_rng(0)
+    age = r.normal(50, 10, 60)
+    frame = pandas.DataFrame({"age": age.astype(object), "y": (age + r.normal(0, 10, 60) > 50).astype(int)})
+    frame.loc[3, "age"], frame.loc[7, "age"] = "NA", ""
+    found = gordan.diagnose("y ~ age", data=frame, missing="drop")
+    assert (found.kind, [*found.columns]) == ("overlap", ["Intercept", "age"])
+    frame.loc[5, "age"] = "unknown"
+    with pytest.warns(UserWarning, match="'age' has numbers, and 'unknown' among them"):
+        gordan.diagnose("y ~ age", data=frame, missing="drop")
+
+
+def test_what_to_do_next_leaves_out_columns_that_depend_on_others():
+    frame = pandas.DataFrame({"region": [*"AAABBBCCC"], "y": [1, 1, 1, *[0, 1, 0] * 2]})
+    d = gordan.diagnose(pandas.get_dummies(frame[["region"]], dtype=float), frame.y)
+    assert d.dependent
+    (*_, ridge) = d.next_steps
+    assert f"d.X.drop(columns={[*d.dependent]!r})" in ridge
+    eval(ridge.partition("  #")[0], {"gordan": gordan, "d": d})
 
 
 @pytest.mark.parametrize("level", ["A", "2.0"])

@@ -123,7 +123,7 @@ BAD = [
     ({"sep": "1"}, "one character"),
     ({"sep": '"'}, "one character"),
     ({"decimal": ";"}, "'.' or ','"),
-    ({"thousands": "."}, "must be another character"),
+    ({"thousands": "."}, "pass --decimal , as well"),
     ({"decimal": ",", "sep": ","}, "must be another character"),
     ({"decimal": ","}, "no decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),

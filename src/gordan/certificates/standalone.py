@@ -231,6 +231,7 @@ class Claim:
                 "the data of a"
                 + {"ordinal": "n ordinal", "poisson": " Poisson"}.get(self.model, f" {self.model}")
                 + " regression"
+                + (" without intercept" if self.intercept == "none" else "")
             )
             partly = "" if self.model == "poisson" else ", but not completely"
             return {
@@ -246,14 +247,23 @@ class Claim:
         if self.kind == "bracket" and self.noise > 0:
             largest += f" under perturbations of size {float(self.noise):.6g} in the {float(self.noise_norm):g}-norm"
         origin, C = intercept if self.intercept == "none" else "", "?" if self.C is None else f"{float(self.C):.6g}"
+        plane, rows = "plane through the origin" if origin else "plane", self._weighted_rows()
         return {
             "separator": "the data is separable"
-            + (f", with a {largest}{intercept} {interval}" if self.states_bracket else origin),
-            "bracket": f"the {largest}{intercept} is {interval}",
-            "quasi-separation": "the data is quasi-completely separated: some plane separates it weakly, and none strictly",
-            "overlap": "the data overlaps: no plane separates it, not even weakly",
-            "optimum": f"the least value of the {self.loss} objective with C = {C}{intercept} is {interval}",
+            + (f", with a {largest}{intercept}{rows} {interval}" if self.states_bracket else origin),
+            "bracket": f"the {largest}{intercept}{rows} is {interval}",
+            "quasi-separation": f"the data is quasi-completely separated{origin}: some {plane} separates it weakly, "
+            "and none strictly",
+            "overlap": f"the data overlaps{origin}: no {plane} separates it, not even weakly",
+            "optimum": f"the least value of the {self.loss} objective with C = {C}{intercept}{rows} is {interval}",
         }.get(kind, f"the data is not separable{origin}: {len(self.rows)} rows suffice to show it")
+
+    def _weighted_rows(self) -> str:
+        """That rows have weights, and how many have none."""
+        if self.c is None and self.class_weight is None and self.weights_hash is None:
+            return ""
+        zeros = sum(not weight for weight in self.c or ())
+        return " of weighted rows" + (f" ({zeros} of them of weight 0)" if zeros else "")
 
     def data(self, X: Iterable[Any], y: Iterable[Any], weights: Iterable[Any] | None = None) -> tuple[Rows, int, list[Any]]:
         """The data as it is checked: rows, their width, labels; without the rows that the certificate has dropped."""
@@ -1849,11 +1859,16 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     return [*told, "  this is the data that it was made for" if same else f"  {OTHER_DATA}"]
 
 
+def _printable(text: str) -> str:
+    """Text with nothing in it that moves on a terminal, or begins another line."""
+    return text if text.isprintable() else repr(text)
+
+
 def _source(claim: Claim) -> list[str]:
     """Which version made the certificate, and for what; and its own statement, where that is another than the claim."""
     about = claim.about
     parts: dict[str, Any] = {
-        "file": lambda name: f"the file {name}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
+        "file": lambda name: f"the file {_printable(name)}" + ("" if about["size"] is None else f" ({about['size']:,} bytes)"),
         "label": lambda name: f"the label column {name!r}",
         "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
@@ -1861,7 +1876,8 @@ def _source(claim: Claim) -> list[str]:
     }
     source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
-        told.append(f"  it says: made by gordan {about['version'] or '(unknown version)'}{' for ' if source else ''}{source}")
+        version = _printable(about["version"] or "(unknown version)")
+        told.append(f"  it says: made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.words()):
         told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
     return told

@@ -104,12 +104,17 @@ def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool
 
 def _source(about: About) -> list[str]:
     """What a certificate says it was made for, in one sentence; none where it says nothing."""
-    told = [words.format(getattr(about, part)) for part, words in SOURCES.items() if getattr(about, part)]
+    told = [words.format(_printable(getattr(about, part))) for part, words in SOURCES.items() if getattr(about, part)]
     told += [f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)}"] if about.columns else []
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
-    made = f"it says: made by gordan {about.version or '(unknown version)'}{' for ' if told else ''}{', '.join(told)}"
-    return [made] if told or about.version else []
+    version = _printable(about.version or "(unknown version)")
+    return [f"it says: made by gordan {version}{' for ' if told else ''}{', '.join(told)}"] if told or about.version else []
+
+
+def _printable(text: Any) -> Any:
+    """Text with nothing in it that moves on a terminal, or begins another line."""
+    return repr(text) if isinstance(text, str) and not text.isprintable() else text
 
 
 def _other_statement(certificate: Certificate) -> list[str]:
@@ -170,7 +175,10 @@ def verified_for(
 ) -> Check:
     """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
     if not isinstance(certificate, Certificate):
-        raise InputError(f"certificate is {type(certificate).__name__}; pass result.certificate, or Certificate.from_json(text)")
+        raise InputError(
+            f"certificate is {type(certificate).__name__}; pass result.certificate (of several classes one of them, with "
+            "y == its class), or Certificate.from_json(text)"
+        )
     return replace(_decided(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
 
 
@@ -291,6 +299,7 @@ def statement(c: Certificate) -> str:
 def _claim_of_model(c: Certificate) -> str:
     """What a certificate about rows that are made says of the estimates."""
     regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
+    regression += _INTERCEPTS["none"] if c.intercept == "none" else ""
     if c.kind == "separator":
         return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
     if c.kind in ("quasi-separation", "verified-quasi-separation"):
@@ -565,7 +574,7 @@ def _in_fractions(c: Certificate, problem: Problem) -> str:
 
 def _least(c: Certificate) -> str:
     what = f"the {c.loss} objective with C = {'?' if c.C is None else format(c.C, '.6g')}{_INTERCEPTS[c.intercept]}"
-    return f"the least value of {what} is {_interval(c)}"
+    return f"the least value of {what}{_weighted_rows(c)} is {_interval(c)}"
 
 
 def _interval(c: Certificate) -> str:
@@ -586,7 +595,15 @@ def _largest(c: Certificate) -> str:
     soft = "" if c.nu is None else f" (soft, nu = {c.nu:.6g})"
     norm = "" if c.norm == 2 else f" in the {c.norm:g}-norm"
     noise = f" under perturbations of size {c.robust:.6g} in the {c.robust_norm:g}-norm" if c.robust > 0 else ""
-    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}"
+    return f"largest margin{soft}{norm}{noise}{_INTERCEPTS[c.intercept]}{_weighted_rows(c)}"
+
+
+def _weighted_rows(c: Certificate) -> str:
+    """That rows have weights, and how many have none."""
+    if c.sample_weight is None and c.class_weight is None and c.weights_hash is None:
+        return ""
+    zeros = sum(not weight for weight in c.sample_weight or ())
+    return " of weighted rows" + (f" ({zeros} of them of weight 0)" if zeros else "")
 
 
 def _separable(c: Certificate) -> str:
@@ -604,11 +621,17 @@ def _between(c: Certificate) -> str:
 
 
 def _weakly_separable(c: Certificate) -> str:
-    return "the data is quasi-completely separated: some plane separates it weakly, and none strictly"
+    origin, through = _from_the_origin(c)
+    return f"the data is quasi-completely separated{origin}: some plane{through} separates it weakly, and none strictly"
 
 
 def _overlapping(c: Certificate) -> str:
-    return "the data overlaps: no plane separates it, not even weakly"
+    origin, through = _from_the_origin(c)
+    return f"the data overlaps{origin}: no plane{through} separates it, not even weakly"
+
+
+def _from_the_origin(c: Certificate) -> tuple[str, str]:
+    return (_INTERCEPTS["none"], " through the origin") if c.intercept == "none" else ("", "")
 
 
 CHECKS: dict[Kind, Checking] = {

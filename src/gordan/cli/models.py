@@ -477,6 +477,7 @@ def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     if named and model.label is not None and source.label is None and not unlabelled:
         with suppress(NoSuchColumn):  # a feature that is not there is refused below
             return read(path, **asked | {"label": model.label})
+        asked["labelled"] = False
     return read(path, **asked)
 
 

@@ -208,7 +208,7 @@ class Cells:
             column = name if name.isidentifier() and self.header.count(name) == 1 else j
             if self._wanted.label is None and self.labelled:
                 hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
-            hint += f"; --drop {column} leaves it out"
+            hint += f"; categories need 0/1 columns (pandas.get_dummies), and --drop {column} leaves it out"
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 

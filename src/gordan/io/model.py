@@ -163,8 +163,8 @@ class Model:
                 raise InputError(f"{text!r} has an unpaired surrogate, which cannot be written as UTF-8")
 
     def scaled(self, X: Any) -> Any:
-        """X as the planes are about it."""
-        return X if self.scaling is None else scaled(X, self.scaling)
+        """X as the planes are about it; as it is where it has other columns, which whoever uses it refuses."""
+        return X if self.scaling is None or X.shape[1] != self.coef.shape[1] else scaled(X, self.scaling)
 
     def scores(self, X: Any) -> Array:
         """x·w + b for each row and plane, of X as they are about it."""

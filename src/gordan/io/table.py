@@ -48,6 +48,8 @@ class Dialect:
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
         if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
+            if self.thousands == ".":
+                raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
             raise InputError("decimal must be another character than sep and thousands")
 
     def value(self, cell: str) -> float | None:

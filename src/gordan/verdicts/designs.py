@@ -94,7 +94,7 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
 
     outcome = str(next(iter(parsed.lhs)))
     complete, weights = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
-    kept = complete.of(data)
+    kept = _with_numbers(complete.of(data), variables)
     plain = outcome in data.columns
     try:
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
@@ -110,6 +110,28 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
     return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, outcome, complete=complete)
+
+
+def _with_numbers(data: Any, variables: set[str]) -> Any:
+    """The data with columns of numbers as such, also where text such as "NA" in rows that were left out made them columns of
+    objects, of which a formula would make a category for each value."""
+    if not hasattr(data, "assign"):
+        return data
+    found = {}
+    for name in (name for name in data.columns if name in variables and data[name].dtype == object):
+        values = data[name].tolist()
+        numbers = [value for value in values if isinstance(value, (int, float, np.number))]
+        if values and len(numbers) == len(values):
+            found[name] = np.array(values, dtype=np.float64)
+        elif 2 * len(numbers) > len(values):
+            text = next(value for value in values if not isinstance(value, (int, float, np.number)))
+            warnings.warn(
+                f"the column {name!r} has numbers, and {text!r} among them, so that each value is a category of its own; make it "
+                f"missing, or write C({name}) if that is meant",
+                UserWarning,
+                stacklevel=5,
+            )
+    return data.assign(**found) if found else data
 
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:

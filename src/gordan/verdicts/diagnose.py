@@ -226,11 +226,15 @@ class Diagnosis:
             return ()
         constant = INTERCEPT in {name for name, _, _ in self._lines()}  # else it is a column of X, if there is one
         own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
-        data = "d.X, d.y" if self.weights is None else "d.X, d.y, sample_weight=d.weights"
+        names = self._data.columns
+        aliased = [name for name in self.dependent or () if names is not None and name in names]
+        some = f"d.X.drop(columns={aliased!r})" if aliased and hasattr(self.X, "columns") else "d.X"
+        data = f"{some}, d.y" if self.weights is None else f"{some}, d.y, sample_weight=d.weights"
+        told = "ridge, with proof" if constant else "ridge, with proof; the constant is penalized too"
         return (
             "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
             f"FirthLogisticRegression({own}).fit({data}).coef_  # Firth's estimates, where d is this diagnosis",
-            f'gordan.minimize_loss({data}, loss="logistic", C=1.0, intercept="{penalized}").w  # ridge, with proof',
+            f'gordan.minimize_loss({data}, loss="logistic", C=1.0, intercept="{penalized}").w  # {told}',
         )
 
     def to_frame(self) -> Any:

@@ -163,9 +163,11 @@ def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tup
         found = np.unique(table.which[outside])
         if len(found) == 1 and (model != "poisson" or found[0] == 0):
             baseline = f"the baseline level of {factor} (none of {_some(names)})"
+            alike = 1 + sum(len(np.unique(table.which[table.column(name) == 1])) == 1 for name in names)
+            fewer = f", and {alike} coefficient{'s are' if alike > 1 else ' is'} infinite in place of {len(names)}"
             yield (
                 f"{_all(outside)} with {baseline} {_have(outside)} {table.has(found[0])}: make another level of {factor} the "
-                f"baseline{_for_example(table, names)}, and one coefficient is infinite in place of {len(names)}",
+                f"baseline{_for_example(table, names)}{fewer if alike < len(names) else ''}",
                 outside,
             )
 
