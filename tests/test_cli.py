@@ -1704,3 +1704,24 @@ def test_certificates_about_other_models_are_verified(model, tmp_path):
     (tmp_path / "data.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
     answer("diagnose", tmp_path / "data.csv", "--model", model, "--certificate", tmp_path / "proof.json")
     assert answer("verify", tmp_path / "proof.json", tmp_path / "data.csv")["accepted"]
+
+
+def test_models_that_are_not_what_their_certificates_are_about_are_rejected(tmp_path):
+    """Planes, intervals and the order of classes: a certificate in a model file proves something of that model."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{2 * k + rng.random():.3f},{'abc'[k]}" for k in range(3) for x in rng.normal(size=12)]
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["u,v,y", *lines]))
+    for options, several in (([], True), (["--positive", "c"], False), (["--loss", "multinomial"], True)):
+        path = tmp_path / "m.gordan"
+        assert run("fit", table, "-o", path, *options).exit_code == 0
+        checked = ["verify", path, table, *([] if several else ["--positive", "c"])]
+        assert run(*checked).exit_code == 0
+        model = Model.load(path)
+        forged = [replace(model, coef=-model.coef), replace(model, margins=model.margins + 1.0)]
+        forged += [replace(model, classes=model.classes[::-1])]
+        for other in forged:
+            other.save(path)
+            result = run(*checked)
+            assert result.exit_code == 1
+            assert "than its certificate" in result.stdout

@@ -83,17 +83,18 @@ def checker() -> int:
 class Claim:
     """A certificate. If it is about one plane of a model for several classes, `positive` is the class on its positive side, and
     `against` the other one (None: all others). `least` is what a model says of the plane that it is about, and of the exact
-    minimizer of its loss."""
+    minimizer of its loss; `unlike` what it says otherwise than the certificate."""
 
     certificate: gordan.Certificate
     positive: Any = None
     against: Any = None
     least: LeastPlane | None = None
+    unlike: str = ""
 
     def beyond(self, certificate: gordan.Certificate, problem: Any) -> str:
         """Why what the model says beside the certificate does not follow from it; empty if it does."""
-        if self.least is None:
-            return ""
+        if self.unlike or self.least is None:
+            return self.unlike
         _, w, b = posed(certificate, problem)
         same = np.array_equal(w, self.least.w) and bool(np.all(b == self.least.b))
         if not same or self.least.objective != (certificate.lower, certificate.upper):
@@ -154,12 +155,25 @@ def claims_in(path: Path) -> list[Claim]:
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]
         by_loss = model.estimator == "LinearClassifier"
         planes: Sequence[LeastPlane | None] = least_planes(model) if by_loss else [None for _ in certificates]
-        claims = zip(certificates, sides(model), planes, strict=True)
-        return [Claim(certificate, *side, least) for certificate, side, least in claims]
+        claims = enumerate(zip(certificates, sides(model), planes, strict=True))
+        return [Claim(own, *side, least, unlike(model, own, i)) for i, (own, side, least) in claims]
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
         raise InputError(f"{path}: {error}; pass the certificate or model first, then the data") from None
+
+
+def unlike(model: Model, certificate: gordan.Certificate, i: int) -> str:
+    """What a model says of its plane i otherwise than the certificate of that; empty where they agree."""
+    first, second = pairs(len(model.classes))[i] if model.kind == "one-vs-one" else (0, -1)
+    own = model.classes if model.kind == "multinomial" else (model.classes[first], model.classes[second])
+    if model.kind != "one-vs-rest" and tuple(own) != certificate.classes:
+        return "the model has other classes than its certificate, or in another order"
+    if certificate.w is None or model.kind == "multinomial":
+        return ""
+    same = np.array_equal(model.coef[i], certificate.w) and model.intercept[i] == (certificate.b or 0.0)
+    bracket = certificate.kind != "bracket" or tuple(model.margins[i].tolist()) == (certificate.lower, certificate.upper)
+    return "" if same and bracket else "the model has another plane or interval than its certificate"
 
 
 def as_stated(source: Source, weight: str | None, certificate: gordan.Certificate) -> tuple[Source, str | None]:
