@@ -1412,12 +1412,14 @@ class Style(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is read from a file: rows, labels, and where there are any the names of the columns and the weights."""
+    """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, and the names of
+    columns `beside` those of a certificate, which are left out."""
 
     X: Any
     y: list[Any]
     names: list[str] | None = None
     weights: list[Any] | None = None
+    beside: tuple[str, ...] = ()
 
 
 def table_in(
@@ -1435,15 +1437,18 @@ def table_in(
     header, body = _lines(path, style)
     label, weight = _named(label, "label", about, header), _named(weight, "weight", about, header)
     at = position("-1" if label is None else label, len(header), header)
-    gone = {position(column, len(header), header) for column in drop} or _beside(header, at, about)
     mass = None if weight is None else position(weight, len(header), header)
+    asked = {position(column, len(header), header) for column in drop}
+    others = set() if asked else _beside(header, at, about) - {mass}
+    gone = asked | others
     gone |= set() if mass is None else {mass}
     gone |= set() if keep_index or not style.header else index_columns(header, body, at, gone)
     rows, labels = label_apart(body, at, gone)
     (names,), _ = label_apart([header], at, gone)
     X = [[_cell(cell, path, style) for cell in row] for row in rows]
     weights = None if mass is None else [_cell(line[mass], path, style._replace(missing=True)) for line in body]
-    return Table(X, labels, names if style.header else None, weights)
+    beside = tuple(header[j] for j in sorted(others) if header[j].strip())
+    return Table(X, labels, names if style.header else None, weights, beside)
 
 
 def _named(column: str | None, part: str, about: Mapping[str, Any], header: list[str]) -> str | None:
@@ -1771,6 +1776,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     return accepted, told
 
 
+BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is other data than it was made for"
 
 
@@ -1851,11 +1857,15 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
         pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]
         more = ", ..." if len(pairs) > 4 else ""
         told.append(f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}")
+    if found.beside:
+        told.append(f"  {BESIDE}: {', '.join(map(repr, found.beside[:4]))}{', ...' if len(found.beside) > 4 else ''}")
     if claim.data_hash is None:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
     known = claim.model == "poisson" or set(plain) <= set(claim.classes) or _leaves_out(plain, claim.classes)
     same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
+    if claim.model == "logistic" and _leaves_out(plain, claim.classes):
+        told.append(f"  rows with the label 0 are left out: {sum(label == 0 for label in plain)} of {len(plain)}")
     return [*told, "  this is the data that it was made for" if same else f"  {OTHER_DATA}"]
 
 

@@ -15,8 +15,8 @@ from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
-from gordan.certificates.verify import other_names, provenance, verified_for
-from gordan.cli.answers import headline, say, say_json, say_lines
+from gordan.certificates.verify import MOST_NAMES, other_names, provenance, verified_for
+from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source, class_named, on_disk
 from gordan.cli.fields import fields
@@ -51,21 +51,25 @@ def verify(
     Exit code 0: accepted. 1: rejected.
     """
     with Watch(f"reading {source.file}") as watch:
-        claims = claims_in(certificate)
+        claims, asked = claims_in(certificate), source.drop or []
         source, weight = as_stated(source, weight, claims[0].certificate) if len(claims) == 1 else (source, weight)
+        beside = [repr(name) for name in source.drop or () if name not in asked]
         data = source.read(multiclass=any(claim.of_several for claim in claims), weight=weight)
         data = replace(data, X=Model.load(certificate).scaled(data.X)) if is_container(certificate) else data
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
+    names = f"{', '.join(beside[:MOST_NAMES])}{', ...' if len(beside) > MOST_NAMES else ''}"
+    left_out = [f"{standalone.BESIDE}: {names}"] if beside else []
     if as_json:
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
-        say_json(fields("verify", accepted=accepted, checks=checks), data.notices)
+        say_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *left_out))
     else:
         for each, after in zip(checked, [*checked[1:], None], strict=True):
             each.tell()
-            for note in each.notes if after is None or after.notes != each.notes else ():  # once for planes of one model
-                say(f"  {note}")
+            *notes, last = each.notes
+            if after is None or after.notes != each.notes:  # once for planes of one model
+                say_lines([f"  {note}" for note in (*notes, *left_out, last)])
     return ANSWERED if accepted else NO
 
 
