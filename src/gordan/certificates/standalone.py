@@ -231,7 +231,7 @@ class Claim:
                 "the data of a"
                 + {"ordinal": "n ordinal", "poisson": " Poisson"}.get(self.model, f" {self.model}")
                 + " regression"
-                + (" without intercept" if self.intercept == "none" else "")
+                + (" (with no constant beside its columns)" if self.intercept == "none" else "")
             )
             partly = "" if self.model == "poisson" else ", but not completely"
             return {
@@ -252,9 +252,8 @@ class Claim:
             "separator": "the data is separable"
             + (f", with a {largest}{intercept}{rows} {interval}" if self.states_bracket else origin),
             "bracket": f"the {largest}{intercept}{rows} is {interval}",
-            "quasi-separation": f"the data is quasi-completely separated{origin}: some {plane} separates it weakly, "
-            "and none strictly",
-            "overlap": f"the data overlaps{origin}: no {plane} separates it, not even weakly",
+            "quasi-separation": f"the data is quasi-completely separated: some {plane} separates it weakly, and none strictly",
+            "overlap": f"the data overlaps: no {plane} separates it, not even weakly",
             "optimum": f"the least value of the {self.loss} objective with C = {C}{intercept}{rows} is {interval}",
         }.get(kind, f"the data is not separable{origin}: {len(self.rows)} rows suffice to show it")
 

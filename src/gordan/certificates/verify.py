@@ -299,7 +299,7 @@ def statement(c: Certificate) -> str:
 def _claim_of_model(c: Certificate) -> str:
     """What a certificate about rows that are made says of the estimates."""
     regression = {"ordinal": "n ordinal", "poisson": " Poisson"}.get(c.model, f" {c.model}") + " regression"
-    regression += _INTERCEPTS["none"] if c.intercept == "none" else ""
+    regression += " (with no constant beside its columns)" if c.intercept == "none" else ""
     if c.kind == "separator":
         return f"the data of a{regression} is completely separated: its maximum-likelihood estimates do not exist"
     if c.kind in ("quasi-separation", "verified-quasi-separation"):
@@ -621,17 +621,15 @@ def _between(c: Certificate) -> str:
 
 
 def _weakly_separable(c: Certificate) -> str:
-    origin, through = _from_the_origin(c)
-    return f"the data is quasi-completely separated{origin}: some plane{through} separates it weakly, and none strictly"
+    return f"the data is quasi-completely separated: some {_plane(c)} separates it weakly, and none strictly"
 
 
 def _overlapping(c: Certificate) -> str:
-    origin, through = _from_the_origin(c)
-    return f"the data overlaps{origin}: no plane{through} separates it, not even weakly"
+    return f"the data overlaps: no {_plane(c)} separates it, not even weakly"
 
 
-def _from_the_origin(c: Certificate) -> tuple[str, str]:
-    return (_INTERCEPTS["none"], " through the origin") if c.intercept == "none" else ("", "")
+def _plane(c: Certificate) -> str:
+    return "plane through the origin" if c.intercept == "none" else "plane"
 
 
 CHECKS: dict[Kind, Checking] = {

@@ -477,7 +477,9 @@ def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
     if named and model.label is not None and source.label is None and not unlabelled:
         with suppress(NoSuchColumn):  # a feature that is not there is refused below
             return read(path, **asked | {"label": model.label})
-        asked["labelled"] = False
+        found = read(path, **asked)
+        other = found.y is not None and not {*np.unique(found.y).tolist()} <= {*model.classes}
+        return read(path, **asked | {"labelled": False}) if other else found  # the last column is not its label
     return read(path, **asked)
 
 
