@@ -48,7 +48,7 @@ class Objectives:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
         length = np.array([bounds.norm_bound(np.abs(w), 2.0, dual=True) for w in W.T])
         shared = W, b, length, self.loss, float(self.intercept.in_norm)
-        step = NUMBERS // W.shape[1] if W.shape[1] > self.X.d else 0
+        step = self._rows_at_a_time(W.shape[1])
         v, parts, most = np.zeros((self.X.d + 1, W.shape[1])), [], 0
         with np.errstate(over="ignore", invalid="ignore"):
             for sums, combined, rows in self.X.storage.each_block(_sums, (self.signs, self.c, self.X.norms), shared, step=step):
@@ -64,14 +64,17 @@ class Objectives:
                 found.append(self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts))))
         return found
 
+    def _rows_at_a_time(self, k: int) -> int:
+        """So many where there are more label vectors than columns; 0: as the storage has it."""
+        return NUMBERS // k if k > self.X.d else 0
+
     def _optimum(self, plane: Array, b: float, sums: Sums, v: Array, terms: tuple[int, int]) -> Optimum:
         """Of one label vector. `terms` are the rows of the largest block, and the number of blocks.
 
-        A term of a sum goes through 2·AT_ONCE + rows/AT_ONCE additions in its block and one for each block, so that a sum of
-        nonnegative terms is off by a share of as many roundings; one that a checker makes by 2·GO. Four times both are claimed.
-        v is off by as many roundings of a term as there are weights, and one for each block.
+        Four times what sums may be off by is claimed. v is off by as many roundings of a term as there are weights, and one for
+        each block.
         """
-        share = 2 * CLAIM * U * (2 * AT_ONCE + terms[0] / AT_ONCE + terms[1] + 4 * GO)
+        share = CLAIM * _share(*terms)
         length = bounds.norm_bound(np.abs(plane), 2.0, dual=False)
         upper = up(up(0.5 * length * length * (1 + share)) + up(sums.above * (1 + share)))
         upper = upper if upper < math.inf else math.inf  # NaN is no bound
@@ -120,7 +123,7 @@ class Objectives:
         # an end is about as far from `near` as scores are uncertain
         first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.max(away)) * r / 32, 1e150)
         sizes = np.array([[bounds.norm_bound(np.abs(m), 2.0, dual=True) for m in M.T], r])
-        step = NUMBERS // M.shape[1] if M.shape[1] > self.X.d else 0
+        step = self._rows_at_a_time(M.shape[1])
 
         def looked(far: Array) -> Array:
             """For both ends, and each distance and label vector, whether b at that distance is beyond b*."""
@@ -128,7 +131,7 @@ class Objectives:
             vectors = self.signs, self.c, self.X.norms, away
             parts = list(self.X.storage.each_block(_slopes, vectors, (M, sizes, shifts, ends, self.loss), step=step))
             gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
-            share = 2 * U * (2 * AT_ONCE + max(rows for _, rows in parts) / AT_ONCE + len(parts) + 4 * GO)
+            share = _share(max(rows for _, rows in parts), len(parts))
             return np.asarray(gains * (1 - share) > losses * (1 + share))
 
         with np.errstate(over="ignore", invalid="ignore"):
@@ -148,6 +151,12 @@ def _first_true(proved: Array, distance: Array) -> tuple[Array, Array]:
     at, some = np.argmax(proved, axis=1)[:, None], proved.any(axis=1)
     found, before = (np.take_along_axis(distance, np.maximum(i, 0), axis=1)[:, 0] for i in (at, at - 1))
     return np.where(some, found, math.inf), np.where(some, np.where(at[:, 0] > 0, before, 0.0), math.inf)
+
+
+def _share(rows: int, blocks: int) -> float:
+    """What a sum of nonnegative terms over all rows may be off by, as a share of it: a term goes through 2·AT_ONCE + rows/AT_ONCE
+    additions in its block (`_added`) and one for each block; one that a checker makes is off by 2·GO roundings."""
+    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * GO)
 
 
 def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:

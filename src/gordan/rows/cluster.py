@@ -22,7 +22,7 @@ from gordan.rows import tasks
 from gordan.rows.blocks import Blocks, Own, Work
 from gordan.rows.memory import Dense, Held
 from gordan.rows.reads import FetchesRows
-from gordan.rows.storage import OnHost, Reduces, Sums
+from gordan.rows.storage import OnHost, Reduces, Sums, sums_of
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -273,7 +273,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         found = self._start(tasks.reduce, tuple(over_rows), (work, shared, self._threads, rough))
-        sums: list[Array] = self.engine.merged(found, tasks.summed)
+        sums: list[Array] = self.engine.merged(found, sums_of)
         return sums
 
     def _squares(self, q: Spread, threads: int) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Held
-from gordan.rows.storage import Sums, sums_of
+from gordan.rows.storage import Sums
 
 
 def scores(held: Held, signs: Array, w: Array, b: float | Array, threads: int) -> Array:
@@ -121,11 +121,6 @@ def combine_some(held: Held, i: Array, q: Array, threads: int) -> Array:
 def added(parts: list[Any]) -> Any:
     """The sum of the parts, in their order."""
     return np.sum(parts, axis=0)
-
-
-def summed(parts: list[Any]) -> list[Any]:
-    """The arrays of all parts, added up one by one."""
-    return sums_of(parts)
 
 
 def same(part: Any) -> Any:

@@ -196,24 +196,15 @@ def _margin_together(columns: _Columns[MarginResult], asked: margins.Asked, j: i
     """The result of a column that was decided together with others."""
     proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
     p = proof.proof.p
-    return MarginResult(
-        status=Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE,
+    return replace(
+        _not_begun(columns.problem(j), asked, Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE),
         w=w,
         b=b,
         p=None if p is None else p / p.sum(),
         margin=columns.margin(j),
         stated_witness=proof.witness,
-        norm=asked.norm,
-        robust=asked.noise[0],
-        robust_norm=asked.noise[1],
-        nu=asked.nu,
-        intercept=asked.kind.value,
-        n_iter=0,
-        passes=0.0,
         seconds=columns.share,
-        trace=None,
         _proof=proof.proof,
-        _problem=columns.problem(j),
     )
 
 
