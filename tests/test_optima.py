@@ -73,6 +73,24 @@ def test_what_is_claimed_of_many_holds_what_is_proved_of_each(loss, intercept, s
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
+def test_scores_that_nearly_cancel_are_enclosed(loss):
+    """Rounding of scores is then far more than that of sums, and the bounds have to allow for it."""
+    r = np.random.default_rng(0)
+    far = r.uniform(1e7, 2e7, (300, 4))
+    X = np.column_stack((far, r.normal(0, 0.2, (300, 4)) - far))
+    turned = Matrix(stored(np.ascontiguousarray(X[:, ::-1])))  # the same scores, added up in another order
+    signs = np.where(r.random((300, 3)) < 0.5, 1, -1).astype(np.int8)
+    objectives = Objectives(Matrix(stored(X)), signs, loss, np.ones(300), Intercept.FREE)
+    for scale in (0.1, 0.3, 1.0):
+        W, b = np.full((8, 3), scale), np.array([0.0, 0.5, -0.5])
+        for j, claimed in enumerate(objectives.enclose(W, b)):
+            for X in (objectives.X, turned):
+                proved = replace(one(objectives, j), X=X).enclose(W[:, j], float(b[j]), *NONE)
+                assert claimed.lower <= proved.lower
+                assert proved.upper <= claimed.upper
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
 def test_places_of_many_hold_the_minimizers(loss):
     X, signs, c = problem(400, 6, 4, 1)
     X += 3.0  # far from the origin, where b and w go together
@@ -83,12 +101,29 @@ def test_places_of_many_hold_the_minimizers(loss):
         assert np.linalg.norm(place.centre - b.w) <= place.r + b.radius
         assert place.offset[0] <= b.b + place.origin @ b.w + 1e-3
         assert b.b + place.origin @ b.w <= place.offset[1] + 1e-3
+        assert place.offset[0] <= b.place.offset[1]  # both hold the same number: the origin is the same
+        assert b.place.offset[0] <= place.offset[1]
         alone = a._region.place.offset
         assert np.ptp(place.offset) <= 1.5 * np.ptp(alone) + 1e-9
     labels = rough[0].place.label(Matrix(stored(X)))
     exact = np.where(X @ fine.w[:, 0] + fine.b[0] > 0, 1, 0)
     assert ((labels == exact) | (labels < 0)).all()
     assert (labels >= 0).mean() > 0.5
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("shift", [-0.05, 0.05])
+def test_places_of_planes_that_are_off_hold_the_minimizers(loss, shift):
+    """Whatever b the ends are looked for from."""
+    X, signs, c = problem(400, 6, 4, 1)
+    fine = gordan.minimize_loss(X, signs, loss=loss.value, tol=1e-10, sample_weight=c)
+    objectives = Objectives(Matrix(stored(X)), signs, loss, c, Intercept.FREE)
+    optima = objectives.enclose(0.999 * fine.w, fine.b)
+    for place, right in zip(objectives.places(optima, fine.b + shift), fine, strict=True):
+        exact = right.b + place.origin @ right.w
+        assert place.offset[0] <= exact + 1e-4
+        assert exact - 1e-4 <= place.offset[1]
+        assert np.isfinite(place.offset).all()
 
 
 def test_certificates_of_many_are_accepted_by_both_checkers():
