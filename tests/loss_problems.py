@@ -192,18 +192,21 @@ def attack(r: random.Random, family: str, loss: str, kind: str, *, solve: bool =
         assert objective.trouble() == ""
         for w, b in planes(r, data, least):
             rows, alpha = weights(r, data, least, c)
-            slack = r.choice((1.0, CLAIM))
-            optimum = objective.enclose(w, b, rows, alpha, slack=slack)
+            slack, once = r.choice((1.0, CLAIM)), r.random() < 0.5  # the scores as they are computed, or rounded once
+            options = {"enough": lambda found, once=once: not once}
+            optimum = objective.enclose(w, b, rows, alpha, slack=slack, **options)
             broken = enclosure_faults(objective, data, least, optimum, (w, b, rows, alpha))
             if least is not None:
                 points = _points(r, X)
                 broken += region_faults(objective, data, least, optimum, b, points, found)
             if r.random() < 0.4 and np.isfinite(w).all() and math.isfinite(b):
-                claimed = optimum if slack == CLAIM else objective.enclose(w, b, rows, alpha, slack=CLAIM)
+                claimed = optimum if slack == CLAIM else objective.enclose(w, b, rows, alpha, slack=CLAIM, **options)
                 broken += claim_faults(r, objective, X, claimed, (w, b, rows, alpha), found)
             found["enclosures"] += 1
             found["informative"] += optimum.lower > 0 and optimum.upper < math.inf
-            faults += [f"{fault}: w={w!r}, b={b!r}, rows={rows!r}, weights={alpha!r}, slack={slack}" for fault in broken]
+            faults += [
+                f"{fault}: w={w!r}, b={b!r}, rows={rows!r}, weights={alpha!r}, slack={slack}, once={once}" for fault in broken
+            ]
         status, broken = solved(r, X, data, c, least) if solve else ("", [])
         found[status] += 1
         faults += broken
@@ -297,13 +300,23 @@ def enclosure_faults(
     elif optimum.upper < math.inf:
         faults.append(f"{optimum.upper} from a plane that is not finite")
     if optimum.lower > 0:
-        alpha = objective.alpha(Products.of(objective.X, w), b, rows, given)
-        exactly, v = data.dual([exact(a) for a in alpha[objective.c > 0]])
-        if certainly_above(-exactly, -optimum.lower):
-            faults.append(f"D = {exactly} is below {optimum.lower}")
-        off = sum(((e - exact(f)) ** 2 for e, f in zip(v, optimum.v, strict=True)), start=fmpq(0))
-        if certainly_above(off, math.inf) or off > exact(optimum.error) ** 2:
-            faults.append(f"v is off by more than {optimum.error}")
+        # the weights follow from the scores as computed, or from those that are rounded once
+        products = Products.of(objective.X, w)
+        ways = [dual_faults(objective, data, optimum, own, (b, rows, given)) for own in (products, products.rounded_once) if own]
+        faults += [] if not all(ways) else ways[0]
+    return faults
+
+
+def dual_faults(
+    objective: Objective, data: Data, optimum: Optimum, products: Products, proposal: tuple[float, Any, Any]
+) -> list[str]:
+    """D of the weights that follow from these scores, and what their combination v is off by."""
+    alpha = objective.alpha(products, *proposal)
+    exactly, v = data.dual([exact(a) for a in alpha[objective.c > 0]])
+    faults = [f"D = {exactly} is below {optimum.lower}"] if certainly_above(-exactly, -optimum.lower) else []
+    off = sum(((e - exact(f)) ** 2 for e, f in zip(v, optimum.v, strict=True)), start=fmpq(0))
+    if certainly_above(off, math.inf) or off > exact(optimum.error) ** 2:
+        faults.append(f"v is off by more than {optimum.error}")
     return faults
 
 
@@ -385,7 +398,7 @@ def claim_faults(
         ("sparse", sp.csr_array(X), w, objective.signs, objective.c, rows),
     ):
         other = Objective(matrix(values), signs, objective.loss, c, objective.intercept)
-        checks[name] = other.enclose(plane, b, which, alpha)
+        checks[name] = other.enclose(plane, b, which, alpha, enough=lambda f: claim.lower <= f.lower and f.upper <= claim.upper)
     return wider(claim, checks, found)
 
 

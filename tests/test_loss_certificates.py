@@ -272,7 +272,9 @@ def found_again(problem, X, optimum, w, b, rows, alpha, seed):
         ("sparse", sp.csr_array(X), w, problem.signs, problem.c, rows),
         ("dense", X, w, problem.signs, problem.c, rows),
     ):
-        check = Objective(matrix(values), signs, problem.loss, c, problem.intercept).enclose(plane, b, which, alpha)
+        check = Objective(matrix(values), signs, problem.loss, c, problem.intercept).enclose(
+            plane, b, which, alpha, enough=lambda f: optimum.lower <= f.lower and f.upper <= optimum.upper
+        )
         if check.lower < optimum.lower or check.upper > optimum.upper:
             worse.append((name, optimum.lower - check.lower, check.upper - optimum.upper))
     return worse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import random
 
@@ -462,3 +463,23 @@ def test_a_large_c_is_proved_with_weights_of_the_support():
         assert gordan.verify(certificate, storage(X), y)
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1
+
+
+@pytest.mark.parametrize(("loss", "C"), [("logistic", 1.0), ("hinge", 100.0)])
+def test_scores_are_rounded_once_where_rounding_hides_the_optimum(loss, C):
+    """Columns of very different sizes, or rows far longer than the margin: sums in float64 leave an interval that is too wide."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 300) if loss == "hinge" else (300, 4))
+    X[:, :2] *= 1e4
+    y = np.where(X[:, -1] + (0.0 if loss == "hinge" else 1.0) * rng.standard_normal(len(X)) > 0, 1, -1)
+    result = gordan.minimize_loss(X, y, loss=loss, C=C, tol=1e-8)
+    assert result.status == "solved"
+    question = result._evidence.question
+    plain = question.objective.enclose(result.w, result.b, result._evidence.rows, result._evidence.alpha, slack=4.0)
+    assert not plain.upper - plain.lower <= 1e-7 * plain.upper  # so that there was something to be mended
+    certificate = result.certificate
+    for storage in (np.asarray, np.asfortranarray, sp.csr_array):
+        assert gordan.verify(certificate, storage(X), y)
+    assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
+    narrower = dataclasses.replace(certificate, upper=certificate.lower + 0.2 * (certificate.upper - certificate.lower))
+    assert not gordan.verify(narrower, X, y) or narrower.upper >= result.objective[1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -135,17 +136,33 @@ class Objective:
         return ""
 
     @ieee_floats()
-    def enclose(self, w: Array, b: float, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
+    def enclose(
+        self,
+        w: Array,
+        b: float,
+        rows: Array,
+        weights: Array,
+        *,
+        slack: float = 1.0,
+        enough: Callable[[Optimum], bool] = lambda found: True,
+    ) -> Optimum:
         """The interval that w, b and the weights prove.
 
         The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
         their `weights` α are the exceptions. With a `slack` of `matrix.CLAIM` the interval holds the one that is found with sums
-        in another order, or with the same values in other storage: what was claimed is found again.
+        in another order, or with the same values in other storage: what was claimed is found again. If it is not `enough`,
+        scores are rounded once, where X is small enough for that.
         """
-        products, plane = Products.of(self.X, w), self.intercept.joined(w, b)
+        products = Products.of(self.X, w)
+        found = self._enclosed(products, b, (rows, weights), slack)
+        sharper = None if enough(found) else products.rounded_once
+        return found if sharper is None else self._enclosed(sharper, b, (rows, weights), slack)
+
+    def _enclosed(self, products: Products, b: float, exceptions: tuple[Array, Array], slack: float) -> Optimum:
+        plane = self.intercept.joined(products.w, b)
         upper = self._value_above(products, b, slack)
-        alpha = self.alpha(products, b, rows, weights)
-        drift = None if slack == 1 else self._drift(products, b, alpha, rows)
+        alpha = self.alpha(products, b, *exceptions)
+        drift = None if slack == 1 else self._drift(products, b, alpha, exceptions[0])
         lower, v, error = self._dual_below(alpha, plane, slack, drift)
         return Optimum(lower, upper, plane, v, error)
 
@@ -153,7 +170,8 @@ class Objective:
 
     def _value_above(self, products: Products, b: float, slack: float) -> float:
         """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
-        lo, _ = products.scores(b, self.signs, slack if slack == 1 else dense_slack(self.X.d, products.terms, slack))
+        wider = slack if slack == 1 or products.once else dense_slack(self.X.d, products.terms, slack)
+        lo, _ = products.scores(b, self.signs, wider)
         size, sums = np.abs(self.intercept.joined(products.w, b)), 2 * bounds.GO * U
         length = bounds.norm_bound(size, 2.0, dual=False)
         total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -28,6 +28,8 @@ CLAIM = 4.0
 ROWS_AT_A_TIME = 4096
 # Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
 WORTH_COMPILING = 1 << 19
+# Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
+A_ROW, AN_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
 # Products above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
 ALL = slice(None)
@@ -52,6 +54,11 @@ class Matrix:
     def d(self) -> int:
         """Number of columns."""
         return self.storage.d
+
+    @property
+    def seconds_row_by_row(self) -> float:
+        """About the time that `Products.rounded_once` takes."""
+        return A_ROW * self.n + AN_ENTRY * self.storage.entries
 
     def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
         """compute(), or what it gave last time if that was for the same vector."""
@@ -172,6 +179,8 @@ class Products:
     sums: Array
     absolute: Array
     terms: Array
+    once: bool = False
+    """Whether sums are the floats nearest to the exact ones, which no order of summation changes."""
 
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
@@ -198,6 +207,18 @@ class Products:
                 with ieee_floats():
                     sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
                 self.absolute[rows] = sharper
+
+    @cached_property
+    def rounded_once(self) -> Products | None:
+        """The same with the float nearest to each sum, so that its error is that of one term; None where X is too large to
+        be read row by row, or a product is beyond the floats."""
+        if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
+            return None
+        with ieee_floats():
+            sums = np.array([near_score(self.X, i, self.w, 0.0, 1) for i in self.X.brought(np.arange(self.X.n))])
+        if not np.isfinite(sums).all():
+            return None
+        return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the

@@ -110,7 +110,7 @@ class Multinomial:
         return ""
 
     @ieee_floats()
-    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
+    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0, enough: object = None) -> Optimum:
         """The interval that W and b prove; `rows` are none, and `slack` is as for `Objective.enclose`."""
         assert not len(rows)
         scores, plane = Scores.of(self.X, w), np.vstack((w, b)) if self.intercept.in_norm else w

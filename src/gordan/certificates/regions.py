@@ -63,7 +63,7 @@ class Place:
     def unproved(self, certificate: Certificate, problem: Problem) -> str:
         """Why an accepted certificate of this data does not prove that the minimizer is in this place; empty if it does."""
         objective, w, b = posed(certificate, problem)
-        found = objective.enclose(w, b, *proposed(certificate))
+        found = objective.enclose(w, b, *proposed(certificate), enough=claims(certificate))
         m, r = found.ball
         if self.centre.shape != m.shape or self.intercept != objective.intercept:
             return "the place of the minimizer is stated for another problem"
@@ -342,6 +342,12 @@ def posed(c: Certificate, problem: Problem) -> tuple[Objective | Multinomial, Ar
 def proposed(c: Certificate) -> tuple[Array, Array]:
     """The rows of it that have weights of their own, and these."""
     return np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
+
+
+def claims(c: Certificate) -> Callable[[Optimum], bool]:
+    """Whether what is proved is what the certificate claims, or more."""
+    lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
+    return lambda found: lower <= found.lower and upper >= found.upper
 
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:

@@ -24,7 +24,7 @@ from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
 from gordan.certificates.problem import Problem
-from gordan.certificates.regions import posed, proposed
+from gordan.certificates.regions import claims, posed, proposed
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
@@ -553,9 +553,9 @@ def _not_in(c: Certificate, problem: Problem) -> str:
     objective, w, b = posed(c, problem)
     few = problem.storage.entries <= MOST_IN_FRACTIONS
     # with so much room that weights which follow from exact scores prove it, too
-    found = objective.enclose(w, b, *proposed(c), slack=CLAIM if few else 1.0)
+    found = objective.enclose(w, b, *proposed(c), slack=CLAIM if few else 1.0, enough=claims(c))
     lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
-    if few and not (lower <= found.lower and upper >= found.upper) and lower <= found.upper and upper >= found.lower:
+    if few and not claims(c)(found) and lower <= found.upper and upper >= found.lower:
         return _in_fractions(c, problem)
     if lower > found.lower:
         return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"

@@ -119,9 +119,15 @@ class LossEvidence:
             table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
         else:
-            found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
+            found = objective.enclose(w, b, rows, alpha, slack=CLAIM, enough=self._enough)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
+
+    def _enough(self, found: Optimum) -> bool:
+        """Whether the interval is narrow enough, or there is no time to narrow it."""
+        question = self.question
+        narrow = relative_width(found) <= question.tol
+        return narrow or not question.budget.time.affords(question.objective.X.seconds_row_by_row)
 
     def _support(self, w: Array, b: float) -> tuple[Array, Array]:
         """The rows that have weight, or may have some, and what follows from w as computed here.
