@@ -17,6 +17,9 @@ from sklearn.datasets import load_digits
 import gordan
 from gordan import InputError
 from gordan.certificates import problem, standalone
+from gordan.deadlines import UNLIMITED
+from gordan.rows import Rows, stored
+from gordan.solve.row_space import RowSpace
 
 SIZE = 2
 
@@ -483,3 +486,22 @@ def test_scores_are_rounded_once_where_rounding_hides_the_optimum(loss, C):
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     narrower = dataclasses.replace(certificate, upper=certificate.lower + 0.2 * (certificate.upper - certificate.lower))
     assert not gordan.verify(narrower, X, y) or narrower.upper >= result.objective[1]
+
+
+@pytest.mark.parametrize("rank", [30, 7])
+def test_few_long_rows_are_solved_in_the_coordinates_of_what_they_span(rank):
+    """Products of rows stay what they are, and a plane comes back with its scores and length; also where rows depend."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 200)) * 10.0 ** rng.uniform(-3, 3, 200)
+    rows = Rows(stored(X), np.where(np.arange(30) % 2, 1, -1).astype(np.int8), constant=1.0)
+    space = RowSpace.of(rows, UNLIMITED)
+    assert space.rows.d == 31
+    np.testing.assert_allclose(space.rows.gram(np.arange(30)), rows.gram(np.arange(30)), rtol=1e-9, atol=1e-6)
+    p = rng.random(30)
+    u = space.rows.combine(p)
+    w = space.plane(u, refined=2)
+    np.testing.assert_allclose(rows.scores(w), space.rows.scores(u), rtol=1e-8)
+    assert math.isclose(w @ w, u @ u, rel_tol=1e-8)
+    assert RowSpace.of(rows.take(np.arange(30)).scaled(1e200), UNLIMITED) is None  # products beyond the floats
+    wide = Rows(stored(X[:, :40]), rows.signs)
+    assert RowSpace.of(wide, UNLIMITED) is None

@@ -105,29 +105,35 @@ class LossEvidence:
         w, b = proposal.w, proposal.b
         rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, float(b), proposal.p)
         self._proved(w, b, rows, alpha)
-        if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > max(self.question.tol, WIDE):
+        wide = max(self.question.tol, WIDE)
+        if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > wide:
             rows, alpha = self._support(w, float(b))
             if len(rows) <= MOST_WEIGHTS:
                 self._proved(w, b, rows, alpha)
+        if self.bracket_width > wide and self.w is w and self._hidden_by_rounding(proposal):
+            self._proved(w, b, self.rows, self.alpha, once=True)
         return False
 
-    def _proved(self, w: Array, b: Any, rows: Array, alpha: Array) -> None:
-        """Keep the plane with these weights, if the interval that they prove is narrower."""
+    def _proved(self, w: Array, b: Any, rows: Array, alpha: Array, once: bool = False) -> None:
+        """Keep the plane with these weights, if the interval that they prove is narrower; with scores that are rounded `once`,
+        if that is wanted and X is small enough."""
         objective = self.question.objective
         if isinstance(objective, Objective) and not (objective.X.storage.in_memory or len(rows)) and objective.loss.smooth:
             # by one pass that brings back sums: rows of sign 0 have no weight in c
             table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
         else:
-            found = objective.enclose(w, b, rows, alpha, slack=CLAIM, enough=self._enough)
+            found = objective.enclose(w, b, rows, alpha, slack=CLAIM, enough=lambda found: not once)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
 
-    def _enough(self, found: Optimum) -> bool:
-        """Whether the interval is narrow enough, or there is no time to narrow it."""
-        question = self.question
-        narrow = relative_width(found) <= question.tol
-        return narrow or not question.budget.time.affords(question.objective.X.seconds_row_by_row)
+    def _hidden_by_rounding(self, proposal: Proposal) -> bool:
+        """Whether the interval would be narrow enough but for the rounding of scores, and there is time to read X row by row."""
+        trace, X, question = proposal.trace, self.question.objective.X, self.question
+        if trace is None or not X.storage.in_memory:
+            return False
+        estimated = arrays.relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
+        return estimated <= question.tol and question.budget.time.affords(X.seconds_row_by_row)
 
     def _support(self, w: Array, b: float) -> tuple[Array, Array]:
         """The rows that have weight, or may have some, and what follows from w as computed here.

@@ -22,6 +22,7 @@ from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
+from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
 from gordan.solve.softmax_newton import SoftmaxNewton
 from gordan.trace import Moment, Trace
@@ -162,6 +163,9 @@ class Found:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
+Find = Callable[[Task, Array | None], Iterator[Found]]
+
+
 def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
     """Newton's method, for losses that have a slope everywhere."""
     yield from _proposals(question, evidence, by_newton)
@@ -205,9 +209,7 @@ def by_softmax_newton(question: LossQuestion, evidence: LossEvidence, doubt: obj
     yield from _proposals(question, evidence, by_all_classes)
 
 
-def _proposals(
-    question: LossQuestion, evidence: LossEvidence, find: Callable[[Task, Array | None], Iterator[Found]]
-) -> Iterator[Proposal]:
+def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> Iterator[Proposal]:
     """What a method finds, whenever that may be enough, and at the end."""
     objective, budget = question.objective, question.budget
     task = Task(
@@ -226,7 +228,7 @@ def _proposals(
     found, earlier = None, _earlier(question, find)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
-        for found in _until_overflow(find(task, start), question):
+        for found in _until_overflow(_in_row_space(find, task, start), question):
             offered = False
             _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
@@ -247,6 +249,20 @@ def _proposals(
         _write(question, found, earlier, at_once=True)
     if found is not None and not offered:
         yield _proposal(found, moments, question)
+
+
+def _in_row_space(find: Find, task: Task, start: Array | None) -> Iterator[Found]:
+    """What a method finds, first in the coordinates of the rows where these are few; then, if that is not enough, as they are."""
+    space, last = None if start is not None else RowSpace.of(task.rows, task.time), None
+    if space is not None:
+        for found in find(replace(task, rows=space.rows), None):
+            last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
+            yield last
+    if last is None:
+        yield from find(task, start)
+        return
+    for found in find(replace(task, alpha=last.alpha), last.w):
+        yield replace(found, steps=last.steps + found.steps)
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
