@@ -439,12 +439,13 @@ def test_ctrl_c_leaves_a_checkpoint(tmp_path):
     assert seen[0].t == 2
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("intercept", KINDS)
-def test_coordinate_ascent_goes_on_with_its_weights(tmp_path, intercept):
+def test_coordinate_ascent_goes_on_with_its_weights(tmp_path, intercept, loss):
     """From a checkpoint as good as finished there is next to nothing to do."""
     X = sp.random(200, 4000, 0.01, format="csr", random_state=0)
     y = np.arange(200) % 2
-    options = {"loss": "hinge", "intercept": intercept, "C": 10.0, "checkpoint": tmp_path / "run"}
+    options = {"loss": loss, "intercept": intercept, "C": 10.0, "checkpoint": tmp_path / "run"}
     first = gordan.minimize_loss(X, y, tol=1e-5, **options)
     assert first.status == "solved"
     seen = []
@@ -505,3 +506,16 @@ def test_few_long_rows_are_solved_in_the_coordinates_of_what_they_span(rank):
     assert RowSpace.of(rows.take(np.arange(30)).scaled(1e200), UNLIMITED) is None  # products beyond the floats
     wide = Rows(stored(X[:, :40]), rows.signs)
     assert RowSpace.of(wide, UNLIMITED) is None
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+def test_the_squared_hinge_of_wide_sparse_rows_with_a_large_c(intercept):
+    """Nearly separable, so that the rows that matter are few: ascent finds them, and Newton's method ends it."""
+    rng = np.random.default_rng(1)
+    X = sp.csr_array(sp.random(300, 5000, 0.02, random_state=1))
+    y = np.where(X @ rng.standard_normal(5000) > 0, 1, -1)
+    found = gordan.minimize_loss(X, y, C=100.0, intercept=intercept, tol=1e-7)
+    assert found.status == "solved"
+    same = gordan.minimize_loss(X.toarray(), y, C=100.0, intercept=intercept, tol=1e-9)
+    assert max(found.objective[0], same.objective[0]) <= min(found.objective[1], same.objective[1])
+    assert found.passes < 400

@@ -103,6 +103,7 @@ def ascend(
     rows,
     resting,
     caps,
+    bend,
     square,
     x,
     w,
@@ -115,9 +116,9 @@ def ascend(
 ):
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
-    `resting` says how many of the rows do not rest, and what lets one rest; `stream` is the state of the random numbers. Both go
-    on from one call to the next. Ends early where the share of rows that come to a
-    bound or leave it falls to `quiet`.
+    `bend` is what x_i is multiplied by in its gradient beside A_i·w: one for each row, or one 0. `resting` says how many of the
+    rows do not rest, and what lets one rest; `stream` is the state of the random numbers. Both go on from one call to the next.
+    Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
     """
     d = w.shape[0] - 1
     state = stream[0]
@@ -131,7 +132,8 @@ def ascend(
             score = signs[i] * scale * row_product(arrays, i, w) + sides[i] * (column * w[d] + offset)
             lowest = min(lowest, score)
             cap = caps[i] if caps.shape[0] > 1 else caps[0]
-            new, violation, rest = _step(score - 1.0, x[i], cap, square[i], floor, ceiling, reflect)
+            own = bend[i] if bend.shape[0] > 1 else bend[0]
+            new, violation, rest = _step(score - 1.0 + own * x[i], x[i], cap, square[i] + own, floor, ceiling, reflect)
             if rest:
                 active -= 1
                 rows[k], rows[active] = rows[active], rows[k]

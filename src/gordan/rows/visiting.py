@@ -17,7 +17,7 @@ from gordan.arrays import Array
 from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
-NO_CAPS = np.array([np.inf])
+NO_CAPS, NO_BEND = np.array([np.inf]), np.zeros(1)
 # Rows shorter than the root of this are visited with short steps: full ones would leave the range of floats.
 SMALLEST_SQUARE = 1e-150
 # Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
@@ -51,7 +51,7 @@ class Offset(NamedTuple):
 
 @dataclass(eq=False)
 class Ascent:
-    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
+    """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
     Rows are visited in random order, and x_i is moved to the best value for it. A row at its bound whose gradient is clear of the
     last epoch's violations rests (the shrinking of LIBLINEAR) until all are to `wake`. w has one entry more than A has columns:
@@ -64,6 +64,7 @@ class Ascent:
     x: Array
     w: Array
     caps: Array | None = None
+    bend: Array | None = None
     intercept: Offset | None = None
     deadline: float = math.inf
     # the order of the rows, of which the first resting[0] do not rest; and the violations beyond which one may
@@ -96,13 +97,14 @@ class Ascent:
         if rows.constant:  # a constant column of A is the further column of X
             sides, column, w = rows.signs, rows.scale * rows.constant, w[:-1]
         caps, tally = NO_CAPS if self.caps is None else self.caps, np.array([0.0, math.inf, -math.inf, 0.0, 1.0])
+        bend = NO_BEND if self.bend is None else self.bend
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
         piece = epochs if math.isinf(self.deadline) else 1
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
             kernel(
-                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, steps,
+                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, bend, steps,
                 self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])

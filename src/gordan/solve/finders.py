@@ -13,6 +13,7 @@ from typing import Any
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
+from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.solve import double_oracle, minimizing, overlapping, playing, separation, soft, untangling
 from gordan.solve.box_norm import by_linear_program
@@ -185,9 +186,10 @@ def _not_smooth(question: Any, evidence: Any) -> bool:
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
-    rows = question.rows
+    """The hinge or its square, of sparse rows with so many columns that no matrix of them is factorized."""
+    rows, hinged = question.rows, question.objective.loss in (Loss.HINGE, Loss.SQUARED_HINGE)
     wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
-    return wide and question.play.start is None and _not_smooth(question, evidence)
+    return wide and hinged and question.play.start is None
 
 
 def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -> Iterator[Proposal]:
@@ -215,9 +217,9 @@ FINDERS = (
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
     Finder("passes alone", minimizing.by_passes_alone, loss=_smooth_elsewhere),
+    Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
     Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
     Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
-    Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
     Finder("method of multipliers", minimizing.by_multiplier_newton, loss=_not_smooth),
 )
 

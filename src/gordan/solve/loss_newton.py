@@ -27,8 +27,8 @@ class Tuning:
 
     # Columns up to which a matrix of that size is factorized.
     most_factorized: int = 3000
-    # Rows with h > 0 up to which a matrix of their products is made where columns are more: beyond it, and for sparse rows
-    # nearly always, conjugate gradients cost less.
+    # Rows with h > 0 up to which a matrix of their products is made where columns are more: beyond it conjugate gradients cost
+    # less. For sparse rows they nearly always do, unless they do not get as far as they should.
     few_dense: int = 1000
     few_sparse: int = 100
     # Share of the slope at the start that a line search leaves. The first step tried is Newton's, which near the end is right.
@@ -67,6 +67,8 @@ class Newton:
     stale: bool = True
     steps: int = 0
     largest_gradient: float = 0.0
+    met: bool = True
+    """Whether conjugate gradients got as far as they should."""
 
     @staticmethod
     def start(rows: Rows, free: bool, w: Array | None = None) -> Newton:
@@ -105,7 +107,7 @@ class Newton:
         columns, k = self.rows.d, len(active)
         if k == 0:
             return np.where(self.J > 0, -gradient, 0.0)
-        few = k <= (TUNING.few_sparse if self.rows.sparse else TUNING.few_dense)
+        few = k <= (TUNING.few_sparse if self.rows.sparse and self.met else TUNING.few_dense)
         if k < columns and few and fits(8 * k * (columns + TUNING.copies * k)):
             return self._by_rows(gradient, h[active], active)
         if columns > TUNING.most_factorized or not fits(8 * TUNING.copies * columns * columns):
@@ -177,6 +179,7 @@ class Newton:
         found = conjugate_gradients(
             lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition or np.array
         )
+        self.met = found.met
         return found.s, found.met
 
 

@@ -78,12 +78,14 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class Epochs:
-    """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most."""
+    """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most. Where w is so many
+    tolerances `near` the optimum, by the weights of the ascent, Newton's method goes on with the squared hinge."""
 
     first: float = 3.0
     growth: float = 1.5
     most_at_a_time: float = 100.0
     most: int = 3000
+    near: float = 1.0
 
 
 TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
@@ -133,6 +135,14 @@ class Task:
         rows, which = self.rows.take(i), None if self.which is None else self.which[i]
         c, tol = self.c[i] * (self.rows.n / len(i)), max(PART.tol, self.tol)
         return replace(self, rows=rows, c=c, tol=tol, which=which, alpha=None)
+
+    def weights(self, z: Array) -> Array:
+        """C a(z), of a smooth loss."""
+        return np.asarray(self.c * self.loss.weight(z))
+
+    def curvature(self, z: Array, alpha: Array) -> Array:
+        """And how it falls."""
+        return np.asarray(self.c * self.loss.curvature(z, alpha / self.c))
 
     def value(self, w: Array, z: Array) -> float:
         """P."""
@@ -342,40 +352,36 @@ def _moment(found: Found, question: LossQuestion) -> Moment:
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Newton's method for a smooth loss. One `Found` a step; ends when nothing gets better, or the time is up."""
-    loss, c = task.loss, task.c
-
-    def weights(z: Array) -> Array:
-        return c * loss.weight(z)
-
-    def curvature(z: Array, alpha: Array) -> Array:
-        return c * loss.curvature(z, alpha / c)
-
     newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.may_continue
     for _ in range(TUNING.most_steps):
-        alpha = weights(newton.z)
-        gradient = newton.gradient(alpha)
-        upper = task.value(newton.w, newton.z)
-        g = gradient[:-1] if task.free else gradient
-        gap = 0.5 * float(g @ g)
-        if task.free and gap <= task.tol * upper and _shift(newton, weights, curvature):
-            alpha = weights(newton.z)
-            gradient = newton.gradient(alpha)
-            upper, gap = task.value(newton.w, newton.z), 0.5 * float(gradient[:-1] @ gradient[:-1])
-        yield Found(newton.w, alpha, upper - gap, upper, newton.steps)
+        found, gradient = _looked(task, newton)
+        yield found
+        upper, gap = found.upper, found.upper - found.lower
         # far from the optimum the value falls at every step, and the gap, the square of a slope, need not
         waited = _waited(waited, gap < best or upper < (1 - TUNING.progress) * least, gap <= TUNING.settled * upper)
         best, least = min(gap, best), min(upper, least)
         if waited >= TUNING.patience or task.spent():
             return
         if newton.steps == TUNING.continued and gap > TUNING.share_tol * upper and may_continue:
-            found = Newton.start(task.rows, task.free, _continued(task))
-            newton = replace(found, steps=newton.steps)
+            newton = replace(Newton.start(task.rows, task.free, _continued(task)), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
-        if not newton.step(gradient, weights, curvature, alpha):
+        if not newton.step(gradient, task.weights, task.curvature, found.alpha):
             return
+
+
+def _looked(task: Task, newton: Newton) -> tuple[Found, Array]:
+    """What a plane is worth with the weights that follow from it, and the slope there; near the end a free b is moved first."""
+    alpha = task.weights(newton.z)
+    gradient = newton.gradient(alpha)
+    upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
+    if task.free and gap <= task.tol * upper and _shift(newton, task.weights, task.curvature):
+        alpha = task.weights(newton.z)
+        gradient = newton.gradient(alpha)
+        upper, gap = task.value(newton.w, newton.z), _half_square(gradient, task.free)
+    return Found(newton.w, alpha, upper - gap, upper, newton.steps), gradient
 
 
 def by_all_classes(task: Task, w: Array | None = None) -> Iterator[Found]:
@@ -450,38 +456,63 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge by dual coordinate ascent, for rows of few entries: w = Aᵀα for α in the box, one row at a time.
+    """The hinge or its square by dual coordinate ascent, for rows of few entries: w = Aᵀα for α in the box, one row at a time.
 
     A free intercept is the multiplier of Σ y α = 0: a further column keeps the sum small, and its weight moves b.
     """
+    if w is not None and task.loss.smooth:  # there are no weights to go on with
+        yield from by_newton(task, w)
+        return
     rows, c = task.rows, task.c
     if task.free:
         rows = replace(rows, constant=False)
     squares = rows.squares()
     alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
     column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
-    b, value, plane, epochs, done = 0.0, math.inf, np.zeros(task.rows.d), EPOCHS.first, 0
+    b, epochs, done, look = 0.0, EPOCHS.first, 0, _look(task)
+    caps, bend = (None, 0.5 / c) if task.loss.smooth else (c, None)
     if task.alpha is not None and w is not None:
         alpha, b = task.alpha.copy(), float(w[-1]) if task.free else 0.0
         v[: rows.d], v[-1] = rows.combine(alpha), column * float(alpha @ rows.signs)
     while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
-        ascent = Ascent(rows, squares, alpha, v, c, offset, task.deadline)
+        ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.deadline)
         ascent.climb(int(epochs), seed=task.seed + done)
         done += int(epochs)
         epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:
             b += column * float(v[-1])
         w = np.append(v[:-1], b) if task.free else v[: rows.d]
-        z = task.rows.scores(w)
-        upper, lower = task.value(w, z), task.dual(alpha, w)
-        if upper < value:
-            plane, value = w, upper
         task.rows.passes += rows.passes if rows is not task.rows else 0.0
         rows.passes = 0.0 if rows is not task.rows else rows.passes
-        yield Found(plane, alpha.copy(), lower, value, done)
+        found = look(w, alpha, done)
+        yield found
         if task.spent():
             return
+        if (
+            task.loss.smooth
+            and found.upper - task.dual(alpha, w) <= EPOCHS.near * task.tol * found.upper < found.gap * found.upper
+        ):
+            # the rows that matter are known, and w has the right size: its own weights are C times as far off
+            for last in by_newton(task, w):
+                yield replace(last, steps=done + last.steps)
+            return
+
+
+def _look(task: Task) -> Callable[[Array, Array, int], Found]:
+    """What w and the weights of an ascent are worth, with the best plane so far; of a smooth loss, weights that follow from w."""
+    value, plane = math.inf, np.zeros(task.rows.d)
+
+    def look(w: Array, alpha: Array, done: int) -> Found:
+        nonlocal value, plane
+        if task.loss.smooth:
+            return replace(_looked(task, Newton.start(task.rows, task.free, w))[0], steps=done)
+        upper = task.value(w, task.rows.scores(w))
+        if upper < value:
+            plane, value = w.copy(), upper
+        return Found(plane, alpha.copy(), task.dual(alpha, w), value, done)
+
+    return look
 
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
