@@ -70,7 +70,7 @@ def is_tiny(question: Question) -> bool:
 
 def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Equal points with different labels, or a row of zeros."""
-    witness = quick_witness(question.counted, question.margin.intercept)
+    witness = quick_witness(question.counted, question.margin.intercept, question.budget.time)
     if witness is not None:
         yield Proposal(witness=witness)
 
