@@ -252,9 +252,9 @@ class Evidence:
         """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is
         the other way round. The exact middle comes last: it is seldom needed."""
         intercept = self.question.margin.intercept
-        if b is not None and not intercept.grouped:
-            yield b
-        if intercept.exists and (intercept.grouped or self.question.sign_alone):
+        if not intercept.grouped and not (intercept.exists and b is None):
+            yield b or 0.0
+        if intercept.exists and (intercept.grouped or self.question.sign_alone or b is None):
             midway, apart = self._midway(w)
             if apart or b is None:
                 yield midway
@@ -274,7 +274,7 @@ class Evidence:
         these lie apart."""
         question, signs = self.question, self.question.counted.signs
         scores = Products.of(question.margin.X, w).sums[question.kept]
-        if question.margin.nu is None:
+        if question.margin.nu is None or not question.margin.intercept.grouped:
 
             def nearest(first: int, end: int) -> tuple[float, float]:
                 part, positive = scores[first:end], signs[first:end] > 0

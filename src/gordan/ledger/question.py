@@ -262,7 +262,7 @@ class Cone(Protocol):
 class Proposal:
     """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel; a cone.
 
-    Vectors over rows are over the rows that count. A free b may be left out (None): it is then put midway between the classes.
+    Vectors over rows are over the rows that count. b may be left out (None): it is then put midway between the classes.
     `cancelling` are rows whose float weights may prove that exact ones exist.
     `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
     to find, where that is counted.

@@ -351,11 +351,12 @@ class Rows:
         if len(q.shape) != 1:
             raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
         self.passes += q.shape[0] / self.n
+        q = q if self.scale == 1 else q * self.scale  # before the rows, and once more after them: it undoes their size
         products, sums, total = self.storage.moments(q, i, self._placed_signs, bool(self.constant), self._threads)
         if self.constant not in (0, 1):
             products[-1], sums[-1] = products[-1] * self.constant, sums[-1] * self.constant
             products[:, -1] *= self.constant
-        return products * self.scale * self.scale, sums * self.scale, total
+        return products * self.scale, sums, total / self.scale
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""
