@@ -31,7 +31,7 @@ DENSE_ENOUGH = 20
 # Entries of a piece of rows whose product with a block of vectors is made at a time.
 PIECE = 1 << 18
 # Rows of such a piece, at least, where d are no more: adding up d × d products costs less than they do.
-TALL = 1024
+LEAST_PIECE = 1024
 # One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
 # of stored entries takes that many times squared as long for each of them as BLAS does.
 SPREAD = 3
@@ -161,7 +161,7 @@ class _Memory(HostVectors):
     def _square(self, root: Array, lo: int, hi: int) -> Array:
         """Σ q x xᵀ of the rows lo..hi-1 for q = root², by products of matrices."""
         total = np.zeros((self.d, self.d))
-        for start, stop in self._pieces(lo, hi, min(self.d, TALL)):
+        for start, stop in self._pieces(lo, hi, min(self.d, LEAST_PIECE)):
             used = np.flatnonzero(root[start:stop])
             if len(used):
                 block, weights = self.spread(start, stop), root[start:stop, None]
