@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import gordan
+from gordan import rows
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
@@ -128,3 +129,10 @@ def test_only_rows_look_at_the_arrays_of_a_storage():
         if path.parent != source / "rows":
             looked = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if getattr(node, "attr", None) == "arrays"]
             assert not looked, f"{path.name}, line {looked}"
+
+
+def test_the_modules_of_rows_are_listed_in_reading_order():
+    """By the package itself: nothing else has to be told of a new storage (import-linter forbids others all of them)."""
+    listed = rows.__doc__.partition("in reading order::")[2]
+    names = {word for line in listed.splitlines() for word in line[:40].replace(",", " ").split()}
+    assert {path.stem for path in Path(rows.__file__).parent.glob("*.py")} - {"__init__"} == names

@@ -28,7 +28,7 @@ Own = Sequence[tuple[Any, ...]]
 _Taken = tuple[Array, Held]
 
 
-class Block(Protocol):
+class Loadable(Protocol):
     """Some consecutive rows of X. `load` reads them anew each time it is called; it may be called on another machine."""
 
     @property
@@ -49,7 +49,7 @@ class Block(Protocol):
 class Engine(Protocol):
     """Who does the work on blocks."""
 
-    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Any:
+    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Any:
         """`work(block.load(), *own, *shared)` for each block with what is its own, in the order of the blocks.
 
         `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
@@ -60,11 +60,11 @@ class Engine(Protocol):
 class ReadAhead:
     """One block after the other, each on all threads of its pass, while the next one is read. At most two are in memory."""
 
-    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
+    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
         return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
 
 
-def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
+def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
     """The blocks in memory, one after the other, each read while its predecessor is worked on."""
     if len(blocks) < 2:
         yield from (block.load() for block in blocks)
@@ -82,7 +82,7 @@ class Blocks(FetchesRows, HostVectors):
     """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
 
     def __init__(
-        self, blocks: Sequence[Block], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
+        self, blocks: Sequence[Loadable], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
     ) -> None:
         self.blocks = tuple(blocks)
         self.ends = np.cumsum([0, *(block.n for block in self.blocks)])
@@ -170,8 +170,6 @@ class Blocks(FetchesRows, HostVectors):
             return [(k, None) for k in range(len(self.blocks))]
         parts = enumerate(np.split(rows, np.searchsorted(rows, self.ends[1:-1])))
         return [(k, part) for k, part in parts if len(part)]
-
-    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         both = self.take(np.concatenate((i, j)))

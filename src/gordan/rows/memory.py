@@ -210,7 +210,7 @@ class _Memory(HostVectors):
         self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False,
         first: int = 0,
     ) -> Iterator[Any]:  # fmt: skip
-        """`first` is the number of the first row, where this is a part of X."""
+        """`first` is the number of the first row, where this is a part of X: for storages that are made of such parts."""
         a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
         size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
         ends = np.array([0, *range(size - (first % size if step else 0), self.n, size), self.n])
@@ -269,8 +269,6 @@ class Dense(_Memory):
 
         self._run(part, available())
         return Dense(taken)
-
-    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
@@ -348,8 +346,6 @@ class Sparse(_Memory):
         data, indices, indptr = self.arrays
         where, lengths = entries_of(indptr, i)
         return Sparse(data[where], indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
-
-    part = take
 
     def narrowed(self, i: Array) -> Sparse:
         """The rows i without the columns that they do not use."""
