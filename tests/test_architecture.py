@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import gordan
 from gordan import rows
+from gordan.solve import finders, separation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
@@ -136,3 +138,25 @@ def test_the_modules_of_rows_are_listed_in_reading_order():
     listed = rows.__doc__.partition("in reading order::")[2]
     names = {word for line in listed.splitlines() for word in line[:40].replace(",", " ").split()}
     assert {path.stem for path in Path(rows.__file__).parent.glob("*.py")} - {"__init__"} == names
+
+
+def test_the_finder_in_contributing_finds(monkeypatch):
+    """Its code, as a reader copies it, first in the table but for small data."""
+    page = (PAGE.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## How to add a finder")[2]
+    code = {}
+    exec(textwrap.dedent(re.search(r"   ```python\n(.*?)   ```", page, re.DOTALL)[1]), code)
+    found = []
+
+    def find(*asked):
+        for proposal in code["by_ridge"](*asked):
+            found.append(proposal)
+            yield proposal
+
+    line = finders.Finder("ridge", find, sign=lambda question, evidence: not separation.suits_interior_point(question))
+    monkeypatch.setattr(finders, "FINDERS", (line, *finders.FINDERS))
+    X = np.random.default_rng(0).normal(size=(3000, 5))
+    y = np.where(X.sum(axis=1) + 1 > 0, 1, -1)
+    verdict = gordan.separate(X + 0.5 * y[:, None], y)
+    assert len(found) == 1
+    assert verdict.separable
+    assert 0 < verdict.margin[0] < verdict.margin[1] < np.inf
