@@ -5,7 +5,7 @@ interval, and what it needs for that. Nothing that it yields is believed: the ev
 
 The order shows in public answers. The first proposal that decides the sign ends `separate`, and its w and p are the ends of
 `Verdict.margin`: so whoever comes before "interior point" leaves small data, of which that knows the largest margin, to it. A
-proposal that is refused costs the passes of its check, is shown to the user's callback, and may lower `Evidence.broken`, by which
+proposal that is refused costs the passes of its check, is shown to the user's callback, and may lower `Hints.broken`, by which
 "play" is asked or not: so finders look at the scores in floats before they propose. CONTRIBUTING.md has an example.
 """
 
@@ -126,7 +126,7 @@ def _more_than_in_hand(question: Question, evidence: Evidence) -> bool:
 def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
     """Few rows; or such that a plane has hardly any of them on the wrong side, unless they are so many that any sample tells."""
     rows = question.rows
-    hardly = evidence.broken <= HARDLY_ANY and rows.entries <= double_oracle.MOST_VISITED * rows.d**2
+    hardly = evidence.hints.broken <= HARDLY_ANY and rows.entries <= double_oracle.MOST_VISITED * rows.d**2
     return _all_in_hand(question, evidence) or (hardly and _playable(question, evidence))
 
 

@@ -303,7 +303,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     when time is up.
     """
     problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
-    suspects = np.arange(problem.X.n) if suits_exact_arithmetic(question) else evidence.suspects
+    suspects = np.arange(problem.X.n) if suits_exact_arithmetic(question) else evidence.hints.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
