@@ -350,9 +350,8 @@ def _plane(w: Array, intercept: Intercept) -> Proposal:
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
-    with np.errstate(all="ignore"):
-        lo = problem.signs * (Products.of(problem.X, w).sums + b)
-        absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
-        relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
+    lo = problem.signs * (Products.of(problem.X, w).sums + b)
+    absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
+    relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
     return outside[np.argsort(relative[outside], kind="stable")[:count]]
