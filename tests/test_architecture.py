@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import gordan
+from gordan import rows
+from gordan.solve import finders, separation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
@@ -128,3 +131,32 @@ def test_only_rows_look_at_the_arrays_of_a_storage():
         if path.parent != source / "rows":
             looked = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if getattr(node, "attr", None) == "arrays"]
             assert not looked, f"{path.name}, line {looked}"
+
+
+def test_the_modules_of_rows_are_listed_in_reading_order():
+    """By the package itself: nothing else has to be told of a new storage (import-linter forbids others all of them)."""
+    listed = rows.__doc__.partition("in reading order::")[2]
+    names = {word for line in listed.splitlines() for word in line[:40].replace(",", " ").split()}
+    assert {path.stem for path in Path(rows.__file__).parent.glob("*.py")} - {"__init__"} == names
+
+
+def test_the_finder_in_contributing_finds(monkeypatch):
+    """Its code, as a reader copies it, first in the table but for small data."""
+    page = (PAGE.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## How to add a finder")[2]
+    code = {}
+    exec(textwrap.dedent(re.search(r"   ```python\n(.*?)   ```", page, re.DOTALL)[1]), code)
+    found = []
+
+    def find(*asked):
+        for proposal in code["by_ridge"](*asked):
+            found.append(proposal)
+            yield proposal
+
+    line = finders.Finder("ridge", find, sign=lambda question, evidence: not separation.suits_interior_point(question))
+    monkeypatch.setattr(finders, "FINDERS", (line, *finders.FINDERS))
+    X = np.random.default_rng(0).normal(size=(3000, 5))
+    y = np.where(X.sum(axis=1) + 1 > 0, 1, -1)
+    verdict = gordan.separate(X + 0.5 * y[:, None], y)
+    assert len(found) == 1
+    assert verdict.separable
+    assert 0 < verdict.margin[0] < verdict.margin[1] < np.inf

@@ -17,7 +17,8 @@ import numpy as np
 import oracle
 import pytest
 from modes import CAN_BE_SET, MODES, REASON, mode
-from passes import passes_agree
+from passes import Kept, passes_agree
+from scipy.sparse import csr_array
 from scipy.special import logsumexp, softmax
 
 import gordan
@@ -30,6 +31,7 @@ from gordan.solve import nearest_points, proximal
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
 
 from gordan.rows import accept, device, reads  # noqa: E402
+from gordan.rows.blocks import Blocks  # noqa: E402
 from gordan.rows.device import Device, on_device  # noqa: E402
 from gordan.rows.memory import Dense  # noqa: E402
 from gordan.rows.reads import DenseBlock  # noqa: E402
@@ -342,6 +344,16 @@ def test_entries_are_exact(kind):
     X = torch.from_numpy(values).to(getattr(torch, kind))
     made = rows.of(X, [1, -1])
     assert made.scores(np.array([1.0, 0.5])).tolist() == (np.array([[1], [-1]]) * values @ [1.0, 0.5]).tolist()
+
+
+def test_rows_that_stay_on_the_cpu_are_told_why():
+    """A large map in Fortran order, say, is read in blocks; it is not sparse."""
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(InputError, match=r"are sparse.*pass X.toarray\(\)"):
+        rows.of(csr_array(X), device="cuda")
+    blocks = Blocks([Kept(Dense(X))], 2, np.float64)
+    with pytest.raises(InputError, match=r"read in blocks.*pass an array that fits into memory"):
+        rows.of(blocks, device="cuda")
 
 
 def test_tensors_of_every_layout():

@@ -28,6 +28,8 @@ from gordan.certificates.problem import Problem
 from gordan.game import Game
 from gordan.geometry import Simplex, dual_exponent
 from gordan.intercepts import Intercept
+from gordan.ledger.evidence import Evidence
+from gordan.ledger.question import Asks, Budget, Proposal, Question
 from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
@@ -934,3 +936,18 @@ def test_a_margin_seen_by_floats_alone_is_asked_about():
     found = planted("powers_of_two", random.Random("0 519 powers_of_two free ('margin', inf)"), "free", 200)
     assert found.kind == "quasi-complete"
     assert maximize_margin(found.X, found.y, norm=math.inf).status == "not-separable"
+
+
+@pytest.mark.parametrize(("asks", "nu"), [(Asks.SIGN, None), (Asks.WIDTH, None), (Asks.WIDTH, 0.2)])
+@pytest.mark.parametrize("intercept", Intercept)
+def test_a_plane_that_is_proposed_without_b_counts(intercept, asks, nu):
+    """It is put midway between the classes, whatever b costs; without an intercept b is 0."""
+    X, y = np.array([[1.0, 0.5], [2.0, -1.0], [-3.0, 0.5], [-4.0, 1.0]]), np.array([1, 1, 0, 0])
+    problem = Problem.of(X, y)
+    margin = Margin(problem.X, problem.signs, intercept, nu=nu)
+    evidence = Evidence(Question(problem, margin, asks, Budget(time.perf_counter()), tol=1e-3))
+    assert evidence.offer(Proposal(np.array([2.0, 0.0])))
+    assert evidence.b == (1.0 if intercept.exists else 0.0)
+    length = math.sqrt(2.0) if intercept.in_norm else 1.0
+    lowest = 2.0 if intercept.exists else 1.0
+    assert evidence.lower == pytest.approx(lowest / length, rel=1e-12)

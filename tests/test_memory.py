@@ -192,8 +192,8 @@ def test_rows_of_both_classes_stay_in_hand(monkeypatch):
     y = np.arange(601) < 600
     full = gordan.maximize_margin(X, y)
     monkeypatch.setattr(double_oracle, "MOST_IN_HAND", 4)
-    monkeypatch.setattr(double_oracle, "FEW", 0)
-    monkeypatch.setattr(double_oracle, "TALL", 10**9)
+    monkeypatch.setattr(double_oracle, "ALL_IN_HAND", 0)
+    monkeypatch.setattr(double_oracle, "MOST_VISITED", 10**9)
     monkeypatch.setattr(
         double_oracle, "ascended", lambda rows, p_set, *_: (np.where(np.arange(rows.n) < 600, 1e-3, 1e-9), np.zeros(rows.n, bool))
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from passes import passes_agree
+from passes import Kept, passes_agree
 
 import gordan
 from gordan import rows
@@ -21,7 +21,7 @@ from gordan.io import convert, read
 from gordan.io.parts import Csr, Parts
 from gordan.io.store import Piece, Writer, check
 from gordan.rows import accept, mapped, memory
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, joined
 from gordan.rows.memory import Dense, Sparse
 
 N, D = 400, 9
@@ -245,6 +245,21 @@ def test_blocks_keep_the_rows_that_were_taken(tmp_path):
     q[200] = 2.0
     np.testing.assert_array_equal(blocks.combine(q, 1), 2.0 * X[200])
     assert loads == [3, 1, 1]
+
+
+def test_rows_taken_one_by_one_are_kept_without_a_copy_of_all(monkeypatch):
+    """Of a thousand rows taken one by one and then together, a few times as many are copied, and each is read once."""
+    values = np.random.default_rng(3).normal(size=(1000, 2))
+    blocks, copied = [Kept(Dense(values[k : k + 100])) for k in range(0, 1000, 100)], []
+    stored = Blocks(blocks, 2, np.float64)
+    monkeypatch.setattr("gordan.rows.blocks.joined", lambda parts: copied.append(sum(x.n for x in parts)) or joined(parts))
+    order = np.random.default_rng(4).permutation(1000)
+    for i in order.tolist():
+        np.testing.assert_array_equal(stored.take(np.array([i])).plain(), values[[i]])
+    assert sum(copied) < 20_000
+    read = sum(block.loads for block in blocks)
+    np.testing.assert_array_equal(stored.take(order).plain(), values[order])
+    assert sum(block.loads for block in blocks) == read == 1000
 
 
 # ---- Parquet ------------------------------------------------------------------------------------------------------------

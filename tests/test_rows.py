@@ -216,6 +216,20 @@ def test_radius(pair, p):
     close(made.radius(p), twin.radius(p))
 
 
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+def test_moments_of_rows_of_any_size(storage, size):
+    """Rows are scaled before they are squared: neither their squares nor that of the scale has room in float64."""
+    rng = np.random.default_rng(8)
+    X, q, y = rng.normal(size=(30, 4)), rng.random(30), np.where(rng.random(30) < 0.5, -1.0, 1.0)
+    made = rows.of(storage(X * size), signs=y, constant=size).scaled(1 / size)
+    A = y[:, None] * np.column_stack((X, np.ones(30)))
+    products, sums, total = made.moments(q)
+    np.testing.assert_allclose(products, (A.T * q) @ A, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums, A.T @ q, rtol=1e-12, atol=1e-12)
+    assert total == pytest.approx(q.sum(), rel=1e-13)
+
+
 def test_take(pair):
     made, twin = pair
     i = np.array([made.n - 1, 0, made.n // 2, 0])

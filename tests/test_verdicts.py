@@ -15,6 +15,7 @@ import oracle
 import pytest
 import scipy.sparse as sp
 from flint import fmpq
+from passes import Kept
 from problems import planted
 from test_fuzz import hull
 
@@ -22,9 +23,12 @@ import gordan
 from gordan import datasets
 from gordan.certificates import standalone
 from gordan.certificates.problem import Problem
-from gordan.deadlines import UNLIMITED
+from gordan.deadlines import UNLIMITED, Deadline
+from gordan.intercepts import Intercept
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense
 from gordan.solve import finders
-from gordan.solve.quick import row_keys
+from gordan.solve.quick import SAMPLE, quick_witness, row_keys, sample_keys
 from gordan.solve.rounding import float_separators
 from gordan.verdicts import outward
 
@@ -73,6 +77,42 @@ def test_rows_of_round_numbers_have_keys_of_their_own(value):
     assert len(np.unique(keys)) == 4096
     assert keys[0] == 0
     assert (keys == row_keys(Problem.of(sp.csr_array(X.astype(np.float32)), y))).all()
+
+
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (1.0, 2.0), (-3.0, 3.0), (0.0, -0.25)])
+def test_rows_that_differ_in_signs_or_powers_of_two_have_keys_of_their_own(values):
+    """x and -x, too: with symmetric points, as with ±1 or 1 and 2 as codes, a pass would end in a comparison of all rows."""
+    X = np.array(values)[(np.arange(4096)[:, None] >> np.arange(12)) & 1]
+    assert len(np.unique(row_keys(Problem.of(X, np.arange(4096) % 2)))) == 4096
+    wide = np.tile(X, 2)  # of whose 24 entries eight are looked at first
+    sampled = sample_keys(Problem.of(wide, np.arange(4096) % 2))
+    looked_at = np.linspace(0, 23, SAMPLE).astype(int)
+    assert len(np.unique(sampled)) == len(np.unique(wide[:, looked_at], axis=0))
+
+
+def test_symmetric_points_are_told_apart_by_keys():
+    """One pass over some entries of each row, and no row is looked at by itself."""
+    X = np.random.default_rng(5).normal(size=(200, 40))
+    block = Kept(Dense(np.concatenate((X, -X))))
+    problem = Problem.of(Blocks([block], 40, np.float64), np.arange(400) // 200)
+    block.loads = 0
+    assert quick_witness(problem, Intercept.FREE) is None
+    assert block.loads == 1
+
+
+def test_rows_of_equal_keys_are_brought_together_while_there_is_time(monkeypatch, clock):
+    """Where keys tell nothing, 400 rows are compared: brought here once, and no longer than until the deadline."""
+    X = np.random.default_rng(5).normal(size=(400, 40))
+    X[399], y = X[0], np.arange(400) // 200
+    block = Kept(Dense(X))
+    problem = Problem.of(Blocks([block], 40, np.float64), y)
+    monkeypatch.setattr("gordan.solve.quick._scrambled", lambda columns: np.zeros(columns.shape, np.uint64))
+    block.loads = 0
+    assert quick_witness(problem, Intercept.FREE) == {0: 1, 399: 1}
+    assert block.loads == 3  # some entries of each row, all of them, rows
+    clock.tick, clock.readings = 1.0, 0
+    assert quick_witness(problem, Intercept.FREE, Deadline(clock.now + 100)) is None
+    assert clock.readings < 110
 
 
 @pytest.mark.parametrize("storage", ["dense", "float32", "sparse", "explicit zeros"])
@@ -222,17 +262,44 @@ def test_rows_that_hardly_touch_are_played_for(monkeypatch):
     v = gordan.separate(X, y)
     assert v.separable
     assert gordan.verify(v.certificate, X, y)
-    assert names == ["contradiction", "coordinate ascent", "play"]
+    assert names[-1] == "play"
     names.clear()
     assert gordan.maximize_margin(X, y, tol=1e-2).status == "solved"
-    assert names == ["contradiction", "play"]
+    assert names[-1] == "play"
 
 
 def test_rows_that_overlap_are_not_played_for(monkeypatch):
     rng = np.random.default_rng(0)
     names = asked(monkeypatch)
     assert not gordan.separate(rng.standard_normal((3000, 40)), rng.integers(0, 2, 3000))
-    assert names == ["contradiction", "coordinate ascent", "nearly dependent columns", "working set"]
+    assert names[-1] == "working set"
+    assert "play" not in names
+
+
+@pytest.mark.parametrize("intercept", Intercept)
+def test_small_data_is_left_to_the_interior_point_method(monkeypatch, intercept):
+    """Whatever is asked before it: both ends of the margin that `separate` reports are then those of the largest margin."""
+    X, y = blobs(n=60, d=5)
+    names = asked(monkeypatch)
+    v = gordan.separate(X, y, intercept=intercept.value)
+    assert names[-1] == "interior point"
+    assert 0 < v.margin[1] <= v.margin[0] * (1 + 1e-6)
+
+
+def test_a_finder_of_the_sign_that_fails_leaves_the_question_to_others(monkeypatch):
+    """Its warnings are not shown; what it is asked for the width, and finds wrong with the data, is told."""
+
+    def failing(question, evidence, doubt):
+        np.array([1e308]) * 10
+        raise gordan.InputError("a product with X overflows")
+        yield
+
+    X, y = blobs()
+    always = dict.fromkeys(("sign", "width"), lambda question, evidence: True)
+    monkeypatch.setattr(finders, "FINDERS", (finders.Finder("failing", failing, **always), *finders.FINDERS))
+    assert gordan.separate(X, y).separable
+    with pytest.raises(gordan.InputError, match="overflows"):
+        gordan.maximize_margin(X, y)
 
 
 def test_a_contradiction_spares_the_play(monkeypatch):

@@ -556,9 +556,9 @@ def test_newton_steps_find_rows_that_cancel(storage, intercept):
     evidence = Evidence(question)
     decided = [evidence.offer(proposal) for proposal in overlapping.by_newton_steps(question, evidence, None)]
     assert decided == [True]
-    assert evidence.witness.kind == "verified-witness"
-    assert both(evidence.witness, X.tolist(), y.tolist()) == (True, True)
-    assert len(evidence.witness.rows) <= 4 * 91
+    assert evidence.witness.head.kind == "verified-witness"
+    assert both(evidence.witness.head, X.tolist(), y.tolist()) == (True, True)
+    assert len(evidence.witness.head.rows) <= 4 * 91
 
 
 def test_newton_steps_bring_in_rows_that_are_missed():
@@ -573,7 +573,7 @@ def test_newton_steps_bring_in_rows_that_are_missed():
     proposals = [*overlapping.by_newton_steps(question, evidence, None)]
     assert [evidence.offer(proposal) for proposal in proposals][-1]
     assert evidence.witness is not None
-    assert gordan.verify(evidence.witness, X, y)
+    assert gordan.verify(evidence.witness.head, X, y)
 
 
 def test_newton_steps_find_separators():

@@ -30,11 +30,13 @@ SMALLEST = 2.0**-900
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows."""
+    """What the checker accepted: a certificate, or one that is still without this w and the weights p over all rows. Exact
+    weights of rows that cancel are `within` so far of those that it has."""
 
     head: Certificate
     w: Array | None = None
     p: Array | None = None
+    within: float = 0.0
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -73,13 +75,20 @@ class Effort:
 
 
 @dataclass(eq=False)
+class Hints:
+    """What finders know of each other's proposals, and nobody has proved: `suspects`, rows that may cancel, and `broken`, the
+    least share of the rows that a plane had on the wrong side."""
+
+    suspects: Array | None = None
+    broken: float = 1.0
+
+
+@dataclass(eq=False)
 class Evidence:
     """What has been proved about one question, and what that has cost.
 
-    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself, with exact weights
-    `within` so far of those it has. `strict`: the plane is known to have every row strictly on its side. `cone_proof` proves
-    the kind of the `cone`. Not proved are `suspects`, rows that may cancel, and `broken`, the least share of the rows that a
-    plane had on the wrong side.
+    `lower` is proved by the plane w, b, `upper` by the weights p over all rows, `witness` by itself. `strict`: the plane is known
+    to have every row strictly on its side. `cone_proof` proves the kind of the `cone`.
     """
 
     question: Question
@@ -89,10 +98,8 @@ class Evidence:
     strict: bool = False
     p: Array | None = None
     upper: float = math.inf
-    witness: Certificate | None = None
-    within: float = 0.0
-    suspects: Array | None = None
-    broken: float = 1.0
+    witness: Proof | None = None
+    hints: Hints = field(default_factory=Hints)
     cone: Cone | None = None
     cone_proof: Certificate | None = None
     effort: Effort = field(default_factory=Effort)
@@ -126,7 +133,7 @@ class Evidence:
         """
         self.effort.add(proposal)
         if proposal.suspects is not None:
-            self.suspects = proposal.suspects
+            self.hints.suspects = proposal.suspects
         if proposal.witness is not None and self._proves_witness(proposal.witness):
             return True
         if proposal.cancelling is not None and self._proves_cancelling(proposal.cancelling):
@@ -151,7 +158,7 @@ class Evidence:
             claim = replace(self._head(kind), rows=rows, weights=weights, dependent=found.dependent)
             within = deviation(claim, self.question.problem)
             if within < math.inf:
-                self.witness, self.within = claim, within
+                self.witness = Proof(claim, within=within)
                 self.cone_proof = claim if kind == "verified-overlap" else None
                 return True
         return False
@@ -162,7 +169,7 @@ class Evidence:
         found = replace(self._head("witness"), rows=self._rows(rows), weights=weights)
         if not check(found, self.question.problem):
             return self.witness is not None
-        self.witness = found
+        self.witness = Proof(found)
         overlap = replace(found, kind="overlap")  # if they also span all rows, which few do not
         many = 2 * len(rows) > self.question.problem.X.d
         if self.question.asks is Asks.CONE and many and check(overlap, self.question.problem):
@@ -182,7 +189,7 @@ class Evidence:
             exactly = [float(x) for x in (*w, b)] if max(map(abs, (*w, b))) < 2**1000 else []
             if self.witness is None or exactly != [*w, b]:
                 return
-            found = replace(self.witness, kind="verified-quasi-separation", w=tuple(exactly[:-1]), b=exactly[-1])
+            found = replace(self.witness.head, kind="verified-quasi-separation", w=tuple(exactly[:-1]), b=exactly[-1])
         else:
             found = replace(self._head("overlap"), rows=tuple(cone.p), weights=tuple(cone.p.values()))
             if cone.kind == "quasi-complete":
@@ -217,7 +224,7 @@ class Evidence:
         if first_not_positive(products, b, margin.signs) is None:
             return True
         wrong = products.each(lambda part, lo, hi: int(np.count_nonzero((lo <= -hi) & (hi < math.inf))), b, margin.signs)
-        self.broken = min(self.broken, sum(wrong) / margin.X.n)
+        self.hints.broken = min(self.hints.broken, sum(wrong) / margin.X.n)
         return False
 
     def _apart(self, w: Array, before: Array) -> bool:
@@ -252,9 +259,9 @@ class Evidence:
         """A free b puts the plane midway between the classes, or else where it was proposed; where b counts in the norm it is
         the other way round. The exact middle comes last: it is seldom needed."""
         intercept = self.question.margin.intercept
-        if b is not None and not intercept.grouped:
-            yield b
-        if intercept.exists and (intercept.grouped or self.question.sign_alone):
+        if not intercept.grouped and not (intercept.exists and b is None):
+            yield b or 0.0
+        if intercept.exists and (intercept.grouped or self.question.sign_alone or b is None):
             midway, apart = self._midway(w)
             if apart or b is None:
                 yield midway
@@ -274,7 +281,7 @@ class Evidence:
         these lie apart."""
         question, signs = self.question, self.question.counted.signs
         scores = Products.of(question.margin.X, w).sums[question.kept]
-        if question.margin.nu is None:
+        if question.margin.nu is None or not question.margin.intercept.grouped:
 
             def nearest(first: int, end: int) -> tuple[float, float]:
                 part, positive = scores[first:end], signs[first:end] > 0

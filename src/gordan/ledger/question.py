@@ -17,6 +17,7 @@ from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.deadlines import Deadline, Pace, unknown
+from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.rows import SMALLEST_RADIUS, Rows
 
@@ -59,8 +60,10 @@ class UnitRows:
         return self.make() / self.R**2
 
 
-def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows | None:
-    return UnitRows(A.scaled(1 / R), R, squares) if SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS else None
+def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows:
+    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+        raise InputError(f"the largest row has norm {R:.3g}, which leaves no room for float64 products")
+    return UnitRows(A.scaled(1 / R), R, squares)
 
 
 def _measured(rows: Rows, seconds: float) -> Pace:
@@ -184,7 +187,8 @@ class Question:
 
     @cached_property
     def rows(self) -> Rows:
-        """The signed rows that count, with a column of ones where b counts in the norm. Their passes are part of the answer's."""
+        """The signed rows as the game for the margin has them, with a column of ones only where b counts in the norm (`unit_rows`
+        are those for the sign). Their passes are part of the answer's."""
         problem, margin = self.counted, self.margin
         return Rows(problem.storage, problem.signs, constant=margin.intercept.column, threads=self.budget.threads)
 
@@ -194,8 +198,9 @@ class Question:
         return self.rows.playable_radius(self.margin.norm)
 
     @cached_property
-    def unit_rows(self) -> UnitRows | None:
-        """The rows y_i(x_i, 1?) divided by their largest norm; None where floats leave no room for that."""
+    def unit_rows(self) -> UnitRows:
+        """The signed rows as a separator sees them, with a column of ones where there is an intercept, divided by their largest
+        norm; an InputError where floats leave no room for that, which ends a finder of the sign."""
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
         if not A.in_memory:
@@ -262,7 +267,7 @@ class Cone(Protocol):
 class Proposal:
     """Something that may be proved: a plane w, b; weights p that bound the margin; rows that may cancel; a cone.
 
-    Vectors over rows are over the rows that count. A free b may be left out (None): it is then put midway between the classes.
+    Vectors over rows are over the rows that count. b may be left out (None): it is then put midway between the classes.
     `cancelling` are rows whose float weights may prove that exact ones exist.
     `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
     to find, where that is counted.

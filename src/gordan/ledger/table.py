@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,22 @@ from gordan.ledger.question import Cancelling
 ROOM = 4 * CLAIM
 
 
+class Support(NamedTuple):
+    """Rows with weights: those behind the upper end; or rows that cancel, with exact weights `within` so far of these, and the
+    `dependent` columns that their proof names."""
+
+    rows: Array = np.empty(0, np.int64)
+    weights: Array = np.empty(0)
+    within: float = 0.0
+    dependent: tuple[Relation, ...] = ()
+
+
 @dataclass(eq=False)
 class TableEvidence:
     """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
 
-    Where `decided`: `planes`, with `lower` and `upper`, or rows of the `support` that cancel, with weights `within` so far.
-    `dependent` are the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them; `own` are those
-    of label vectors whose support has others.
+    Where `separable`: `planes`, with `lower` and `upper`. Where `upper` is 0: rows of the `support` that cancel. `dependent` are
+    the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them.
     """
 
     problem: Problem
@@ -43,19 +53,20 @@ class TableEvidence:
     b: Array = field(init=False)
     lower: Array = field(init=False)
     upper: Array = field(init=False)
-    within: Array = field(init=False)
     separable: Array = field(init=False)
-    decided: Array = field(init=False)
-    support: list[tuple[Array, Array]] = field(init=False)
-    own: dict[int, tuple[Relation, ...]] = field(default_factory=dict, init=False)
+    support: list[Support] = field(init=False)
 
     def __post_init__(self) -> None:
         """Nothing is known at first."""
         d, k = self.X.shape[1], self.signs.shape[1]
         self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
-        self.lower, self.upper, self.within = np.zeros(k), np.full(k, math.inf), np.zeros(k)
-        self.separable, self.decided = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
-        self.support = [(np.empty(0, np.int64), np.empty(0))] * k
+        self.lower, self.upper, self.separable = np.zeros(k), np.full(k, math.inf), np.zeros(k, dtype=bool)
+        self.support = [Support()] * k
+
+    @property
+    def decided(self) -> Array:
+        """Which label vectors have a plane, or rows that cancel."""
+        return np.asarray(self.separable | (self.upper == 0))
 
     @cached_property
     def rows(self) -> Array:
@@ -85,15 +96,13 @@ class TableEvidence:
         for j, weights, off in zip(at.tolist(), p, within.tolist(), strict=True):
             if off < math.inf:
                 rows = np.flatnonzero(weights)
-                self.support[j], self.within[j], self.decided[j] = (rows, weights[rows]), off, True
-                self.upper[j] = 0.0
+                self.support[j], self.upper[j] = Support(rows, weights[rows], off, self.dependent), 0.0
 
     def offer_one(self, j: int, found: Cancelling) -> None:
         """Have rows that may cancel checked for one label vector, as `Evidence` does."""
         within = deviation(self._witness(found.rows, found.weights, found.dependent), self.column(j))
         if within < math.inf:
-            self.support[j], self.within[j], self.decided[j] = (found.rows, found.weights), within, True
-            self.upper[j], self.own[j] = 0.0, found.dependent
+            self.support[j], self.upper[j] = Support(found.rows, found.weights, within, found.dependent), 0.0
 
     def offer_planes(self, at: Array, W: Array, b: Array, P: Array) -> None:
         """Have planes W (d × m), b of the label vectors `at` checked, and weights P (n × m) for the other end of the interval."""
@@ -107,9 +116,8 @@ class TableEvidence:
             if strict[place] and lower[place] > 0:
                 p = P[:, place]
                 rows = np.flatnonzero(p) if upper[place] < math.inf else np.empty(0, np.int64)
-                self.planes[:, j], self.b[j], self.support[j] = W[:, place], b[place], (rows, p[rows])
-                self.lower[j], self.upper[j] = lower[place], upper[place]
-                self.separable[j] = self.decided[j] = True
+                self.planes[:, j], self.b[j], self.support[j] = W[:, place], b[place], Support(rows, p[rows])
+                self.lower[j], self.upper[j], self.separable[j] = lower[place], upper[place], True
 
     def column(self, j: int) -> Problem:
         """The problem of one label vector."""
@@ -117,9 +125,9 @@ class TableEvidence:
 
     def proof(self, j: int, kind: Kind) -> Proof:
         """What was proved of a label vector that is decided, as a separator or bracket; or as a witness."""
-        (rows, weights), X = self.support[j], self.problem.X
+        (rows, weights, within, dependent), X = self.support[j], self.problem.X
         if not self.separable[j]:
-            return Proof(self._witness(rows, weights, self.own.get(j, self.dependent)))
+            return Proof(self._witness(rows, weights, dependent), within=float(within))
         p = np.zeros(X.n)
         p[rows] = weights
         head = Certificate(kind, self.intercept.value, self.problem.classes, (X.n, X.d))

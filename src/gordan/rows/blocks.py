@@ -24,9 +24,11 @@ MOST_KEPT = 1 << 24
 
 Work = Callable[..., Any]
 Own = Sequence[tuple[Any, ...]]
+# Numbers of rows that rise, and these rows.
+_Taken = tuple[Array, Held]
 
 
-class Block(Protocol):
+class Loadable(Protocol):
     """Some consecutive rows of X. `load` reads them anew each time it is called; it may be called on another machine."""
 
     @property
@@ -47,7 +49,7 @@ class Block(Protocol):
 class Engine(Protocol):
     """Who does the work on blocks."""
 
-    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Any:
+    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Any:
         """`work(block.load(), *own, *shared)` for each block with what is its own, in the order of the blocks.
 
         `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
@@ -58,11 +60,11 @@ class Engine(Protocol):
 class ReadAhead:
     """One block after the other, each on all threads of its pass, while the next one is read. At most two are in memory."""
 
-    def run(self, work: Work, blocks: Sequence[Block], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
+    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
         return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
 
 
-def ahead(blocks: Sequence[Block]) -> Iterator[Held]:
+def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
     """The blocks in memory, one after the other, each read while its predecessor is worked on."""
     if len(blocks) < 2:
         yield from (block.load() for block in blocks)
@@ -80,7 +82,7 @@ class Blocks(FetchesRows, HostVectors):
     """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
 
     def __init__(
-        self, blocks: Sequence[Block], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
+        self, blocks: Sequence[Loadable], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
     ) -> None:
         self.blocks = tuple(blocks)
         self.ends = np.cumsum([0, *(block.n for block in self.blocks)])
@@ -89,7 +91,7 @@ class Blocks(FetchesRows, HostVectors):
         self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
         self.kind = kind
         self._norms: dict[float, Array] = {}
-        self._hand: tuple[Array, Held] | None = None
+        self._hand: tuple[_Taken, ...] = ()
         self.engine: Engine = ReadAhead() if engine is None else engine
 
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
@@ -137,19 +139,23 @@ class Blocks(FetchesRows, HostVectors):
     def take(self, i: Array) -> Held:
         """The rows i in memory, in that order. Those taken last are kept: a working set is asked for again and again."""
         i = np.asarray(i)
-        wanted = np.unique(i)
-        known = self._hand[0] if self._hand is not None else np.empty(0, np.intp)
-        missing = np.setdiff1d(wanted, known, assume_unique=True)
-        parts = [] if self._hand is None else [self._hand[1]]
+        missing, hand = np.unique(i), self._hand  # in one go: other threads take rows as well
+        found: list[_Taken] = []
+        for rows, held in hand:
+            at = np.minimum(np.searchsorted(rows, missing), len(rows) - 1)
+            known = rows[at] == missing
+            if known.any():
+                found.append((missing[known], held.take(at[known])))
+            missing = missing[~known]
         if len(missing):
-            parts.append(self._fetched(missing))
-        rows, held = np.concatenate((known, missing)), joined(parts)
-        order = np.argsort(rows, kind="stable")
-        taken = held.take(order[np.searchsorted(rows[order], i)])
-        if len(wanted) * self.entries <= MOST_KEPT * self.n:
-            last = np.isin(rows, wanted) if held.entries > MOST_KEPT else np.ones(len(rows), bool)
-            self._hand = (rows[last], held.take(np.flatnonzero(last)) if not last.all() else held)
-        return taken
+            found.append((missing, self._fetched(missing)))
+        rows, held = _united(found)
+        if len(rows) * self.entries <= MOST_KEPT * self.n:
+            kept = [*hand, *found[-1:]] if len(missing) else [*hand]
+            while len(kept) > 1 and len(kept[-2][0]) <= 2 * len(kept[-1][0]):  # so that few pieces are searched, and few copied
+                kept[-2:] = [_united(kept[-2:])]
+            self._hand = tuple(kept) if sum(part.entries for _, part in kept) <= MOST_KEPT else ((rows, held),)
+        return held if np.array_equal(rows, i) else held.take(np.searchsorted(rows, i))
 
     def _fetched(self, wanted: Array) -> Held:
         """These rows, whose numbers rise, from their blocks."""
@@ -164,8 +170,6 @@ class Blocks(FetchesRows, HostVectors):
             return [(k, None) for k in range(len(self.blocks))]
         parts = enumerate(np.split(rows, np.searchsorted(rows, self.ends[1:-1])))
         return [(k, part) for k, part in parts if len(part)]
-
-    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         both = self.take(np.concatenate((i, j)))
@@ -189,6 +193,15 @@ class Blocks(FetchesRows, HostVectors):
             if bad is not None:
                 return int(lo) + bad[0], bad[1], bad[2]
         return None
+
+
+def _united(parts: list[_Taken]) -> _Taken:
+    """The rows of all parts, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    rows, held = np.concatenate([rows for rows, _ in parts]), joined([held for _, held in parts])
+    order = np.argsort(rows)
+    return rows[order], held.take(order)
 
 
 def joined(parts: list[Held]) -> Held:

@@ -333,8 +333,6 @@ class Cluster(FetchesRows, OnHost, Reduces):
     def first_not_finite(self) -> tuple[int, int, float] | None:
         return self._blocks.first_not_finite()
 
-    part = take
-
 
 @contextlib.contextmanager
 def large_graphs() -> Iterator[None]:

@@ -31,7 +31,7 @@ DENSE_ENOUGH = 20
 # Entries of a piece of rows whose product with a block of vectors is made at a time.
 PIECE = 1 << 18
 # Rows of such a piece, at least, where d are no more: adding up d × d products costs less than they do.
-TALL = 1024
+LEAST_PIECE = 1024
 # One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
 # of stored entries takes that many times squared as long for each of them as BLAS does.
 SPREAD = 3
@@ -161,7 +161,7 @@ class _Memory(HostVectors):
     def _square(self, root: Array, lo: int, hi: int) -> Array:
         """Σ q x xᵀ of the rows lo..hi-1 for q = root², by products of matrices."""
         total = np.zeros((self.d, self.d))
-        for start, stop in self._pieces(lo, hi, min(self.d, TALL)):
+        for start, stop in self._pieces(lo, hi, min(self.d, LEAST_PIECE)):
             used = np.flatnonzero(root[start:stop])
             if len(used):
                 block, weights = self.spread(start, stop), root[start:stop, None]
@@ -210,7 +210,7 @@ class _Memory(HostVectors):
         self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False,
         first: int = 0,
     ) -> Iterator[Any]:  # fmt: skip
-        """`first` is the number of the first row, where this is a part of X."""
+        """`first` is the number of the first row, where this is a part of X: for storages that are made of such parts."""
         a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
         size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
         ends = np.array([0, *range(size - (first % size if step else 0), self.n, size), self.n])
@@ -269,8 +269,6 @@ class Dense(_Memory):
 
         self._run(part, available())
         return Dense(taken)
-
-    part = take
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """By blocks of columns, so that the rows are not copied as a whole."""
@@ -348,8 +346,6 @@ class Sparse(_Memory):
         data, indices, indptr = self.arrays
         where, lengths = entries_of(indptr, i)
         return Sparse(data[where], indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
-
-    part = take
 
     def narrowed(self, i: Array) -> Sparse:
         """The rows i without the columns that they do not use."""

@@ -106,7 +106,7 @@ class Rows:
     def scores(self, w: Array) -> Array:
         """A w, for a vector w or a block (d, k) of them, whose scores are the columns: one pass for all."""
         self.passes += 1
-        v, b = self._split(w)
+        v, b = self.plane(w)
         s = self.storage.scores(v, b, self._placed_signs, self._threads)
         if self.resident:
             self.check(0.0 if self.storage.finite(s) else math.nan)
@@ -177,7 +177,7 @@ class Rows:
         """
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
-        v, b = self._split(vector(w, "w", self.d, "columns"))
+        v, b = self.plane(vector(w, "w", self.d, "columns"))
         if isinstance(self.storage, Reduces):
             groups = None if halves is None else self.split(halves)
             found, scores, finite = self.storage.lowest(v, b, self._placed_signs, k, groups)
@@ -218,8 +218,8 @@ class Rows:
         """The rows factor · A over the same storage."""
         return replace(self, scale=self.scale * factor)
 
-    def _split(self, w: Array) -> tuple[Array, Any]:
-        """w as X and the constant column see it."""
+    def plane(self, w: Array) -> tuple[Array, Any]:
+        """The w and b with A_i·w = y_i (x_i·w + b), where the scale and the constant column are gone; b is 0 without one."""
         w = columns_of(w, "w", self.d, "columns") * self.scale
         if not self.constant:
             return w, 0.0
@@ -351,11 +351,12 @@ class Rows:
         if len(q.shape) != 1:
             raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
         self.passes += q.shape[0] / self.n
+        q = q if self.scale == 1 else q * self.scale  # before the rows, and once more after them: it undoes their size
         products, sums, total = self.storage.moments(q, i, self._placed_signs, bool(self.constant), self._threads)
         if self.constant not in (0, 1):
             products[-1], sums[-1] = products[-1] * self.constant, sums[-1] * self.constant
             products[:, -1] *= self.constant
-        return products * self.scale * self.scale, sums * self.scale, total
+        return products * self.scale, sums, total / self.scale
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""

@@ -1,8 +1,17 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
+Whoever can make the rows a..b of X in memory writes none of it: a class with `n`, `entries` and `load()`, and `blocks.Blocks` of
+such pieces, is a storage (`accept.Slice` is an example). A subclass of `Blocks` then overrides what it can do better: `scores`,
+`combine`, `_squares`, `take`, `snapshot`.
+
 A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
 few numbers: for rows on other machines); `Rows` asks by `isinstance`. That rows can be visited one by one no backend has to
 provide: `take` gives rows in memory, where they can.
+
+Passes are for finding: what they give may be rounded in any way, to about seven digits at least, and may come from BLAS (call
+`blas.blas_threads` around products of matrices, whose own threads would meet those of the pass). Reads are for proofs: `take`,
+`row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they are
+defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
 """
 
 from __future__ import annotations
@@ -175,7 +184,8 @@ class Storage(Protocol):
     # ---- some rows --------------------------------------------------------------------------------------------------
 
     def take(self, i: Array) -> Storage:
-        """The rows i, in memory (`memory.Dense` or `memory.Sparse`)."""
+        """The rows i, in memory (`memory.Dense` or `memory.Sparse`). It may be asked for a few rows again and again, as a working
+        set grows: what it costs to begin should be little, or rows be kept."""
         ...
 
     def part(self, i: Array) -> Storage:
@@ -212,7 +222,8 @@ class Storage(Protocol):
         ...
 
     def snapshot(self, most: int) -> Storage | None:
-        """A copy that nobody else can change, where X has at most so many bytes in memory; None elsewhere."""
+        """A copy that nobody else can change, where what is stored (of rows that are made: what they are made of) has at most so
+        many bytes; None elsewhere, and the `checksum` of the blocks is compared instead."""
         ...
 
     def ieee(self) -> bool:
@@ -315,7 +326,11 @@ class OnHost(ABC):
     combine: Any
     fetch: Any
     norms: Any
+    take: Any
     on_device = False
+
+    def part(self, i: Array) -> Any:
+        return self.take(i)
 
     def repeated(self, scores: Any) -> Array:
         fetched = self.fetch(scores)

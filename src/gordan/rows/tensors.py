@@ -79,7 +79,8 @@ def _found(torch: Any, device: str) -> Any:
 def _from_memory(held: Any) -> Any:
     """Dense rows as a tensor over the same memory."""
     if not isinstance(held, Dense):
-        raise InputError("sparse rows stay on the CPU; leave device out, or pass X.toarray()")
+        what, fix = ("sparse", "X.toarray()") if held.sparse else ("read in blocks", "an array that fits into memory")
+        raise InputError(f"the rows of X are {what}, which stay on the CPU; leave device out, or pass {fix}")
     array = held.arrays[0].view()
     with warnings.catch_warnings():  # the array is read-only, which torch cannot say: nothing here writes to it
         warnings.simplefilter("ignore", UserWarning)

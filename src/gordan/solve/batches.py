@@ -120,7 +120,7 @@ def _look(evidence: TableEvidence, at: Array, rows: Coordinates, few: Coordinate
         weights /= np.sum(weights, axis=1)[:, None]
         evidence.offer_cancelling(at[over], weights)
         for j, each in zip(at[over].tolist(), weights, strict=True):
-            if not evidence.decided[j]:  # rows that do not span all others: there are further dependent columns
+            if evidence.upper[j] > 0:  # rows that do not span all others: there are further dependent columns
                 support = np.flatnonzero(each)
                 found = in_floats(evidence.column(j), support, each[support], evidence.intercept)
                 if found is not None:

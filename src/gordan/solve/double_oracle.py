@@ -43,7 +43,7 @@ PRODUCTS = 20_000.0
 # Rows of each group that are left free, if they are many, when the others are held at their caps.
 ROOM = 300
 # So few rows, if dense, are all in hand from the start.
-FEW = 500
+ALL_IN_HAND = 500
 # Sparse rows with at most so many entries are all in hand at once.
 SMALL = 1 << 23
 # Epochs of coordinate ascent that guess the support, at most: it ends with one that turns only so small a share of the rows; and
@@ -64,7 +64,7 @@ ZERO = 1e-13
 MOST_STALLED = 10
 # With more entries than this times d² (dense: more rows than this times d) the rows are not visited one by one: few of them
 # matter, and the lowest scores find them.
-TALL = 100
+MOST_VISITED = 100
 # Passes over a sample of the rows that it takes to copy them and to begin.
 TAKING = 20.0
 # Rounds on a random sample of the rows before all of them are looked at.
@@ -172,9 +172,9 @@ class DoubleOracle:
     def start(self) -> State:
         """A first p: by coordinate ascent over all rows, or, where these are many, the rows that p_0 leaves lowest."""
         rows, capped, norm = self.game.rows, self.game.p_set.caps is not None, self.game.norm
-        if norm == 2 and rows.in_memory and rows.n <= FEW and not rows.sparse:
+        if norm == 2 and rows.in_memory and rows.n <= ALL_IN_HAND and not rows.sparse:
             return self._all_in_hand()
-        if rows.in_memory and (rows.entries <= TALL * rows.d**2 or capped):
+        if rows.in_memory and (rows.entries <= MOST_VISITED * rows.d**2 or capped):
             return self._from_ascent()
         sampling = TAKING * self.deadline.pace.entry * rows.entries * self._sample_size / rows.n
         if not capped and rows.n > 2 * self._sample_size and self.deadline.affords(sampling):

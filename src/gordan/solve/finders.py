@@ -2,6 +2,11 @@
 
 A finder is a generator of proposals. It says which part of a question it answers, the sign of the margin or the width of the
 interval, and what it needs for that. Nothing that it yields is believed: the evidence has every proposal checked.
+
+The order shows in public answers. The first proposal that decides the sign ends `separate`, and its w and p are the ends of
+`Verdict.margin`: so whoever comes before "interior point" leaves small data, of which that knows the largest margin, to it. A
+proposal that is refused costs the passes of its check, is shown to the user's callback, and may lower `Hints.broken`, by which
+"play" is asked or not: so finders look at the scores in floats before they propose. CONTRIBUTING.md has an example.
 """
 
 from __future__ import annotations
@@ -10,6 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from gordan.errors import InputError
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.optimum import LossEvidence
 from gordan.ledger.question import Asks, Proposal, Question
@@ -31,7 +39,7 @@ HARDLY_ANY = 0.06
 # Passes that are to be left when equal points are looked for before the play.
 GLANCE = 20.0
 # Rows for each column from which a small problem is asked for a witness before its margin is looked for.
-TALL = 20
+LIKELY_INSEPARABLE = 20
 
 Find = Callable[[Any, Any, Callable[[], None]], Iterator[Proposal]]
 Needs = Callable[[Any, Any], bool]
@@ -57,42 +65,42 @@ class Finder:
         return needs is not None and needs(question, evidence)
 
 
-def _hard(question: Question, evidence: Evidence) -> bool:
+def _hard_margin(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is None and question.margin.robust == 0
 
 
-def _small(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and separation.is_small(question)
+def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
+    return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
 
 def _likely_inseparable(question: Question, evidence: Evidence) -> bool:
     """So many rows for each column that a plane rarely separates them: a play would find out that there is no margin later."""
-    tall = question.counted.X.n >= TALL * question.counted.X.d
-    return tall and _small(question, evidence) and question.margin.norm == 2 and _unwatched(question, evidence)
+    many = question.counted.X.n >= LIKELY_INSEPARABLE * question.counted.X.d
+    return many and _suits_interior_point(question, evidence) and question.margin.norm == 2 and _unwatched(question, evidence)
 
 
-def _level(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and question.shared(levelled) is None
+def _well_scaled(question: Question, evidence: Evidence) -> bool:
+    return _hard_margin(question, evidence) and question.shared(levelled) is None
 
 
-def _uneven(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and question.shared(levelled) is not None
+def _badly_scaled(question: Question, evidence: Evidence) -> bool:
+    return _hard_margin(question, evidence) and question.shared(levelled) is not None
 
 
 def _in_memory(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and question.rows.in_memory
+    return _hard_margin(question, evidence) and question.rows.in_memory
 
 
-def _not_tiny(question: Question, evidence: Evidence) -> bool:
-    return not separation.is_tiny(question) and _level(question, evidence)
+def _beyond_exact_arithmetic(question: Question, evidence: Evidence) -> bool:
+    return not separation.suits_exact_arithmetic(question) and _well_scaled(question, evidence)
 
 
 def _overlapping(question: Question, evidence: Evidence) -> bool:
-    return _level(question, evidence) and overlapping.applies(question)
+    return _well_scaled(question, evidence) and overlapping.applies(question)
 
 
 def _tangled(question: Question, evidence: Evidence) -> bool:
-    return _not_tiny(question, evidence) and untangling.applies(question)
+    return _beyond_exact_arithmetic(question, evidence) and untangling.applies(question)
 
 
 def _unwatched(question: Question, evidence: Evidence) -> bool:
@@ -103,25 +111,24 @@ def _unwatched(question: Question, evidence: Evidence) -> bool:
 
 
 def _playable(question: Question, evidence: Evidence) -> bool:
-    sized = _in_memory(question, evidence) and question.unit_rows is not None
-    return sized and question.sign_alone and _level(question, evidence)
+    return _in_memory(question, evidence) and question.sign_alone and _well_scaled(question, evidence)
 
 
-def _few(question: Question, evidence: Evidence) -> bool:
+def _all_in_hand(question: Question, evidence: Evidence) -> bool:
     """Rows so few that a game has all of them in hand, and more than columns: one game decides sooner than epochs."""
     rows = question.rows
-    return not rows.sparse and rows.d < rows.n <= double_oracle.FEW and _playable(question, evidence)
+    return not rows.sparse and rows.d < rows.n <= double_oracle.ALL_IN_HAND and _playable(question, evidence)
 
 
-def _many_in_memory(question: Question, evidence: Evidence) -> bool:
-    return _in_memory(question, evidence) and not _few(question, evidence)
+def _more_than_in_hand(question: Question, evidence: Evidence) -> bool:
+    return _in_memory(question, evidence) and not _all_in_hand(question, evidence)
 
 
 def _hardly_inseparable(question: Question, evidence: Evidence) -> bool:
     """Few rows; or such that a plane has hardly any of them on the wrong side, unless they are so many that any sample tells."""
     rows = question.rows
-    hardly = evidence.broken <= HARDLY_ANY and rows.entries <= double_oracle.TALL * rows.d**2
-    return _few(question, evidence) or (hardly and _playable(question, evidence))
+    hardly = evidence.hints.broken <= HARDLY_ANY and rows.entries <= double_oracle.MOST_VISITED * rows.d**2
+    return _all_in_hand(question, evidence) or (hardly and _playable(question, evidence))
 
 
 def _matrix_of_columns(question: Question) -> bool:
@@ -140,8 +147,8 @@ def _by_passes(question: Question, evidence: Evidence) -> bool:
     return suits and _matrix_of_columns(question) and question.tol >= NEWTON_TOL[question.rows.storage.sums]
 
 
-def _hard_on_device(question: Question, evidence: Evidence) -> bool:
-    return question.counted.storage.on_device and _hard(question, evidence) and _matrix_of_columns(question)
+def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
+    return question.counted.storage.on_device and _hard_margin(question, evidence) and _matrix_of_columns(question)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -149,23 +156,23 @@ def _box(question: Question, evidence: Evidence) -> bool:
 
 
 def _rescalable(question: Question, evidence: Evidence) -> bool:
-    return _hard(question, evidence) and is_rescalable(question)
+    return _hard_margin(question, evidence) and is_rescalable(question)
 
 
 def _soft(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is not None
 
 
-def _open(question: Question, evidence: Evidence) -> bool:
+def _not_settled(question: Question, evidence: Evidence) -> bool:
     """Not where a soft margin has been found to be too small to matter, or is known as well as floats can tell."""
-    if _hard(question, evidence) or evidence.effort.trace is None:
+    if _hard_margin(question, evidence) or evidence.effort.trace is None:
         return True
     vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
     return not vanishes and bool(evidence.effort.trace.gap[-1] > question.tol)
 
 
 def _outgrown(question: Question, evidence: Evidence) -> bool:
-    return question.play.auto and _open(question, evidence) and playing.outgrown(question, evidence)
+    return question.play.auto and _not_settled(question, evidence) and playing.outgrown(question, evidence)
 
 
 def _smooth(question: Any, evidence: Any) -> bool:
@@ -199,22 +206,22 @@ def _by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) 
 
 
 FINDERS = (
-    Finder("contradiction", separation.by_contradiction, sign=_hard, width=_unwatched),
+    Finder("contradiction", separation.by_contradiction, sign=_hard_margin, width=_unwatched),
     Finder("witness of an interior point", separation.by_interior_witness, width=_likely_inseparable),
-    Finder("interior point", separation.by_interior_point, sign=_small),
-    Finder("coordinate ascent", separation.by_ascent, sign=_many_in_memory),
-    Finder("nearest points", by_nearest_points, sign=_hard_on_device, width=_hard_on_device),
+    Finder("interior point", separation.by_interior_point, sign=_suits_interior_point),
+    Finder("coordinate ascent", separation.by_ascent, sign=_more_than_in_hand),
+    Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     Finder("Newton's method", playing.by_newton, width=_by_passes),
     Finder("linear program", by_linear_program, width=_box),
-    Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_open),
-    Finder("levelling", by_levelling, sign=_uneven),
+    Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_not_settled),
+    Finder("levelling", by_levelling, sign=_badly_scaled),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),
     Finder("nearly dependent columns", untangling.by_untangling, sign=_tangled),
-    Finder("working set", separation.by_working_set, sign=_not_tiny),
-    Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard),
+    Finder("working set", separation.by_working_set, sign=_beyond_exact_arithmetic),
+    Finder("exact arithmetic", separation.by_exact_arithmetic, sign=_hard_margin),
     Finder("rescaling", by_rescaling, sign=_rescalable),
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
-    Finder("recession cone", _by_cone, cone=_hard),
+    Finder("recession cone", _by_cone, cone=_hard_margin),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
     Finder("passes alone", minimizing.by_passes_alone, loss=_smooth_elsewhere),
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
@@ -244,7 +251,7 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
             if asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
                 return
             asked.add(finder.name)
-            for proposal in finder.find(question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
+            for proposal in _proposals(finder, wanted, question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
                 decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
                 if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
                     return
@@ -263,6 +270,23 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
         evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
+
+
+def _proposals(finder: Finder, wanted: Asks, question: Any, evidence: Any, doubt: Callable[[], None]) -> Iterator[Proposal]:
+    """What the finder yields. It need not mind warnings; and if it is asked for the sign, neither products that overflow nor
+    matrices without inverse: others decide then. Whoever is asked for more says what is wrong with the data."""
+    found = finder.find(question, evidence, doubt)
+    while True:
+        try:
+            with np.errstate(all="ignore"):
+                proposal = next(found, None)
+        except (InputError, np.linalg.LinAlgError):
+            if wanted is not Asks.SIGN:
+                raise
+            return
+        if proposal is None:
+            return
+        yield proposal
 
 
 def _proposed(evidence: Any) -> bool:

@@ -21,7 +21,14 @@ from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.rows import Rows, stored
-from gordan.solve.separation import MOST_DENSE, by_ascent, by_interior_point, is_small, is_tiny, working_set
+from gordan.solve.separation import (
+    MOST_DENSE,
+    by_ascent,
+    by_interior_point,
+    suits_exact_arithmetic,
+    suits_interior_point,
+    working_set,
+)
 
 # Rows and columns are levelled, in so many rounds, where their sizes leave 2^-200 to 2^200, and moved where a column extends over
 # less than this share of its size.
@@ -58,12 +65,12 @@ def by_levelling(question: Question, evidence: Evidence, doubt: Any) -> Iterator
     if level is None:
         return
     inner, x = level.question, None
-    if is_small(inner):
+    if suits_interior_point(inner):
         yield from map(level.back, by_interior_point(inner, evidence, doubt))
     for proposal in by_ascent(inner, evidence, doubt):
         x = proposal.p
         yield level.back(proposal)
-    if not is_tiny(inner):
+    if not suits_exact_arithmetic(inner):
         yield from map(level.back, working_set(inner, x))
 
 

@@ -43,10 +43,8 @@ def applies(question: Question) -> bool:
 
 def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Rows in hand that cancel; or their separator, and then more rows."""
-    unit, intercept = question.unit_rows, question.margin.intercept
-    if unit is None:
-        return
-    A, n = unit.A, unit.A.n
+    A = question.unit_rows.A
+    n = A.n
     count = ROWS_A_COLUMN * A.d
     rng = np.random.default_rng(question.budget.seed)
     inside = np.arange(n) if n <= count else np.unique(rng.integers(n, size=count))
@@ -62,7 +60,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         w, p = _least_loss(rows, question)
         if p is not None:
             heavy = np.flatnonzero(p > LIGHT * p.max())
-            found = in_floats(question.counted, inside[heavy], p[heavy] / norms[heavy], intercept)
+            found = in_floats(question.counted, inside[heavy], p[heavy] / norms[heavy], question.margin.intercept)
             if found is not None:
                 yield Proposal(cancelling=found)
             return
@@ -71,8 +69,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         v = w / columns
         lowest, scores = A.lowest(v, count + len(inside))
         if scores[0] > -ROUNDING * abs(scores[-1]):  # to have it checked costs several passes
-            body, b = intercept.plane_of(v * A.scale)
-            yield Proposal(body, float(b))
+            yield Proposal(*A.plane(v))
         wrong = lowest[(scores <= 0) & np.isin(lowest, inside, invert=True)][:count]
         if not len(wrong):
             return

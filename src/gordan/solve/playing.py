@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -67,11 +66,10 @@ class Notes(NamedTuple):
 
 def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
     """Play the method that was asked for, from what the evidence has or from `start`; for the sign alone few rounds of "auto"."""
-    if not question.sign_alone:
-        yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
-        return
-    with contextlib.suppress(InputError):  # products that overflow: others will decide
+    if question.sign_alone:
         yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
+    else:
+        yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
 
 
 def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:

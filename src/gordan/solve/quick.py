@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates.problem import Problem
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.rows import Block, Storage
 
@@ -15,62 +14,53 @@ from gordan.rows import Block, Storage
 SAMPLE = 8
 
 
-def quick_witness(problem: Problem, intercept: Intercept) -> dict[int, int] | None:
+def quick_witness(problem: Problem, intercept: Intercept, deadline: Deadline = UNLIMITED) -> dict[int, int] | None:
     """Rows and weights that show at a glance that nothing separates, or None."""
     if not intercept.exists:
         zero = np.flatnonzero(problem.X.norms == 0)
         if len(zero):
             return {int(zero[0]): 1}
-    rows = np.arange(0 if problem.storage.on_device else problem.X.n)
-    keys = None if problem.storage.on_device else sample_keys(problem)
+    rows = np.arange(problem.X.n)
     if problem.storage.on_device:
         rows = _repeated(problem.storage)
-        if not len(rows):
-            return None
-    elif keys is not None:
-        alike = list(_both_labels(keys, problem.signs))
-        if not alike:
-            return None
-        rows = np.sort(np.concatenate(alike))
-    for group in _both_labels(row_keys(problem, None if len(rows) == problem.X.n else rows), problem.signs[rows]):
-        pair = _opposite(problem, rows[group])
-        if pair is not None:
-            return dict.fromkeys(pair, 1)
-    return None
+    else:
+        keys = sample_keys(problem)
+        rows = rows if keys is None else _with_both_labels(keys, problem.signs, rows)
+    if not len(rows) or deadline.passed:
+        return None
+    keys = row_keys(problem, None if len(rows) == problem.X.n else rows)
+    pair = _opposite(problem, _with_both_labels(keys, problem.signs[rows], rows), deadline)
+    return None if pair is None else dict.fromkeys(pair, 1)
 
 
 def _repeated(storage: Storage) -> Array:
     """Rows on a device whose product with a random vector is that of another row: one pass there. Those that are equal are among
     them as far as the device adds up every row in one order; whom it does not, others will find."""
-    r = _factors(np.arange(storage.d)) - 1.5
+    r = (_scrambled(np.arange(storage.d)) >> np.uint64(11)) * 2.0**-53 - 0.5
     return storage.repeated(storage.scores(r[:, None], np.zeros(1), storage.place(np.ones(storage.n, np.int8), "signs"), 1)[:, 0])
 
 
-def _both_labels(keys: Array, signs: Array) -> Iterator[Array]:
-    """The positions, in order, of each key that comes with both signs."""
+def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:
+    """Those of the rows, in order, whose key comes with both signs."""
     order = np.argsort(keys, kind="stable")
     ordered, signs = keys[order], signs[order]
-    if not (ordered[1:] == ordered[:-1]).any():
-        return
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    ends = np.r_[starts[1:], len(order)]
+    if len(starts) == len(rows):
+        return rows[:0]
     mixed = np.minimum.reduceat(signs, starts) < np.maximum.reduceat(signs, starts)
-    for start, end in zip(starts[mixed], ends[mixed], strict=True):
-        yield order[start:end]
+    return rows[np.sort(order[np.repeat(mixed, np.diff(np.r_[starts, len(order)]))])]
 
 
-def _opposite(problem: Problem, rows: Array) -> tuple[int, int] | None:
+def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, int] | None:
     """Two of these rows with equal points and different labels. Keys may collide, so points are compared."""
-    seen: dict[bytes, list[int | None]] = {}
+    seen: dict[bytes, int] = {}
     for i in problem.X.brought(rows):
+        if deadline.passed:
+            return None
         columns, values = problem.X.row(i)
-        found = seen.setdefault(columns.tobytes() + values.tobytes(), [None, None])
-        side = int(problem.signs[i] > 0)
-        if found[side] is None:
-            found[side] = i
-        first, second = found
-        if first is not None and second is not None:
-            return min(first, second), max(first, second)
+        first = seen.setdefault(columns.tobytes() + values.tobytes(), i)
+        if problem.signs[first] != problem.signs[i]:
+            return first, i
     return None
 
 
@@ -90,35 +80,33 @@ def _sampled(block: Block) -> Array | None:
     if found is None:
         return None
     columns, values = found
-    keys: Array = np.add.reduce(_bits(values, _factors(columns)), axis=1)
+    keys: Array = np.add.reduce(_terms(values, _scrambled(columns)), axis=1)
     return keys + block.lengths.astype(np.uint64)
 
 
 def row_keys(problem: Problem, rows: Array | None = None) -> Array:
     """A 64-bit key for each of these rows (in order; or all), equal for equal points whatever their storage; 0 for a zero row.
 
-    It is Σ_j bits(x_ij r_j) mod 2⁶⁴ with r_j between 1 and 2 as good as random: the product is rounded the same way for the same
-    x_ij, its bits are as random as r_j even where x_ij is a round number, and sums of integers do not depend on their order.
+    It is Σ_j r_j bits(x_ij) mod 2⁶⁴ with odd r_j as good as random; sums of integers do not depend on their order.
     """
-    r = _factors(np.arange(problem.X.d))
+    r = _scrambled(np.arange(problem.X.d))
     return np.concatenate(list(problem.storage.each_block(_keys, (), (r,), rows)))
 
 
 def _keys(block: Block, r: Array) -> Array:
-    return block.by_row(np.add, lambda values, columns: _bits(values, r[columns]))
+    return block.by_row(np.add, lambda values, columns: _terms(values, r[columns]))
 
 
-def _factors(columns: Array) -> Array:
-    """The r_j of these columns: the digits are those of j scrambled (the finalizer of D. Lea's SplitMix)."""
+def _scrambled(columns: Array) -> Array:
+    """The r_j of these columns: the digits of j scrambled (the finalizer of D. Lea's SplitMix), the last one 1."""
     z = (columns.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (((z ^ (z >> np.uint64(31))) >> np.uint64(12)) | np.uint64(0x3FF << 52)).view(np.float64)
+    return z ^ (z >> np.uint64(31)) | np.uint64(1)
 
 
-def _bits(values: Array, factors: Array) -> Array:
-    """The products as integers; those that are 0 or -0 as 0."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        products = np.multiply(values, factors, dtype=np.float64)
-        products += 0.0
-    return products.view(np.uint64)
+def _terms(values: Array, r: Array) -> Array:
+    """r_j bits(x_ij), 0 for 0 and -0. Mod 2⁶⁴ a factor leaves nothing but the sign of a term that has only the highest bit: rows
+    would be told apart by neither signs nor powers of two in other places. So the upper half is mixed into the lower one."""
+    bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)
+    return (bits ^ (bits >> np.uint64(32))) * r

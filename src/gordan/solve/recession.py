@@ -127,7 +127,7 @@ def _from_what_is_known(cone: Cone, full: bool, evidence: Evidence) -> Iterator[
         if shortened is not None:
             yield Proposal(cone=shortened)
     if evidence.witness is not None:
-        beside = beside_witness(cone, evidence.witness)
+        beside = beside_witness(cone, evidence.witness.head)
         if beside is not None:
             yield Proposal(cone=beside)
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import rescaling
-from gordan.rows import Rows
 from gordan.solve.cancelling import cancelling
 
 # Multiplications of a phase at most (rows times columns squared), and rounds of both players: the hardest chains of 100 columns
@@ -33,23 +30,20 @@ def is_rescalable(question: Question) -> bool:
 
 def by_rescaling(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """A separator of `rescaled_perceptron`, or rows that `projection_rescaling` says cancel; b is the weight of a column."""
-    problem, exists, unit = question.counted, question.margin.intercept.exists, question.unit_rows
-    time = question.budget.time
-    if unit is None or not time.affords(2 * time.pace.basis(problem.X.n, problem.X.d + 1)):
+    problem, time = question.counted, question.budget.time
+    if not time.affords(2 * time.pace.basis(problem.X.n, problem.X.d + 1)):
         return
-    rows = Rows(problem.storage, problem.signs, constant=exists, scale=1 / unit.R)
+    rows = question.unit_rows.A
     p_set = Simplex(rows.n)
-    with contextlib.suppress(InputError, np.linalg.LinAlgError):  # products that overflow: nobody else is left to decide
-        form = rescaling(basic="pdhg").on(rows, p_set, p_set.centre)
-        state = form.start()
-        for t in range(1, MOST_ROUNDS + 1):
-            state, played = form.round(state, t)
-            if question.budget.spent or (state.over[0] and not played.finished and state.rounds[1] >= ENOUGH_ROUNDS):
-                return
-            if played.finished:
-                assert played.output is not None
-                w = played.output.w
-                yield Proposal(w[:-1], float(w[-1]), played.p) if exists else Proposal(w, 0.0, played.p)
-                support = np.flatnonzero(played.p)
-                yield from cancelling(question, support, played.p[support])
-                return
+    form = rescaling(basic="pdhg").on(rows, p_set, p_set.centre)
+    state = form.start()
+    for t in range(1, MOST_ROUNDS + 1):
+        state, played = form.round(state, t)
+        if question.budget.spent or (state.over[0] and not played.finished and state.rounds[1] >= ENOUGH_ROUNDS):
+            return
+        if played.finished:
+            assert played.output is not None
+            yield Proposal(*rows.plane(played.output.w), played.p)
+            support = np.flatnonzero(played.p)
+            yield from cancelling(question, support, played.p[support])
+            return

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from gordan.deadlines import Deadline, Pace
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
-from gordan.ledger.question import Asks, Proposal, Question, UnitRows
+from gordan.ledger.question import Asks, Proposal, Question
 from gordan.memory import largest
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.cancelling import MOST_PIVOTED, by_row, cancelling, has_room
@@ -37,9 +38,10 @@ from gordan.solve.restricted import ZERO, Allowed, Equilibrium, Gram, Restricted
 
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
-# With more rows than this times d only so many epochs: few rows matter, and the working set finds them.
-TALL, EPOCHS_WHEN_TALL = 10, 4
-MOST_IN_HAND, FEW = 6000, 400
+# With more rows for each column than this only so many epochs: few rows matter, and the working set finds them.
+MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 4
+# Rows of a working set at most; and those up to which all rows come into it at once, so that one game decides.
+MOST_IN_HAND, ALL_AT_ONCE = 6000, 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
 # So many copies of the Gram matrix of rows in hand, and of the rows themselves, spread out or not, are in use at a time.
@@ -56,13 +58,13 @@ SMALL, MOST_EXACT = 20_000, 2000
 MOST_ROWS, MOST_INTERIOR = 2000, 600_000
 
 
-def is_small(question: Question) -> bool:
+def suits_interior_point(question: Question) -> bool:
     """Whether the interior-point method decides soonest."""
     n, d = question.counted.X.n, question.counted.X.d
     return n <= MOST_ROWS and n * d * min(n, d) <= MOST_INTERIOR
 
 
-def is_tiny(question: Question) -> bool:
+def suits_exact_arithmetic(question: Question) -> bool:
     """Whether exact arithmetic decides all rows at once."""
     n, k = question.counted.X.n, question.counted.X.d + 1
     return n <= MOST_PIVOTED and n * k * k <= SMALL
@@ -70,7 +72,7 @@ def is_tiny(question: Question) -> bool:
 
 def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """Equal points with different labels, or a row of zeros."""
-    witness = quick_witness(question.counted, question.margin.intercept)
+    witness = quick_witness(question.counted, question.margin.intercept, question.budget.time)
     if witness is not None:
         yield Proposal(witness=witness)
 
@@ -78,8 +80,6 @@ def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iter
 def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """What `interior` has to say about the rows, which are brought here and spread out."""
     problem, intercept, unit = question.counted, question.margin.intercept, question.unit_rows
-    if unit is None:
-        return
     n = problem.X.n
     X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
@@ -92,7 +92,8 @@ def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Ite
 
 def by_interior_witness(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """The same, if it says that no plane separates; of planes others have better ones, with weights to the last digit."""
-    return (proposal for proposal in by_interior_point(question, evidence, doubt) if proposal.w is None)
+    with contextlib.suppress(InputError):  # it is asked for the width, of which others will say what is wrong
+        yield from (proposal for proposal in by_interior_point(question, evidence, doubt) if proposal.w is None)
 
 
 def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
@@ -100,37 +101,27 @@ def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Pr
 
     The first ones reflect, which finds separators sooner; where there is none, the others leave x nearer to the rows that matter.
     """
-    if question.unit_rows is not None:
-        with contextlib.suppress(InputError):  # rows so far apart in size that products overflow: others will decide
-            yield from _ascent(question, question.unit_rows)
-
-
-def _ascent(question: Question, unit: UnitRows) -> Iterator[Proposal]:
-    problem, exists, scale = question.counted, question.margin.intercept.exists, unit.A.scale
-    bare, x = Rows(problem.storage, problem.signs, scale=scale), np.zeros(problem.X.n)
-    squares = np.maximum(unit.squares - (scale * scale if exists else 0.0), 0.0)
+    unit, problem, exists = question.unit_rows, question.counted, question.margin.intercept.exists
+    bare, x = Rows(problem.storage, problem.signs, scale=unit.A.scale), np.zeros(problem.X.n)
+    squares = np.maximum(unit.squares - (bare.scale * bare.scale if exists else 0.0), 0.0)
     # a constant column that goes with the size of the rows, not 1: x·w + b does not care, and b moves as easily as w
     column = 0.2 * math.sqrt(float(np.mean(squares))) if exists else 0.0
+    rows = replace(bare, constant=column / bare.scale)
     going = Ascent(
         bare, squares, x, np.zeros(problem.X.d + 1), intercept=Offset(bare.signs, column), deadline=question.budget.deadline
     )
-    epochs, failed = EPOCHS if bare.n <= TALL * bare.d else EPOCHS_WHEN_TALL, False
+    epochs, failed = EPOCHS if bare.n <= MANY_A_COLUMN * bare.d else EPOCHS_OF_MANY, False
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:
             return
         going.wake()
         seed = question.budget.seed + done
         met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
-        last = done + EPOCHS_A_LOOK >= epochs
+        w, last = going.w[: rows.d], done + EPOCHS_A_LOOK >= epochs
         # w has moved since rows were met: after a first failure one more pass tells whether it is worth the several of a check
-        if last or (met.lowest > 0 and (not failed or _separates(bare, going.w, column))):
+        if last or (met.lowest > 0 and (not failed or float(np.min(rows.scores(w))) > 0)):
             failed = True
-            yield Proposal(going.w[:-1] * scale, column * float(going.w[-1]), x / max(float(x.sum()), 1e-300))
-
-
-def _separates(rows: Rows, w: Array, column: float) -> bool:
-    """Whether every row, with a further column of this constant, has a positive score, up to rounding."""
-    return float(np.min(rows.scores(w[:-1]) + rows.signs * (column * float(w[-1])))) > 0
+            yield Proposal(*rows.plane(w), x / max(float(x.sum()), 1e-300))
 
 
 def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
@@ -140,9 +131,7 @@ def by_working_set(question: Question, evidence: Evidence, doubt: Any) -> Iterat
 
 def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     """The same, from weights x over the rows, if there are any."""
-    intercept, budget, unit = question.margin.intercept, question.budget, question.unit_rows
-    if unit is None:
-        return
+    budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
     hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
@@ -151,7 +140,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
         return  # so few rows are separable whatever the others are
     most = min(max(400, 2 * k), 2000, hand)
     inside = _first_in_hand(None if x is None else x * norms, n, k, most, hand, budget.seed)
-    p = np.zeros(len(inside)) if x is None or n > TALL * k else x[inside] * norms[inside]
+    p = np.zeros(len(inside)) if x is None or n > MANY_A_COLUMN * k else x[inside] * norms[inside]
     rounds = 10_000 if question.asks is not Asks.SIGN or budget.max_iter is None else budget.max_iter
     failures = 0
     for _ in range(rounds):
@@ -170,8 +159,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
                 return
         v = back(taken.combine(answer.p))
         scores = A.scores(v) / norms
-        w, b = intercept.plane_of(v * A.scale)
-        yield Proposal(w, float(b), weights, suspects=inside[answer.p > 0])
+        yield Proposal(*A.plane(v), weights, suspects=inside[answer.p > 0])
         broken = np.setdiff1d(np.flatnonzero(scores <= 0), inside)
         if not len(broken):
             return
@@ -212,11 +200,12 @@ def _refilled(inside: Array, p: Array, broken: Array, most: int, hand: int) -> t
 
 def _first_in_hand(x: Array | None, n: int, k: int, most: int, hand: int, seed: int) -> Array:
     """The rows that a working set begins with: those of most weight x, or a sample of so many that any of them will do."""
-    if x is not None and n <= TALL * k:
-        # few rows all come in at once: one game then decides
-        count = min(n, hand) if n <= FEW else min(most, int(np.count_nonzero(x)))
+    if x is not None and n <= MANY_A_COLUMN * k:
+        count = min(n, hand) if n <= ALL_AT_ONCE else min(most, int(np.count_nonzero(x)))
         return np.sort(np.argsort(-x, kind="stable")[:count])
-    count = max(400, 4 * k) if n > TALL * k else most  # of rows about as many as columns, or fewer, nearly all would come in
+    count = (
+        max(400, 4 * k) if n > MANY_A_COLUMN * k else most
+    )  # of rows about as many as columns, or fewer, nearly all would come in
     return np.sort(np.random.default_rng(seed).choice(n, min(n, count, hand), replace=False))
 
 
@@ -314,7 +303,7 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
     when time is up.
     """
     problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
-    suspects = np.arange(problem.X.n) if is_tiny(question) else evidence.suspects
+    suspects = np.arange(problem.X.n) if suits_exact_arithmetic(question) else evidence.hints.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
     k = intercept.columns(problem.X.d)
     while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
@@ -361,9 +350,8 @@ def _plane(w: Array, intercept: Intercept) -> Proposal:
 
 def _lowest_rows(problem: Problem, w: Array, b: float, chosen: list[int], count: int) -> Array:
     """The rows outside the set with the lowest scores, relative to their size, that are not clearly positive."""
-    with np.errstate(all="ignore"):
-        lo = problem.signs * (Products.of(problem.X, w).sums + b)
-        absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
-        relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
+    lo = problem.signs * (Products.of(problem.X, w).sums + b)
+    absolute = problem.X.absolute(w, np.arange(problem.X.n)) + abs(b)
+    relative = np.nan_to_num(lo / np.where(absolute > 0, absolute, 1.0), nan=-1.0)
     outside = np.setdiff1d(np.flatnonzero(relative <= 1e-12), chosen)
     return outside[np.argsort(relative[outside], kind="stable")[:count]]

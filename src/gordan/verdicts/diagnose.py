@@ -417,11 +417,8 @@ def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None,
 
 def _kind_proof(evidence: Evidence) -> Certificate | None:
     """What proves the kind: a cone, rows that cancel, or a separator."""
-    proof = evidence.cone_proof or evidence.witness
-    if proof is None and evidence.strict:
-        separator = evidence.proof("separator")
-        return None if separator is None else separator.certificate
-    return proof
+    found = evidence.proof("separator") if evidence.witness is None and evidence.strict else evidence.witness
+    return evidence.cone_proof or (None if found is None else found.certificate)
 
 
 def _with_own_constant(d: Diagnosis) -> Diagnosis:

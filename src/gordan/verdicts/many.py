@@ -423,7 +423,7 @@ class _Columns(Generic[One]):
         proof = self.evidence.proof(j, kind)
         if self.evidence.separable[j]:
             return _Proved(proof, None)
-        return _Proved(proof, Witness.of(proof.head, self.signs[:, j], float(self.evidence.within[j])))
+        return _Proved(proof, Witness.of(proof.head, self.signs[:, j], proof.within))
 
 
 def _of_one_sign(signs: Array) -> Array:

@@ -228,9 +228,9 @@ def _result(evidence: Evidence) -> MarginResult:
     problem, margin = question.problem, question.margin
     w, b, p, bracket, witness = evidence.w, evidence.b, evidence.p, (evidence.lower, evidence.upper), None
     if evidence.witness is not None:
-        proof: Proof | None = Proof(evidence.witness)
+        proof: Proof | None = evidence.witness
         w = b = p = None
-        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness, problem.signs, evidence.within)
+        bracket, witness = (0.0, 0.0), Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
     else:
         open_end = _status(evidence, bracket) in (Status.NO_PROGRESS, Status.MARGIN_BELOW_TOL)
         if open_end and evidence.upper - evidence.lower <= LOST * question.radius:

@@ -151,8 +151,8 @@ def _verdict(evidence: Evidence, tol: float) -> Verdict:
     """The verdict that follows from what was proved."""
     problem, seconds = evidence.question.problem, time.perf_counter() - evidence.question.budget.started
     if evidence.witness is not None:
-        witness = Witness.of(evidence.witness, problem.signs, evidence.within)
-        return Verdict(Status.NOT_SEPARABLE, None, None, (0.0, 0.0), witness, seconds, Proof(evidence.witness), problem)
+        witness = Witness.of(evidence.witness.head, problem.signs, evidence.witness.within)
+        return Verdict(Status.NOT_SEPARABLE, None, None, (0.0, 0.0), witness, seconds, evidence.witness, problem)
     if evidence.strict and evidence.lower == 0:  # lost to rounding, as the upper end then is
         evidence.sharpen()
     proof = evidence.proof("separator") if evidence.strict else None
