@@ -53,7 +53,7 @@ def charged(monkeypatch, clock):
     charge(Matrix, "absolute", a_pass)
     charge(Gram, "stationary", lambda gram, F, *_: PACE.factors(len(F)))
     charge(separation, "reshaped", lambda taken: PACE.basis(taken.n, taken.d) / 2 if taken.d <= taken.n else 0.0)
-    charge(ascent, "ascend", lambda arrays, *rest: 2 * PACE.entry * arrays[0].size * rest[11])
+    charge(ascent, "ascend", lambda arrays, *rest: 2 * PACE.entry * arrays[0].size * rest[12])
     charge(scipy.optimize, "linprog", lambda *_, options=None, **__: min((options or {}).get("time_limit", 60.0), 60.0))
     return longest
 
