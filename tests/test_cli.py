@@ -41,6 +41,7 @@ DATA = Path(gordan.__file__).parent / "data"
 IRIS, RASH = DATA / "iris.csv", DATA / "rash.csv"
 # half the distance of the hulls of setosa and the rest, from an independent solver (LIBSVM, C = 1e10)
 SETOSA = 0.817557
+UNCOUNTED = "are left out, and row numbers do not count them"  # those in a certificate
 
 
 def run(*arguments: object, **options):
@@ -191,7 +192,7 @@ def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
     assert run("verify", proof, tmp_path / "patienten.csv", *options).exit_code == 0
     assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), "--decimal", ","]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[-2:] == ["  rows with a missing value are left out", "  this is the data that it was made for"]
+    assert told[-2:] == [f"  rows with a missing value {UNCOUNTED}", "  this is the data that it was made for"]
     assert found["kind"] == "quasi-complete"
     for more in (["--decimal", ",", "--sep", "|"], ["--decimal", ",", "--sep", "ab"], []):
         assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), *more]) == 2
@@ -216,7 +217,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     data, proof = tmp_path / "trial.csv", tmp_path / "proof.json"
     data.write_text(WEIGHTED)
     found = answer("diagnose", data, "--drop", "id", "--weight", "count", "--missing", "drop", "--certificate", proof)
-    assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 5])
+    assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 6])  # rows of the file
     assert "2 of 10 rows of trial.csv have missing cells (age: 1, count: 1)" in found["notices"][0]
     content = json.loads(proof.read_text())
     assert (content["dropped"], content["about"]["weight"]) == (["missing", "zero-weight"], "count")
@@ -236,6 +237,31 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert standalone.main([str(proof), str(data)]) == 1
     assert "has no column named 'mass'" in run("diagnose", data, "--weight", "mass", "--missing", "drop").stderr
     assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
+
+
+def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
+    """Rows 1 and 3 of the file cancel, and row 0 is left out: the certificate does not count it, the answers do."""
+    data, proof = tmp_path / "gaps.csv", tmp_path / "proof.json"
+    data.write_text("x,z,died\n,0,no\n1,0,no\n2,0,no\n1,0,yes\n0,7,no\n")
+    found = answer("separate", data, "--missing", "drop", "--certificate", proof, code=1)
+    assert found["witness"]["rows"] == [1, 3]
+    assert found["notices"] == ["1 of 5 rows of gaps.csv have missing cells (x: 1) and are left out: line 2"]
+    assert json.loads(proof.read_text())["rows"] == [0, 2]
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
+    told = run("separate", data, "--missing", "drop").stdout
+    assert told.startswith("not separable: rows 1 and 3 have the same features and different labels")
+    assert re.findall(r"row (\d) +line (\d) +label (\w+)", told) == [("1", "3", "no"), ("3", "5", "yes")]
+    assert "rows that are left out are counted" in told
+    model = tmp_path / "model.gordan"
+    fitted = run("fit", data, "-o", model, "--missing", "drop")
+    assert "not separable: rows 1 and 3 have the same features" in fitted.stderr
+    assert answer("fit", data, "-o", model, "--missing", "drop")["planes"][0]["witness"]["rows"] == [1, 3]
+    predicted = run("predict", model, data, "--missing", "drop")
+    assert "left out: line 2" in predicted.stderr
+    assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
+    assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
+    seen = run("diagnose", data, "--missing", "drop").stdout
+    assert "Rows strictly on their side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
 
 
 def test_a_certificate_names_the_file_and_its_size(tmp_path):
@@ -843,6 +869,9 @@ SUSPECTS = {
         "--drop 'patient no.'",
     ),
     "falling": ("t", -UNEVEN / 7, "separates the classes alone", "--drop t"),
+    "an index from 2, not sorted": ("", range(2, 402), "column 0 of t.csv has no name and a different whole number", "--drop 0"),
+    "a falling index, not sorted": ("Unnamed: 0", range(400, 0, -1), "it is used as a feature", "--drop 'Unnamed: 0'"),
+    "a sampled index, not sorted": ("", np.random.default_rng(6).permutation(1000)[:400], "it is used as a feature", "--drop 0"),
     "nameless, but no count": ("", UNEVEN, "column 0 of t.csv has a different value in every row", "--drop 0"),
 }
 

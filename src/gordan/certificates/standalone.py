@@ -1850,7 +1850,7 @@ def _count_in(label: Any) -> Any:
 def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     """Where the certificate says that it comes from, and whether this is the data that it was made for."""
     rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
-    told = [*_source(claim), *(f"  rows {rules[rule]} are left out" for rule in claim.dropped)]
+    told = [*_source(claim), *(f"  rows {rules[rule]} are left out, and row numbers do not count them" for rule in claim.dropped)]
     names, stated = found.names, claim.about.get("columns")
     if names and stated and names != stated:
         pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -89,6 +89,20 @@ class Data:
     def d(self) -> int:
         """And columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
+
+    @property
+    def kept(self) -> Array:
+        """The numbers in the file, from 0, of the rows that were not left out."""
+        return np.delete(np.arange(self.n + len(self.left_out)), self.left_out)
+
+    def rows_in_file(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """The numbers that these rows of X have in the file, where rows that were left out are counted."""
+        return tuple(self.kept[[*rows]].tolist()) if self.left_out else tuple(rows)
+
+    @property
+    def numbering(self) -> str:
+        """What the numbers of rows mean, in words."""
+        return "from 0, without the header" + ("; rows that are left out are counted" if self.left_out else "")
 
     def standardized(self) -> Data:
         """The same with columns of mean 0 and standard deviation 1 (of mean as it is, where they are sparse)."""

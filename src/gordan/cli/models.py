@@ -335,7 +335,7 @@ class LeastLoss:
 def words_for(data: Data) -> Words:
     """How labels and options are told on the command line."""
     names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
-    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C")
+    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C", data.rows_in_file)
 
 
 def tell_plane(outcome: Outcome, data: Data) -> None:
@@ -408,11 +408,13 @@ def predict(
     right = int((found == y).sum()) if known else None
     if as_json:
         accuracy = None if right is None else right / len(found)
-        content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
+        content = fields("predict", table, labels=found, n=len(found), right=right, accuracy=accuracy)
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     say_lines(_lines(values if scores or proba else found[:, None], same))
+    if table.left_out:
+        note(f"{len(found)} lines are printed, none for the rows that are left out")
     tell(_compared(len(found), same, right, y is not None, loaded))
     return ANSWERED
 

@@ -62,6 +62,8 @@ def separate(
             callback=watch.verdict if watch.visible else None,
         )
         written = _write_certificate(certificate, v, data)
+    if v.stated_witness is not None:
+        v = replace(v, stated_witness=replace(v.stated_witness, rows=data.rows_in_file(v.stated_witness.rows)))
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
@@ -134,6 +136,7 @@ def diagnose(
             time_limit=time_limit,
         )
         written = _write_certificate(certificate, found, data)
+    found = replace(found, rows=data.rows_in_file(found.rows))
     if as_json:
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
@@ -147,7 +150,7 @@ def diagnose(
             say(line)
         if found.kind == "quasi-complete":
             what = "Rows strictly on their side" if model is Regression.LOGISTIC else "Separated rows"
-            say(f"{what}: {rows_told(found.rows)} (from 0, without the header).")
+            say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
