@@ -239,6 +239,93 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
 
 
+OTHER_LABELS = {
+    "the same": ["u", "v"],
+    "swapped": ["v", "u"],
+    "other text": ["r", "s"],
+    "numbers": [5, 6],
+    "0 and 1": [0, 1],
+    "truths": ["true", "false"],
+    "one class": ["u"],
+    "another class": ["r"],
+    "one number": [1],
+    "three": ["u", "v", "w"],
+    "three numbers": [0, 1, 2],
+    "a number in text": ["u", "v", "u", "v", "u", "v", "7"],
+    "text in numbers": [0, 1, 0, 1, 0, 1, "u"],
+    "an empty one": ["u", "v", "u", "v", "u", "v", ""],
+    "nan": [0, 1, 0, 1, 0, 1, "nan"],
+}
+
+
+@pytest.mark.parametrize("labels", [["u", "v"], [0, 1], ["True", "False"]], ids=str)
+@pytest.mark.parametrize(
+    "asked", [["separate"], ["separate", "--positive"], ["diagnose", "--model", "multinomial"]], ids=" ".join
+)
+def test_both_checkers_end_with_the_same_code_whatever_the_labels(asked, labels, tmp_path, capsys):
+    X, proof = np.random.default_rng(1).normal(size=(14, 2)).round(2), tmp_path / "proof.json"
+
+    def file(name, given):
+        return write_csv(tmp_path / name, X, np.array([str(given[i % len(given)]) for i in range(14)]))
+
+    asked = [*asked, labels[0]] if asked[-1] == "--positive" else asked
+    run(asked[0], file("t.csv", labels), *asked[1:], "--certificate", proof)
+    codes = {}
+    for name, given in OTHER_LABELS.items():
+        codes[name] = run("verify", proof, file("other.csv", given)).exit_code
+        assert standalone.main([str(proof), str(tmp_path / "other.csv")]) == codes[name], name
+    assert run("verify", proof, tmp_path / "t.csv").exit_code == 0
+    assert {2} < {*codes.values()} <= {0, 1, 2}
+
+
+def test_one_class_is_separable_for_both_checkers(tmp_path, capsys):
+    """As it is for `separate` of several label vectors, one of which has one sign."""
+    X = np.random.default_rng(1).normal(size=(6, 2))
+    proof = tmp_path / "proof.json"
+    proof.write_text(gordan.separate(X, np.array([[1, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, 1]]).T)[0].certificate.to_json())
+    data = write_csv(tmp_path / "t.csv", X, np.ones(6, int))
+    result = run("verify", proof, data)
+    assert result.exit_code == standalone.main([str(proof), str(data)]) == 0
+    assert capsys.readouterr().out == result.stdout
+    assert "one class only" in run("separate", data).stderr
+
+
+def test_certificates_in_a_model_say_what_they_are_about(tmp_path, capsys):
+    """So that they can be taken out and checked alone; nothing has to be named for `verify`, where rows were left out as well."""
+    text = IRIS.read_text().splitlines()
+    text[3] = text[3].replace("4.7", "")
+    data, model, proof = tmp_path / "iris.csv", tmp_path / "iris.gordan", tmp_path / "proof.json"
+    data.write_text("\n".join(f"{line.rpartition(',')[2]},{line.rpartition(',')[0]}" for line in text) + "\n")
+    options = ["--label", "species", "--missing", "drop"]
+    run("fit", data, *options, "-o", model, "--loss", "squared_hinge")
+    told = run("verify", model, data)
+    assert told.exit_code == 0
+    assert told.stdout.count("accepted") == 3
+    assert told.stdout.count("for the file iris.csv") == 1
+    proof.write_text(Model.load(model).certificates[1])
+    assert standalone.main([str(proof), str(data)]) == 0
+    assert "the label column 'species', the class 'versicolor' against the rest, 4 named columns" in capsys.readouterr().out
+    assert standalone.main([str(model), str(data)]) == 2
+    line = re.search(r"(from pathlib import .*)", capsys.readouterr().err)[1]
+    before, proof = proof.read_text(), tmp_path / "first.json"
+    exec(line.replace("proof.json", str(proof)))
+    assert proof.read_text() == Model.load(model).certificates[0] != before
+    run("fit", data, *options, "-o", model)  # planes of pairs, each with its own rows
+    assert run("verify", model, data).exit_code == 0
+    run("fit", data, *options, "-o", model, "--standardize", "--loss", "squared_hinge")
+    told = run("verify", model, data)
+    assert (told.exit_code, told.stdout.count("the claim is about standardized columns")) == (0, 1)
+    assert "for the file" not in told.stdout
+
+
+def test_columns_without_a_name_beside_those_of_a_certificate(tmp_path):
+    """They are left out by both checkers, though nothing says that they are an index."""
+    X, y = np.random.default_rng(1).normal(size=(9, 2)), np.array(["u", "v", "v"] * 3)
+    data, proof = with_count(tmp_path / "t.csv", "", range(2, 11), y=y, X=X), tmp_path / "proof.json"
+    run("separate", data, "--drop", 0, "--certificate", proof)
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
+
+
 def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     """Rows 1 and 3 of the file cancel, and row 0 is left out: the certificate does not count it, the answers do."""
     data, proof = tmp_path / "gaps.csv", tmp_path / "proof.json"

@@ -198,7 +198,6 @@ def test_the_program(tmp_path, capsys):
         (SEPARATOR, "nothing.csv", "nothing.csv"),
         ("{", "t.csv", "Expecting"),
         ("[]", "t.csv", "not a certificate"),
-        (replace(SEPARATOR, classes=(0, 1)), "t.csv", "is not a number"),
         (replace(SEPARATOR, classes=(False, True)), "t.csv", "no"),
         ("[" * 100_000, "t.csv", "recursion"),
     ):

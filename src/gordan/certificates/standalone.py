@@ -11,7 +11,8 @@ or the one named by --label), svmlight (the label comes first), or .npy (as in a
 gordan, --drop leaves a column out (by name or position, in svmlight by its index), and so is, without --keep-index, a nameless
 first column of a table that counts the rows. A certificate that names its columns is checked with these where the file has others
 beside them. It is also told whether this is the data that the certificate was made for: no check depends on that.
-Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
+Exit codes, as those of `gordan verify`: 0 accepted; 1 rejected (the claim does not follow, or the data has other classes); 2 a
+file cannot be read, a label is missing, or there are too many classes; 70 an error in this file.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Where the classes are -1 and
 1, and the data has both, rows of label 0 are left out: they are counted in shape and row numbers, and no claim is about them.
@@ -1540,8 +1541,8 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
         if label:
             rows.append(_svmlight_row(label, entries, path, f"{path}, line {number}"))
             labels.append(label)
-    if not rows:
-        raise BadInput(f"{path} is empty")
+    if not any(rows):
+        raise BadInput(f"{path} has no entries")
     try:
         gone = {int(column) for column in drop}
     except ValueError as error:
@@ -1694,10 +1695,7 @@ def as_label(text: Any, kind: str) -> Any:
         if text.strip().lower() not in truth:
             raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
         return truth[text.strip().lower()]
-    try:
-        return number(text)
-    except ValueError:
-        raise BadInput(f"the label {text!r} is not a number; the classes of the certificate are") from None
+    return number(text)
 
 
 def number(text: Any) -> Any:
@@ -1756,8 +1754,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     """What is to be said of the files."""
+    content = _bytes_in(options.certificate)
+    if content.startswith(b"\x89GORDAN\n"):
+        raise BadInput(
+            f"{options.certificate} is a model file of gordan, which may hold several certificates; `gordan verify` checks all, "
+            "and Python writes the first to a file: from pathlib import Path; from gordan.io import Model; "
+            f"Path('proof.json').write_text(Model.load({str(options.certificate)!r}).certificates[0])"
+        )
     try:
-        certificate = read_certificate(_bytes_in(options.certificate).decode("utf-8"))
+        certificate = read_certificate(content.decode("utf-8"))
     except ValueError as error:
         raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
     claim = Claim(certificate)
@@ -1783,14 +1788,29 @@ def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> li
     """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
     if claim.model != "logistic" and positive is not None:
         raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
+    for i, label in enumerate(labels):
+        if not claim.dropped and isinstance(label, str) and label.strip().lower() in ("", "nan", "+nan", "-nan"):
+            raise BadInput(f"the label of row {i} is {label.strip() or 'empty'}; every row needs a label")
     if positive is None and claim.class_type == "bool" and claim.model == "logistic":
-        positive = claim.about.get("positive")
+        stated = claim.about.get("positive")  # where labels are 0 and 1, these are false and true
+        positive = None if {str(label).strip() for label in labels} == {"0", "1"} and stated not in ("0", "1") else stated
     if positive is not None:
         if claim.class_type != "bool":
             raise BadInput("the certificate names its two classes; leave out --positive")
         labels = one_against_the_rest(labels, positive)
-    read = _count_in if claim.model == "poisson" else lambda label: as_label(label, claim.class_type)
+    known = [label for label in labels if not (claim.dropped and _is_missing(label))]
+    kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, known)) else "str"
+    read = _count_in if claim.model == "poisson" else lambda label: as_label(label, kind)
     return [label if claim.dropped and _is_missing(label) else read(label) for label in labels]
+
+
+def _is_number(label: Any) -> bool:
+    """Whether a label is a number; if one is not, all of them are text."""
+    try:
+        number(label)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(options: argparse.Namespace, claim: Claim) -> Table:

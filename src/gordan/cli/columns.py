@@ -88,7 +88,7 @@ def suspicious(X: Any, y: Array) -> tuple[list[int], list[int]]:
             classes = np.unique(y, return_inverse=True)[1]
         counts = _count(part)
         counting += [int(j) for j in columns[counts]]
-        apart = np.flatnonzero(_apart(part[some], classes[some]) & ~counts)
+        apart = np.flatnonzero(_apart(part[some], classes[some]) & ~counts & classes.any())  # else there is one class only
         separating += [int(columns[j]) for j in apart if _separates(part[:, j], classes)]
     return counting, separating
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gordan
-from gordan.certificates.data import About
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
 from gordan.cli.data import Data, Place, Source, class_named, on_cluster
@@ -27,8 +27,9 @@ from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
-from gordan.io.text import told
-from gordan.verdicts.telling import described
+
+# How few and how many different outcomes the data of a model may have.
+CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2), Regression.POISSON: (1, math.inf)}
 
 
 @command(
@@ -81,16 +82,7 @@ def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagno
     """Write the certificate, if a file was named for it and there is one, with what it is about."""
     if path is None or answer.certificate is None:
         return Saved()
-    about = About(
-        file=Path(told(data.path)).name,
-        size=data.path.stat().st_size if data.path.is_file() else None,
-        label=data.label,
-        weight=data.weight,
-        positive=None if data.positive is None else str(data.positive),
-        columns=None if data.names is None else tuple(data.names),
-    )
-    rules = (*(("missing",) if data.left_out else ()), *answer.certificate.dropped)
-    certificate = described(replace(answer.certificate, dropped=rules), about)
+    certificate = data.described(answer.certificate)
     return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
@@ -124,7 +116,7 @@ def diagnose(
     """
     require_output(certificate, source.file)
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read(multiclass=model is not Regression.LOGISTIC, weight=weight)
+        data = source.read(classes=CLASSES[model], weight=weight)
         watch.about("diagnosing")
         found = gordan.diagnose(
             data.named_X,
