@@ -351,6 +351,36 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     assert "Rows strictly on their side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--label", "died", "--weight", "count", "--missing", "drop"],
+        ["--positive", "yes", "--intercept", "none", "--drop", "count", "--drop", "age", "--missing", "drop"],
+    ],
+    ids=" ".join,
+)
+def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch, capsys):
+    """The command, and the line of Python; both with the options of this one."""
+    pytest.importorskip("firthmodels", reason="needs firthmodels: pip install 'gordan[stats]'")
+    monkeypatch.chdir(tmp_path)
+    text = "age,region,count,died\n50,0,3,no\n61,1,2,no\n44,0,1,yes\n71,0,5,yes\n58,1,4,no\n47,0,1,no\n"
+    Path("trial.csv").write_text(text + (",0,1,yes\n" if options else ""))
+    told = run("diagnose", "trial.csv", *options).stdout
+    assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
+    ridge, firth = re.search(
+        r"    (gordan fit .*)  # ridge.*\n    pip install firthmodels\n    (python3 -c .*)  # Firth", told
+    ).groups()
+    fitted = run(*shlex.split(ridge)[1:])
+    assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
+    capsys.readouterr()
+    exec(shlex.split(firth)[2], {})
+    shown = capsys.readouterr().out
+    assert "('region', -" in shown
+    assert ("count" in shown) == (not options)
+    assert ("died ≠ yes" in told) == ("--positive" in options)
+
+
 def test_a_certificate_names_the_file_and_its_size(tmp_path):
     """Also one that is compressed, and what comes by standard input."""
     text = "x,z,died\n1,0,no\n2,0,yes\n3,0,no\n1.5,1,yes\n2.5,1,yes\n"
@@ -383,7 +413,7 @@ def test_the_order_of_an_ordinal_model(tmp_path):
     data = tmp_path / "pain.csv"
     data.write_text("dose,pain\n1,low\n2,medium\n3,high\n1.5,low\n2.5,high\n1.7,medium\n")
     result = run("diagnose", data, "--model", "ordinal")
-    assert "the order high < low < medium; for another one pass --order high,low,medium" in result.stderr
+    assert "in the order of the alphabet, high < low < medium; pass --order with the lowest class first" in result.stderr
     result = run("diagnose", data, "--model", "ordinal", "--order", "low, medium,high", "--certificate", tmp_path / "proof.json")
     assert result.stderr == ""
     assert result.stdout.startswith("Complete separation (proved)")

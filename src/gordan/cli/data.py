@@ -264,6 +264,18 @@ class Source(Columns):
     file: File
     positive: Positive = None
 
+    @property
+    def arguments(self) -> list[str]:
+        """The options that were given, as they are written on a command line."""
+        words = []
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name == "file" or value == option.default or value == []:
+                continue
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"--{option.name.replace('_', '-')}", *([] if each is True else [str(each)])]
+        return words
+
     def read(
         self,
         *,

@@ -248,7 +248,7 @@ class Found:
         for each in self.outcomes:
             tell_plane(each, data)
         if path is not None:
-            say(f"model written to {path}: {len(data.classes)} classes, {data.d} features")
+            say(f"model written to {path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
 
     def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
@@ -331,7 +331,7 @@ class LeastLoss:
             for binary, result in zip(self.problems, self.results, strict=True):
                 headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
             if written.path is not None:
-                say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
+                say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
         remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
         tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))

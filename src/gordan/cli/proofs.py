@@ -49,8 +49,8 @@ def verify(
 
     Label, class, columns and weights are those that the certificate names, where the file has them and no option says otherwise.
 
-    Exit code 0: accepted. 1: rejected: the claim does not follow, or the data has other classes. 2: a file cannot be read, a label
-    is missing, or there are too many classes. `check.py` (see `gordan checker`) has the same codes.
+    Exit code 0: accepted. 1: rejected: the claim does not follow, or the data has other classes. 2: a file cannot be read, a
+    label is missing, or there are too many classes. `check.py` (see `gordan checker`) has the same codes.
     """
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gordan
-from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
+from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, Place, Source, class_named, on_cluster
+from gordan.cli.data import Columns, Data, Place, Source, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -133,13 +136,20 @@ def diagnose(
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
         event = data.classes[1] if model is Regression.LOGISTIC else None
-        content = fields("diagnose", found, event=event, direction=exact, **ended)
+        told = [_of_class(sentence, data) for sentence in found.explanation]
+        content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        first, *rest = (line for line in str(found).split("\n") if line.strip() not in found.next_steps)  # which are Python
+        first, *rest = (
+            line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps
+        )  # which are Python
         headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
+        say(_outcome_told(data, source, model))
         for line in rest:
             say(line)
+        if found.next_steps:
+            commands = _next_commands(source, weight, intercept, data, found.dependent or ())
+            say_lines(f"    {line}" for line in commands)
         if found.kind == "quasi-complete":
             what = "Rows strictly on their side" if model is Regression.LOGISTIC else "Separated rows"
             say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
@@ -147,6 +157,53 @@ def diagnose(
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
+
+
+def _of_class(words: str, data: Data) -> str:
+    """Words about a class against the rest: that class, or another one."""
+    if data.positive is None:
+        return words
+    name, label = data.named_y.name, data.label or "label"
+    words = words.replace(f"{name} = True", f"{label} = {data.positive}")
+    return words.replace(f"{name} = False", f"{label} ≠ {data.positive}")
+
+
+def _outcome_told(data: Data, source: Source, model: Regression) -> str:
+    """Which column is the outcome, and which of its values the event."""
+    event = f"; the event is {data.positive or data.classes[1]}" if model is Regression.LOGISTIC else ""
+    last = "" if source.label is not None else " (the last column; --label names another one)"
+    return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
+
+
+def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, aliased: Sequence[str]) -> list[str]:
+    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood in Python."""
+    source = replace(source, drop=[*(source.drop or ()), *(name for name in aliased if name in (data.names or ()))])
+    weights = [] if weight is None else ["--weight", weight]
+    constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
+    options = [*source.arguments, *weights, *constant, "--loss", "logistic", "-o", "ridge.gordan"]
+    default = Columns().columns
+    asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
+    y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
+    X, names, mass = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
+    if data.weight is not None:
+        X, names, mass = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
+    lines = [
+        f"t = gordan.io.read({_python(str(source.file))}{asked})",
+        *([] if data.weight is None else [f"k = t.names.index({_python(data.weight)})"]),
+        f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{mass})",
+        f"print(*zip({names}, f.coef_.tolist()))",
+    ]
+    imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
+    return [
+        f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof",
+        "pip install firthmodels",
+        f"python3 -c {shlex.quote('; '.join([*imports, *lines]))}  # Firth's estimates",
+    ]
+
+
+def _python(value: Any) -> str:
+    """A value as Python writes it, text in double quotes: the shell has the others."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, list)) else repr(value)
 
 
 def ordered(data: Data, order: str | None, model: Regression) -> Any:
@@ -162,6 +219,9 @@ def ordered(data: Data, order: str | None, model: Regression) -> Any:
         if sorted(map(str, y.categories)) != sorted(map(str, data.classes)):
             raise InputError(f"--order {order}: it must name each class once; they are {', '.join(map(str, data.classes))}")
     elif len(data.classes) > 2 and isinstance(data.classes[0], str):
-        given, other = " < ".join(data.classes), ",".join(data.classes)
-        note(f"warning: the classes are taken in the order {given}; for another one pass --order {other}, in that order")
+        given, example = " < ".join(data.classes), ",".join(reversed(data.classes))
+        note(
+            f"warning: the classes are text, taken in the order of the alphabet, {given}; pass --order with the lowest class "
+            f"first, such as --order {example}"
+        )
     return y

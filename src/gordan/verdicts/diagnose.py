@@ -38,6 +38,7 @@ KINDS: dict[str | None, Kind] = {
     "verified-overlap": "overlap",
 }
 ESTIMATES = {0: "finite", 1: "+inf", -1: "-inf", None: "inf"}
+SIGNLESS = "inf: infinite, with either sign; the likelihood increases along directions in which this coefficient rises and falls."
 # Names shown of a longer list, and lines of a longer table.
 MOST_SHOWN, MOST_LINES = 6, 40
 # What to say beside a refusal of X or y, by a part of its words.
@@ -529,7 +530,8 @@ def _table(d: Diagnosis) -> list[str]:
     width = max((len(name) for name, _, _ in lines[:MOST_LINES]), default=0)
     shown = [f"{name:<{width}}  {estimate:>9}" for name, estimate, _ in lines[:MOST_LINES]]
     more = [f"… and {len(lines) - MOST_LINES} more: see to_frame()"] if len(lines) > MOST_LINES else []
-    return [f"{'':<{width}}  {'estimate':>9}", *shown, *more]
+    signless = [SIGNLESS] if any(estimate == "inf" for _, estimate, _ in lines) else []
+    return [f"{'':<{width}}  {'estimate':>9}", *shown, *more, *signless]
 
 
 def _columns_told(d: Diagnosis) -> str:
