@@ -201,7 +201,7 @@ def test_messages_name_the_option(tmp_path, case):
 def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
     """What the message about a column of text shows, on a table with marks of its own and missing cells."""
     monkeypatch.chdir(tmp_path)
-    path = written(tmp_path, "Gewicht;raucht;krank\n80,5;ja;1\n60;nein;0\n;nein;1\n70,5;nein;0\n")
+    path = written(tmp_path, ";Gewicht;raucht;krank\n0;80,5;ja;1\n1;60;nein;0\n2;;nein;1\n3;70,5;nein;0\n")
     options = {"decimal": ",", "missing": "drop"}
     with pytest.raises(gordan.InputError) as refused:
         read(path, **options)

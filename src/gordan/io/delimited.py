@@ -221,6 +221,7 @@ class Cells:
         if known:
             marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
             given = [repr(self.text.path.name), *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual)]
+            given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
             complete = ".dropna()" if dialect.missing == "drop" else ""  # a missing value would become zeros
             frame = f"pandas.read_csv({', '.join(given)}){complete}"
             line = (
