@@ -127,7 +127,7 @@ BAD = [
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
     ({"decimal": ",", "sep": ","}, "must be another character"),
-    ({"decimal": ","}, "no decimal marks"),
+    ({"decimal": ","}, "cannot be decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),
 ]
 

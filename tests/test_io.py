@@ -556,8 +556,8 @@ def packed(method=zipfile.ZIP_DEFLATED, **members):
 
 BAD_NPZ = {
     "empty": (b"", "is empty"),
-    "no archive": (b"PK\x03\x04 and so on", "damaged or no .npz"),
-    "cut short": (npz(X=A, y=[0, 1])[:-30], "damaged or no .npz"),
+    "no archive": (b"PK\x03\x04 and so on", "damaged or not an .npz"),
+    "cut short": (npz(X=A, y=[0, 1])[:-30], "damaged or not an .npz"),
     "no X": (npz(A=A, y=[0, 1]), "no array X (it holds A, y)"),
     "nothing": (npz(), "no array y"),
     "no y": (npz(X=A), "no array y"),

@@ -33,7 +33,7 @@ observation gives, in this order:
                   threshold above, -x_i) unless it is the last; thresholds come before the columns
     poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0
 
-The log-likelihood of the model increases for ever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
+The log-likelihood of the model increases forever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
 
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.

@@ -66,7 +66,7 @@ def _warning(columns: list[int], told: tuple[str, str], table: Table) -> list[st
     named = [table.names[j] if table.names is not None else "" for j in columns[:MOST_LISTED]]
     shown = [repr(name) if name.strip() else str(table.numbers[j]) for j, name in zip(columns, named, strict=False)]
     which = ", ".join(shown) + (f" and {len(columns) - MOST_LISTED} more" if len(columns) > MOST_LISTED else "")
-    hint = "if they are no measurements, leave them out" if several else "if it is no measurement, leave it out"
+    hint = "if they are not measurements, leave them out" if several else "if it is not a measurement, leave it out"
     options = " ".join(f"--drop {_argument(j, table)}" for j in columns[:MOST_LISTED])
     return [f"warning: column{'s' * several} {which} of {table.path.name} {told[several]}; {hint}: {options}"]
 

@@ -47,7 +47,9 @@ def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, .
         return wanted, ()
     found = _separator(path, usual, dialect) if path.is_file() else usual
     if found == dialect.decimal:
-        raise InputError(f"{path} has commas between its columns, so they are no decimal marks; pass --sep too, in Python sep=")
+        raise InputError(
+            f"{path} has commas between its columns, so commas cannot be decimal marks; pass --sep too, in Python sep="
+        )
     notices = () if found == usual else (f"the columns of {path.name} are separated by {SEPARATORS[found]}",)
     return replace(wanted, dialect=replace(dialect, sep=found)), notices
 

@@ -22,7 +22,7 @@ MISSING = ("raise", "drop")
 USER = 3
 # A name that is not known, as Python and formulaic say it.
 UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the dataset")
-# The links of a binomial family whose log-likelihood is concave and grows for ever in the same directions.
+# The links of a binomial family whose log-likelihood is concave and grows forever in the same directions.
 LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
 
@@ -262,7 +262,7 @@ def _complete(design: Design, missing: str) -> Design:
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
-        raise InputError(f"no row is left: each misses a value, or has weight zero (missing: {_counted(complete.missing)})")
+        raise InputError(f"no row is left: each has a missing value or weight zero (missing: {_counted(complete.missing)})")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
