@@ -381,6 +381,15 @@ def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch
     assert ("died ≠ yes" in told) == ("--positive" in options)
 
 
+def test_a_missing_label_of_a_class_against_the_rest(tmp_path):
+    """It is left out by both checkers, and not taken as one of the rest."""
+    data, proof = tmp_path / "t.csv", tmp_path / "proof.json"
+    data.write_text("x,z,side\n1,0,u\n2,0,NA\n3,0,v\n1.5,1,\n2.5,1,w\n")
+    run("separate", data, "--positive", "u", "--missing", "drop", "--certificate", proof)
+    assert json.loads(proof.read_text())["shape"] == [3, 2]
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
+
+
 def test_a_certificate_names_the_file_and_its_size(tmp_path):
     """Also one that is compressed, and what comes by standard input."""
     text = "x,z,died\n1,0,no\n2,0,yes\n3,0,no\n1.5,1,yes\n2.5,1,yes\n"

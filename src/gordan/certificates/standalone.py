@@ -1788,20 +1788,32 @@ def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> li
     """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
     if claim.model != "logistic" and positive is not None:
         raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
-    for i, label in enumerate(labels):
-        if not claim.dropped and isinstance(label, str) and label.strip().lower() in ("", "nan", "+nan", "-nan"):
-            raise BadInput(f"the label of row {i} is {label.strip() or 'empty'}; every row needs a label")
-    if positive is None and claim.class_type == "bool" and claim.model == "logistic":
-        stated = claim.about.get("positive")  # where labels are 0 and 1, these are false and true
-        positive = None if {str(label).strip() for label in labels} == {"0", "1"} and stated not in ("0", "1") else stated
-    if positive is not None:
-        if claim.class_type != "bool":
-            raise BadInput("the certificate names its two classes; leave out --positive")
-        labels = one_against_the_rest(labels, positive)
-    known = [label for label in labels if not (claim.dropped and _is_missing(label))]
-    kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, known)) else "str"
-    read = _count_in if claim.model == "poisson" else lambda label: as_label(label, kind)
-    return [label if claim.dropped and _is_missing(label) else read(label) for label in labels]
+    positive = _stated_class(labels, claim) if positive is None else positive
+    if positive is not None and claim.class_type != "bool":
+        raise BadInput("the certificate names its two classes; leave out --positive")
+    kept = [i for i, label in enumerate(labels) if not (claim.dropped and _is_missing(label))]
+    _require_labels(labels, kept)
+    found, own = [*labels], [labels[i] for i in kept]
+    own = own if positive is None else one_against_the_rest(own, positive)
+    kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
+    for i, label in zip(kept, own, strict=True):
+        found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
+    return found
+
+
+def _require_labels(labels: Sequence[Any], kept: Iterable[int]) -> None:
+    """Refuse rows that are kept and have no label."""
+    for i in kept:
+        if isinstance(labels[i], str) and labels[i].strip().lower() in ("", "nan", "+nan", "-nan"):
+            raise BadInput(f"the label of row {i} is {labels[i].strip() or 'empty'}; every row needs a label")
+
+
+def _stated_class(labels: Sequence[Any], claim: Claim) -> Any:
+    """The class that the certificate sets against the rest, if any; where labels are 0 and 1, these are false and true."""
+    if claim.class_type != "bool" or claim.model != "logistic":
+        return None
+    stated, found = claim.about.get("positive"), {str(label).strip() for label in labels}
+    return None if found == {"0", "1"} and stated not in found else stated
 
 
 def _is_number(label: Any) -> bool:

@@ -55,7 +55,6 @@ def verify(
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []
         source, weight = as_stated(source, weight, claims[0].certificate)
-        beside = [repr(name) for name in source.drop or () if name not in asked and isinstance(name, str)]
         several = any(claim.of_several for claim in claims)
         data = source.read(classes=(1, math.inf if several else 2), weight=weight)
         model = Model.load(certificate) if is_container(certificate) else None
@@ -63,10 +62,7 @@ def verify(
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
-    names = f"{', '.join(beside[:MOST_NAMES])}{', ...' if len(beside) > MOST_NAMES else ''}"
-    remarks = [f"{standalone.BESIDE}: {names}"] if beside else []
-    if model is not None and model.scaling is not None:
-        remarks.append("the claim is about standardized columns; those of the file were scaled as they were for the fit")
+    remarks = _remarks([name for name in source.drop or () if name not in asked], model)
     if as_json:
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
         say_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *remarks))
@@ -77,6 +73,16 @@ def verify(
             if after is None or after.notes != each.notes:  # once for planes of one model
                 say_lines([f"  {note}" for note in (*notes, *remarks, last)])
     return ANSWERED if accepted else NO
+
+
+def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
+    """What was done to the columns before they were checked: those that were left out unasked, and the scaling of the model."""
+    names = [repr(name) for name in unasked if isinstance(name, str)]
+    shown = f"{', '.join(names[:MOST_NAMES])}{', ...' if len(names) > MOST_NAMES else ''}"
+    remarks = [f"{standalone.BESIDE}: {shown}"] if names else []
+    if model is not None and model.scaling is not None:
+        remarks.append("the claim is about standardized columns; those of the file were scaled as they were for the fit")
+    return remarks
 
 
 @command("gordan checker > check.py", "python3 check.py proof.json data.csv")
@@ -195,12 +201,10 @@ def as_stated(source: Source, weight: str | None, certificate: gordan.Certificat
     label, weight = source.label or label, weight or (mass if certificate.dropped else None)
     if "missing" in certificate.dropped and format_of(path) in DELIMITERS:
         source = replace(source, missing=OnMissing.DROP)
-    others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
-    named = tuple(column for column in others if isinstance(column, str))
-    if len(named) < len(others):  # an index is left out by whoever reads the file, and that is said
-        wanted, _ = prepared(path, format_of(path), Wanted(label, drop=named, dialect=Dialect(**source.dialect)))
-        others = [column for column in others if column in named or column not in wanted.drop]
-    return replace(source, file=path, label=label, drop=source.drop or ([] if source.keep_index else others)), weight
+    if not source.drop and not source.keep_index:
+        others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
+        source = replace(source, drop=_without_index(others, replace(source, file=path, label=label)))
+    return replace(source, file=path, label=label), weight
 
 
 def beside(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[Any]:
@@ -209,6 +213,15 @@ def beside(names: list[str], columns: Sequence[str], others: set[str | None]) ->
     known = columns and all(names.count(name) == 1 for name in columns)
     gone = [(j, name) for j, name in enumerate(names) if known and name not in {*columns, *others}]
     return [name if name.strip() and names.count(name) == 1 else j for j, name in gone]
+
+
+def _without_index(columns: list[Any], source: Source) -> list[Any]:
+    """Columns less the index of the file, which is left out, with a notice, when the file is read."""
+    named = tuple(column for column in columns if isinstance(column, str))
+    if len(named) == len(columns):
+        return columns
+    wanted, _ = prepared(source.file, format_of(source.file), Wanted(source.label, drop=named, dialect=Dialect(**source.dialect)))
+    return [column for column in columns if column in named or column not in wanted.drop]
 
 
 @dataclass(frozen=True)

@@ -140,23 +140,25 @@ def diagnose(
         content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        first, *rest = (
-            line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps
-        )  # which are Python
-        headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
-        say(_outcome_told(data, source, model))
-        for line in rest:
-            say(line)
-        if found.next_steps:
-            commands = _next_commands(source, weight, intercept, data, found.dependent or ())
-            say_lines(f"    {line}" for line in commands)
-        if found.kind == "quasi-complete":
-            what = "Rows strictly on their side" if model is Regression.LOGISTIC else "Separated rows"
-            say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
+        commands = _next_commands(source, weight, intercept, data, found.dependent or ()) if found.next_steps else []
+        _tell_diagnosis(found, data, _outcome_told(data, source, model), commands)
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
+
+
+def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands: Sequence[str]) -> None:
+    """A diagnosis in words, with what is asked about, and commands in place of the lines of Python."""
+    first, *rest = (line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps)
+    headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
+    for line in (outcome, *rest):
+        say(line)
+    if commands:
+        say_lines(f"    {line}" for line in commands)
+    if found.kind == "quasi-complete":
+        what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
+        say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
 
 
 def _of_class(words: str, data: Data) -> str:
