@@ -12,7 +12,7 @@ FIELDS = {
     "fit": "model classes interrupted planes",
     "planes": "positive against status margin gap nu separable loss objective n_iter passes seconds resumed witness",
     "least losses": "positive against status objective gap radius n_iter passes seconds",
-    "predict": "labels n right accuracy left_out",
+    "predict": "labels n right accuracy",
     "verify": "accepted checks",
     "checks": "accepted claim reason positive against other_data other_names",
     "play": "method form norm n d scale status bracket guarantee columns",

@@ -26,6 +26,7 @@ from gordan.cli.options import (
     Json,
     MultiClass,
     OnInseparable,
+    OnMissing,
     Standardize,
     TimeLimit,
     Weight,
@@ -420,8 +421,9 @@ def predict(
     right = int((found == y).sum()) if known else None
     if as_json:
         accuracy = None if right is None else right / len(found)
-        content = fields("predict", table, labels=found, n=len(found), right=right, accuracy=accuracy)
+        content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        content |= {"left_out": table.left_out} if source.missing is OnMissing.DROP else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     say_lines(_lines(values if scores or proba else found[:, None], same))
