@@ -343,6 +343,8 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     fitted = run("fit", data, "-o", model, "--missing", "drop")
     assert "not separable: rows 1 and 3 have the same features" in fitted.stderr
     assert answer("fit", data, "-o", model, "--missing", "drop")["planes"][0]["witness"]["rows"] == [1, 3]
+    raced = run("race", data, "--missing", "drop", "-m", "smooth_perceptron", "--rounds", 5).stdout
+    assert raced.startswith("not separable: rows 1 and 3 have the same features")
     predicted = run("predict", model, data, "--missing", "drop")
     assert "left out: line 2" in predicted.stderr
     assert "4 lines are printed, none for the rows that are left out" in predicted.stderr

@@ -1719,21 +1719,26 @@ def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
+    parser = argparse.ArgumentParser(
+        description="Check a certificate of gordan against data, in exact arithmetic.",
+        epilog="Exit codes: 0 accepted; 1 rejected; 2 a file or a label cannot be read, or there are too many classes.",
+    )
     parser.add_argument("certificate", type=Path, help="the JSON file to check")
     parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy; also .gz, .bz2, .xz")
     parser.add_argument(
-        "--label", help="name or position (from 0) of the label column; else as the certificate says, or the last"
+        "--label", help="name or position (from 0) of the label column; default: as the certificate says, or the last"
     )
-    parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
-    parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
-    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
-    parser.add_argument("--sep", metavar="CHARACTER", help="what is between the columns of a table, where it is not seen at once")
+    parser.add_argument("--labels", type=Path, help="the labels, y.npy, if the data is X.npy without a label column")
+    parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, if the certificate is about that")
+    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; repeatable")
+    parser.add_argument("--sep", metavar="CHARACTER", help="column separator of a table; default: detected")
     parser.add_argument("--decimal", choices=[".", ","], default=".", help="the decimal mark of a table")
-    parser.add_argument("--thousands", metavar="CHARACTER", help="what groups digits in a table")
-    parser.add_argument("--no-header", action="store_true", help="the table has no names of columns: its first line is a row")
-    parser.add_argument("--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value in any case")
-    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, where rows of weight zero have been dropped")
+    parser.add_argument("--thousands", metavar="CHARACTER", help="thousands separator of a table")
+    parser.add_argument("--no-header", action="store_true", help="the table has no header: its first line is data")
+    parser.add_argument(
+        "--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value, whatever the certificate says"
+    )
+    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, if rows of weight zero were dropped")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     try:

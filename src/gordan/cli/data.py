@@ -47,6 +47,7 @@ from gordan.verdicts.telling import described
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
+    from gordan.verdicts import Verdict
 
 MOST_LISTED = 8
 
@@ -100,6 +101,13 @@ class Data:
     def rows_in_file(self, rows: Sequence[int]) -> tuple[int, ...]:
         """The numbers that these rows of X have in the file, where rows that were left out are counted."""
         return tuple(self.kept[[*rows]].tolist()) if self.left_out else tuple(rows)
+
+    def numbered(self, verdict: Verdict) -> Verdict:
+        """The verdict with the numbers that the rows of its witness have in the file."""
+        witness = verdict.stated_witness
+        if witness is None or not self.left_out:
+            return verdict
+        return replace(verdict, stated_witness=replace(witness, rows=self.rows_in_file(witness.rows)))
 
     @property
     def numbering(self) -> str:

@@ -66,8 +66,7 @@ def separate(
             callback=watch.verdict if watch.visible else None,
         )
         written = _write_certificate(certificate, v, data)
-    if v.stated_witness is not None:
-        v = replace(v, stated_witness=replace(v.stated_witness, rows=data.rows_in_file(v.stated_witness.rows)))
+    v = data.numbered(v)
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
