@@ -519,8 +519,8 @@ def test_infinite_without_a_sign_is_explained_below_the_table():
     assert "inf" in found.to_frame()["estimate"].tolist()
     lines = str(found).splitlines()
     table = [k for k, line in enumerate(lines) if line.endswith("  estimate") or line.rstrip().endswith(("inf", "finite"))]
-    assert lines[table[-1] + 1].startswith("inf: infinite, with either sign")
-    assert "either sign" not in str(gordan.diagnose([[1.0], [2.0], [3.0]], [0, 0, 1]))
+    assert lines[table[-1] + 1].startswith("inf: infinite, sign undetermined")
+    assert "undetermined" not in str(gordan.diagnose([[1.0], [2.0], [3.0]], [0, 0, 1]))
 
 
 FITS = [

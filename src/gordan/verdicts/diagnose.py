@@ -38,7 +38,7 @@ KINDS: dict[str | None, Kind] = {
     "verified-overlap": "overlap",
 }
 ESTIMATES = {0: "finite", 1: "+inf", -1: "-inf", None: "inf"}
-SIGNLESS = "inf: infinite, with either sign; the likelihood increases along directions in which this coefficient rises and falls."
+SIGNLESS = "inf: infinite, sign undetermined; the likelihood keeps increasing whether this coefficient goes to +∞ or to -∞."
 # Names shown of a longer list, and lines of a longer table.
 MOST_SHOWN, MOST_LINES = 6, 40
 # What to say beside a refusal of X or y, by a part of its words.
