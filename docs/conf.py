@@ -20,6 +20,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gordan"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
-html_theme_options = {"show_prev_next": True, "navbar_center": [], "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {
+    "show_prev_next": True,
+    "navbar_center": [],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+}
 html_sidebars = {"**": ["globaltoc.html"]}  # all pages, by the captions of the home page
 nitpicky = False

@@ -53,7 +53,8 @@ PAGES = [
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)?\s?(s|ms|µs)\b")
 # How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.
-ROUTE = re.compile(r"[\d.,]+ (?:rounds?|pass(?:es)?)|(?<=weighted rows )[\d, …]+\(\d+(?= in all)|\d+(?= rows suffice)")
+# A rule below the head of a table is as long as the times in it are.
+ROUTE = re.compile(r"─+|[\d.,]+ (?:rounds?|pass(?:es)?)|(?<=weighted rows )[\d, …]+\(\d+(?= in all)|\d+(?= rows suffice)")
 WIDTH = 100  # columns of the terminal
 BAR = 600  # characters of a bar that are looked at
 PROGRAM = """import os, sys

@@ -113,7 +113,7 @@ def test_a_change_after_the_proof(storage, change, size, tmp_path):
     CHANGES[change](entries)
     copied = size == "small" and storage != "a Dask array"
     if not copied:
-        with pytest.raises(InputError, match="X was changed after it was looked at"):
+        with pytest.raises(InputError, match="X was changed after it was read"):
             _ = result.certificate
         entries[...] = saved
     assert result.certificate.data_hash == name

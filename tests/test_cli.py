@@ -41,6 +41,7 @@ DATA = Path(gordan.__file__).parent / "data"
 IRIS, RASH = DATA / "iris.csv", DATA / "rash.csv"
 # half the distance of the hulls of setosa and the rest, from an independent solver (LIBSVM, C = 1e10)
 SETOSA = 0.817557
+UNCOUNTED = "are left out, and row numbers do not count them"  # those in a certificate
 
 
 def run(*arguments: object, **options):
@@ -191,7 +192,7 @@ def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
     assert run("verify", proof, tmp_path / "patienten.csv", *options).exit_code == 0
     assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), "--decimal", ","]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[-2:] == ["  rows with a missing value are left out", "  this is the data that it was made for"]
+    assert told[-2:] == [f"  rows with a missing value {UNCOUNTED}", "  this is the data that it was made for"]
     assert found["kind"] == "quasi-complete"
     for more in (["--decimal", ",", "--sep", "|"], ["--decimal", ",", "--sep", "ab"], []):
         assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), *more]) == 2
@@ -216,7 +217,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     data, proof = tmp_path / "trial.csv", tmp_path / "proof.json"
     data.write_text(WEIGHTED)
     found = answer("diagnose", data, "--drop", "id", "--weight", "count", "--missing", "drop", "--certificate", proof)
-    assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 5])
+    assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 6])  # rows of the file
     assert "2 of 10 rows of trial.csv have missing cells (age: 1, count: 1)" in found["notices"][0]
     content = json.loads(proof.read_text())
     assert (content["dropped"], content["about"]["weight"]) == (["missing", "zero-weight"], "count")
@@ -236,6 +237,159 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert standalone.main([str(proof), str(data)]) == 1
     assert "has no column named 'mass'" in run("diagnose", data, "--weight", "mass", "--missing", "drop").stderr
     assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
+
+
+OTHER_LABELS = {
+    "the same": ["u", "v"],
+    "swapped": ["v", "u"],
+    "other text": ["r", "s"],
+    "numbers": [5, 6],
+    "0 and 1": [0, 1],
+    "truths": ["true", "false"],
+    "one class": ["u"],
+    "another class": ["r"],
+    "one number": [1],
+    "three": ["u", "v", "w"],
+    "three numbers": [0, 1, 2],
+    "a number in text": ["u", "v", "u", "v", "u", "v", "7"],
+    "text in numbers": [0, 1, 0, 1, 0, 1, "u"],
+    "an empty one": ["u", "v", "u", "v", "u", "v", ""],
+    "nan": [0, 1, 0, 1, 0, 1, "nan"],
+}
+
+
+@pytest.mark.parametrize("labels", [["u", "v"], [0, 1], ["True", "False"]], ids=str)
+@pytest.mark.parametrize(
+    "asked", [["separate"], ["separate", "--positive"], ["diagnose", "--model", "multinomial"]], ids=" ".join
+)
+def test_both_checkers_end_with_the_same_code_whatever_the_labels(asked, labels, tmp_path, capsys):
+    X, proof = np.random.default_rng(1).normal(size=(14, 2)).round(2), tmp_path / "proof.json"
+
+    def file(name, given):
+        return write_csv(tmp_path / name, X, np.array([str(given[i % len(given)]) for i in range(14)]))
+
+    asked = [*asked, labels[0]] if asked[-1] == "--positive" else asked
+    run(asked[0], file("t.csv", labels), *asked[1:], "--certificate", proof)
+    codes = {}
+    for name, given in OTHER_LABELS.items():
+        codes[name] = run("verify", proof, file("other.csv", given)).exit_code
+        assert standalone.main([str(proof), str(tmp_path / "other.csv")]) == codes[name], name
+    assert run("verify", proof, tmp_path / "t.csv").exit_code == 0
+    assert {2} < {*codes.values()} <= {0, 1, 2}
+
+
+def test_one_class_is_separable_for_both_checkers(tmp_path, capsys):
+    """As it is for `separate` of several label vectors, one of which has one sign."""
+    X = np.random.default_rng(1).normal(size=(6, 2))
+    proof = tmp_path / "proof.json"
+    proof.write_text(gordan.separate(X, np.array([[1, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, 1]]).T)[0].certificate.to_json())
+    data = write_csv(tmp_path / "t.csv", X, np.ones(6, int))
+    result = run("verify", proof, data)
+    assert result.exit_code == standalone.main([str(proof), str(data)]) == 0
+    assert capsys.readouterr().out == result.stdout
+    assert "one class only" in run("separate", data).stderr
+
+
+def test_certificates_in_a_model_say_what_they_are_about(tmp_path, capsys):
+    """So that they can be taken out and checked alone; nothing has to be named for `verify`, where rows were left out as well."""
+    text = IRIS.read_text().splitlines()
+    text[3] = text[3].replace("4.7", "")
+    data, model, proof = tmp_path / "iris.csv", tmp_path / "iris.gordan", tmp_path / "proof.json"
+    data.write_text("\n".join(f"{line.rpartition(',')[2]},{line.rpartition(',')[0]}" for line in text) + "\n")
+    options = ["--label", "species", "--missing", "drop"]
+    run("fit", data, *options, "-o", model, "--loss", "squared_hinge")
+    told = run("verify", model, data)
+    assert told.exit_code == 0
+    assert told.stdout.count("accepted") == 3
+    assert told.stdout.count("for the file iris.csv") == 1
+    proof.write_text(Model.load(model).certificates[1])
+    assert standalone.main([str(proof), str(data)]) == 0
+    assert "the label column 'species', the class 'versicolor' against the rest, 4 named columns" in capsys.readouterr().out
+    assert standalone.main([str(model), str(data)]) == 2
+    line = re.search(r"(from pathlib import .*)", capsys.readouterr().err)[1]
+    before, proof = proof.read_text(), tmp_path / "first.json"
+    exec(line.replace("proof.json", str(proof)))
+    assert proof.read_text() == Model.load(model).certificates[0] != before
+    run("fit", data, *options, "-o", model)  # planes of pairs, each with its own rows
+    assert run("verify", model, data).exit_code == 0
+    run("fit", data, *options, "-o", model, "--standardize", "--loss", "squared_hinge")
+    told = run("verify", model, data)
+    assert (told.exit_code, told.stdout.count("the claim is about standardized columns")) == (0, 1)
+    assert "for the file" not in told.stdout
+
+
+def test_columns_without_a_name_beside_those_of_a_certificate(tmp_path):
+    """They are left out by both checkers, though nothing says that they are an index."""
+    X, y = np.random.default_rng(1).normal(size=(9, 2)), np.array(["u", "v", "v"] * 3)
+    data, proof = with_count(tmp_path / "t.csv", "", range(2, 11), y=y, X=X), tmp_path / "proof.json"
+    run("separate", data, "--drop", 0, "--certificate", proof)
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
+
+
+def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
+    """Rows 1 and 3 of the file cancel, and row 0 is left out: the certificate does not count it, the answers do."""
+    data, proof = tmp_path / "gaps.csv", tmp_path / "proof.json"
+    data.write_text("x,z,died\n,0,no\n1,0,no\n2,0,no\n1,0,yes\n0,7,no\n")
+    found = answer("separate", data, "--missing", "drop", "--certificate", proof, code=1)
+    assert found["witness"]["rows"] == [1, 3]
+    assert found["notices"] == ["1 of 5 rows of gaps.csv have missing cells (x: 1) and are left out: line 2"]
+    assert json.loads(proof.read_text())["rows"] == [0, 2]
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
+    told = run("separate", data, "--missing", "drop").stdout
+    assert told.startswith("not separable: rows 1 and 3 have the same features and different labels")
+    assert re.findall(r"row (\d) +line (\d) +label (\w+)", told) == [("1", "3", "no"), ("3", "5", "yes")]
+    assert "rows that are left out are counted" in told
+    model = tmp_path / "model.gordan"
+    fitted = run("fit", data, "-o", model, "--missing", "drop")
+    assert "not separable: rows 1 and 3 have the same features" in fitted.stderr
+    assert answer("fit", data, "-o", model, "--missing", "drop")["planes"][0]["witness"]["rows"] == [1, 3]
+    raced = run("race", data, "--missing", "drop", "-m", "smooth_perceptron", "--rounds", 5).stdout
+    assert raced.startswith("not separable: rows 1 and 3 have the same features")
+    predicted = run("predict", model, data, "--missing", "drop")
+    assert "left out: line 2" in predicted.stderr
+    assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
+    assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
+    seen = run("diagnose", data, "--missing", "drop").stdout
+    assert "Rows strictly on their side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--label", "died", "--weight", "count", "--missing", "drop"],
+        ["--positive", "yes", "--intercept", "none", "--drop", "count", "--drop", "age", "--missing", "drop"],
+    ],
+    ids=" ".join,
+)
+def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch, capsys):
+    """The command, and the line of Python; both with the options of this one."""
+    pytest.importorskip("firthmodels", reason="needs firthmodels: pip install 'gordan[stats]'")
+    monkeypatch.chdir(tmp_path)
+    text = "age,region,count,died\n50,0,3,no\n61,1,2,no\n44,0,1,yes\n71,0,5,yes\n58,1,4,no\n47,0,1,no\n"
+    Path("trial.csv").write_text(text + (",0,1,yes\n" if options else ""))
+    told = run("diagnose", "trial.csv", *options).stdout
+    assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
+    ridge, firth = re.search(
+        r"    (gordan fit .*)  # ridge.*\n    pip install firthmodels\n    (python3 -c .*)  # Firth", told
+    ).groups()
+    fitted = run(*shlex.split(ridge)[1:])
+    assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
+    capsys.readouterr()
+    exec(shlex.split(firth)[2], {})
+    shown = capsys.readouterr().out
+    assert "('region', -" in shown
+    assert ("count" in shown) == (not options)
+    assert ("died ≠ yes" in told) == ("--positive" in options)
+
+
+def test_a_missing_label_of_a_class_against_the_rest(tmp_path):
+    """It is left out by both checkers, and not taken as one of the rest."""
+    data, proof = tmp_path / "t.csv", tmp_path / "proof.json"
+    data.write_text("x,z,side\n1,0,u\n2,0,NA\n3,0,v\n1.5,1,\n2.5,1,w\n")
+    run("separate", data, "--positive", "u", "--missing", "drop", "--certificate", proof)
+    assert json.loads(proof.read_text())["shape"] == [3, 2]
+    assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
 
 
 def test_a_certificate_names_the_file_and_its_size(tmp_path):
@@ -270,7 +424,7 @@ def test_the_order_of_an_ordinal_model(tmp_path):
     data = tmp_path / "pain.csv"
     data.write_text("dose,pain\n1,low\n2,medium\n3,high\n1.5,low\n2.5,high\n1.7,medium\n")
     result = run("diagnose", data, "--model", "ordinal")
-    assert "the order high < low < medium; for another one pass --order high,low,medium" in result.stderr
+    assert "in the order of the alphabet, high < low < medium; pass --order with the lowest class first" in result.stderr
     result = run("diagnose", data, "--model", "ordinal", "--order", "low, medium,high", "--certificate", tmp_path / "proof.json")
     assert result.stderr == ""
     assert result.stdout.startswith("Complete separation (proved)")
@@ -843,6 +997,9 @@ SUSPECTS = {
         "--drop 'patient no.'",
     ),
     "falling": ("t", -UNEVEN / 7, "separates the classes alone", "--drop t"),
+    "an index from 2, not sorted": ("", range(2, 402), "column 0 of t.csv has no name and a different whole number", "--drop 0"),
+    "a falling index, not sorted": ("Unnamed: 0", range(400, 0, -1), "it is used as a feature", "--drop 'Unnamed: 0'"),
+    "a sampled index, not sorted": ("", np.random.default_rng(6).permutation(1000)[:400], "it is used as a feature", "--drop 0"),
     "nameless, but no count": ("", UNEVEN, "column 0 of t.csv has a different value in every row", "--drop 0"),
 }
 

@@ -84,7 +84,7 @@ def test_weights_by_the_name_of_a_column():
     [
         (("died ~ age",), r"needs its data: diagnose\('died ~ age', data=frame\)"),
         (("~ age",), "one outcome on its left side"),
-        (("died ~ height",), "`height` is not present"),
+        (("died ~ height",), "'height' in the formula .* did you mean 'weight'"),
         (("died ~ age", [0, 1]), "leave y out"),
         (("(died==1) ~ age",), "formulaic cannot read"),
         (("died ~ I(age +)",), r"formulaic cannot read 'died ~ I\(age \+\)': invalid syntax"),
@@ -309,7 +309,7 @@ def test_large_frequencies_are_only_frequencies():
 def test_the_order_of_classes_in_words_is_told():
     X, y = [[1.0], [2.0], [3.0], [1.5], [2.5]], ["low", "medium", "high", "low", "high"]
     for given in (y, pandas.Series(y), pandas.Categorical(y)):
-        with pytest.warns(UserWarning, match="in the order high < low < medium; say which it is: y = pandas.Categorical"):
+        with pytest.warns(UserWarning, match="in the order high < low < medium; to set it, pass y = pandas.Categorical"):
             found = gordan.diagnose(X, given, model="ordinal")
         assert "high|low" in found.columns
     ordered = pandas.Categorical(y, categories=["low", "medium", "high", "highest"], ordered=True)
@@ -489,3 +489,57 @@ def test_what_comes_next_has_the_weights(formula):
     firth = of("firthmodels")
     space |= {"FirthLogisticRegression": firth.FirthLogisticRegression}
     np.testing.assert_allclose(eval(d.next_steps[1], space), eval(d.next_steps[1], space | {"d": again}), rtol=1e-3)
+
+
+UNKNOWN = {
+    "a column": (
+        "y ~ agee + C(region)",
+        "'agee' in the formula .* is neither a column of data nor a function; did you mean 'age'",
+    ),
+    "in a function": ("y ~ I(agee ** 2)", "did you mean 'age'?"),
+    "the outcome": ("yy ~ age", "did you mean 'y'?"),
+    "a function": ("y ~ logg(age)", "the columns are 'age', "),
+    "of R": ("y ~ age + factor(region)", r"C\(…\) makes 0/1 columns of a category, as factor\(…\) does in R"),
+    "of R with a point": ("y ~ as.factor(region)", r"C\(…\) makes 0/1 columns"),
+    "with a space": ("y ~ blood pressure", "in backticks: `blood pressure`"),
+}
+
+
+@pytest.mark.parametrize("formula", UNKNOWN)
+def test_names_in_a_formula_that_are_not_known(formula):
+    formula, told = UNKNOWN[formula]
+    frame = pandas.DataFrame({"age": [1.0, 2, 3, 4], "region": [*"ABAB"], "blood pressure": [1.0, 2, 2, 1], "y": [0, 1, 0, 1]})
+    with pytest.raises(gordan.InputError, match=told):
+        gordan.diagnose(formula, data=frame)
+
+
+def test_infinite_without_a_sign_is_explained_below_the_table():
+    """Two columns that separate in both directions: of either, with the other, the estimate may go both ways."""
+    found = gordan.diagnose([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1, 1, 0, 0])
+    assert "inf" in found.to_frame()["estimate"].tolist()
+    lines = str(found).splitlines()
+    table = [k for k, line in enumerate(lines) if line.endswith("  estimate") or line.rstrip().endswith(("inf", "finite"))]
+    assert lines[table[-1] + 1].startswith("inf: infinite, sign undetermined")
+    assert "undetermined" not in str(gordan.diagnose([[1.0], [2.0], [3.0]], [0, 0, 1]))
+
+
+FITS = [
+    gordan.separate,
+    lambda *data: gordan.LinearClassifier().fit(*data),
+    lambda *data: gordan.MaxMarginClassifier().fit(*data),
+]
+
+
+@pytest.mark.parametrize("fit", FITS, ids=["separate", "linear", "margin"])
+@pytest.mark.parametrize("kind", [object, "str", "category"])
+def test_text_in_a_frame_is_answered_with_the_line_that_makes_numbers(fit, kind):
+    X = pandas.DataFrame({"age": [1.0, 2, 3, 4], "smokes": pandas.Series(["ja", "nein", "ja", "nein"], dtype=kind)})
+    with pytest.raises(gordan.InputError) as refused:
+        fit(X, [0, 1, 1, 0])
+    assert "(column 'smokes') is 'ja'" in str(refused.value)
+    line = str(refused.value).partition("columns of text first, ")[2]
+    scope = {"X": X, "pandas": pandas}
+    exec(line, scope)
+    assert [*scope["X"].columns] == ["age", "smokes_nein"]
+    with pytest.raises(gordan.InputError, match=r"X\['age'\] = pandas.to_numeric\(X\['age'\]\)"):
+        fit(X.assign(age=["1", "2", "3", "4"]), [0, 1, 1, 0])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 
 import numpy as np
+import pandas
 import pytest
 from test_cli import run
 
@@ -38,8 +40,8 @@ def test_a_german_table(tmp_path):
     told = " ".join(table.notices)
     assert "separated by semicolons" in told
     assert "counts the rows" in told
-    assert "1 of 4 rows of a.csv have missing cells (Gewicht: 1)" in told
-    assert lines_of(path, [0, 1, 2], table.dialect, table.left_out) == {0: 2, 1: 4, 2: 5}
+    assert "1 of 4 rows of a.csv have missing cells (Gewicht: 1) and are left out: line 3" in told
+    assert lines_of(path, [0, 2, 3], table.dialect) == {0: 2, 2: 4, 3: 5}
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -125,7 +127,7 @@ BAD = [
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
     ({"decimal": ",", "sep": ","}, "must be another character"),
-    ({"decimal": ","}, "no decimal marks"),
+    ({"decimal": ","}, "cannot be decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),
 ]
 
@@ -194,6 +196,25 @@ def test_messages_name_the_option(tmp_path, case):
     with pytest.raises(gordan.InputError) as refused:
         read(written(tmp_path, text))
     assert hint in str(refused.value)
+
+
+def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
+    """What the message about a column of text shows, on a table with marks of its own and missing cells."""
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, ";Gewicht;raucht;krank\n0;80,5;ja;1\n1;60;nein;0\n2;;nein;1\n3;70,5;nein;0\n")
+    options = {"decimal": ",", "missing": "drop"}
+    with pytest.raises(gordan.InputError) as refused:
+        read(path, **options)
+    line = re.search(r"in Python: (pandas\..*), and name the label with --label krank; --drop raucht", str(refused.value))[1]
+    exec(line, {"pandas": pandas})
+    table = read(tmp_path / "numbers.csv", label="krank")
+    assert table.names == ("Gewicht", "raucht_nein")
+    np.testing.assert_array_equal(table.X, [[80.5, 0], [60, 1], [70.5, 1]])
+
+
+def test_a_list_of_columns_to_drop(tmp_path):
+    done = run("separate", written(tmp_path, "a,b,c,y\n1,2,3,u\n2,1,3,v\n"), "--drop", "a,b")
+    assert "has no column named 'a,b'; name one column at a time: --drop a --drop b, in Python drop=['a', 'b']" in done.stderr
 
 
 def test_other_formats_are_called_what_they_are(tmp_path):

@@ -325,7 +325,7 @@ BAD_CSV = {
     "label alone": ("y\n1\n", "no feature columns"),
     "semicolons": ("a;b;y\n1,5;2;3\n", "line 2, column 0 ('a')", "pass --decimal ,"),
     "spaces": ("a  b y\n1 2   no\n", "separated by spaces; save it"),
-    "text in front": ("y,a,b\nno,1,2\nyes,1,2\n", "line 2, column 0 ('y')", "the label, say so: --label y, in Python label='y'"),
+    "text in front": ("y,a,b\nno,1,2\nyes,1,2\n", "line 2, column 0 ('y')", "the label, pass --label y (in Python label='y')"),
 }
 
 
@@ -556,8 +556,8 @@ def packed(method=zipfile.ZIP_DEFLATED, **members):
 
 BAD_NPZ = {
     "empty": (b"", "is empty"),
-    "no archive": (b"PK\x03\x04 and so on", "damaged or no .npz"),
-    "cut short": (npz(X=A, y=[0, 1])[:-30], "damaged or no .npz"),
+    "no archive": (b"PK\x03\x04 and so on", "damaged or not an .npz"),
+    "cut short": (npz(X=A, y=[0, 1])[:-30], "damaged or not an .npz"),
     "no X": (npz(A=A, y=[0, 1]), "no array X (it holds A, y)"),
     "nothing": (npz(), "no array y"),
     "no y": (npz(X=A), "no array y"),

@@ -305,7 +305,7 @@ def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, k
         assert (result.intercept_interval, result.support.tolist()) == wanted[:2]
         return
     for ask in (lambda: result.intercept_interval, lambda: result.support, lambda: result.same_prediction(X)):
-        with pytest.raises(InputError, match="X was changed after it was looked at"):
+        with pytest.raises(InputError, match="X was changed after it was read"):
             ask()
 
 

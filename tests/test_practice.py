@@ -122,6 +122,9 @@ def test_a_standardized_model_predicts_and_is_verified(table, tmp_path, loss):
     ours = StandardScaler().fit_transform(Z)
     kind = LinearClassifier("logistic") if loss else MaxMarginClassifier(on_inseparable="ignore")
     np.testing.assert_allclose(again[-1].coef_, kind.fit(ours, frame["species"]).coef_, rtol=1e-5, atol=1e-7)
+    if loss:  # of the classifier alone, for scaled rows
+        assert again[-1].same_prediction(again[:-1].transform(Z)).mean() > 0.9
+        assert len(again[-1].certificate_) == 3
     with pytest.raises(gordan.InputError, match=r"gordan\.load gives a pipeline"):
         type(kind).load(model)
 

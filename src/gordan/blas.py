@@ -110,7 +110,7 @@ if hasattr(os, "register_at_fork"):
 def blas_has_room() -> None:
     """See to it that this thread's products of matrices find the memory that BLAS works in, or raise a MemoryError.
 
-    Where there is none left, OpenBLAS up to 0.3.30 asks for it again and again for ever, and later ones end the process. Once
+    Where there is none left, OpenBLAS up to 0.3.30 asks for it again and again forever, and later ones end the process. Once
     called while there was room, it has what it needs, however short memory becomes. Each thread looks for itself: if more of them
     call at a time than ever before, OpenBLAS takes that much more.
     """

@@ -94,7 +94,7 @@ class Checkpoint:
                 raise TypeError(f"its {part} is a {type(found).__name__}")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             told = f"{self.path} does not fit this version of gordan: {error}"
-            raise InputError(f"{told}; go on with the version that wrote it, or remove it to start over") from None
+            raise InputError(f"{told}; use the version that wrote it, or remove it to start over") from None
         return found
 
     def write(self, **parts: Any) -> None:
@@ -131,7 +131,7 @@ class Checkpoint:
         if stated != FORMAT:
             raise InputError(
                 f"{self.path} is not a checkpoint this version can read (format {FORMAT!r} expected, {str(stated)[:40]!r} found)"
-                "; go on with the version that wrote it, or remove it to start anew"
+                "; use the version that wrote it, or remove it to start over"
             )
         try:
             return schema.fields(header, HEAD, "a checkpoint"), arrays

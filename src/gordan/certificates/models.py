@@ -1,6 +1,6 @@
 """Rows made from data, for the models beside the logistic one: a certificate names the model, and every checker makes them anew.
 
-The likelihood of each of these models is a concave function of A w, and increases for ever along w just if A w ≥ 0 and A w ≠ 0.
+The likelihood of each of these models is a concave function of A w, and increases forever along w just if A w ≥ 0 and A w ≠ 0.
 With z_i = (1, x_i), or x_i where there is no intercept, the rows of A are, one observation after the other:
 
     multinomial   z_i ⊗ (e_c - e_j) for an observation of class c and every other class j, in the order of `classes`. Each class
@@ -9,7 +9,7 @@ With z_i = (1, x_i), or x_i where there is no intercept, the rows of A are, one 
                   there for the first class, then θ_k - x_i·β, which is not there for the last. Coefficients: θ, then β.
     poisson       z_i and -z_i where y_i > 0, -z_i where y_i = 0; so z_i·w = 0 and z_i·w ≤ 0 are asked for.
 
-Multinomial: log p_i = -log Σ_j exp((w_j - w_c)·z_i) grows for ever just if no (w_j - w_c)·z_i is positive and one is negative.
+Multinomial: log p_i = -log Σ_j exp((w_j - w_c)·z_i) grows forever just if no (w_j - w_c)·z_i is positive and one is negative.
 Ordinal: log(F(a) - F(b)) does where a does not fall, b does not rise, and one of them moves. Since every class has observations,
 directions keep the order of θ. Poisson: y η - exp(η) falls without end both ways where y > 0, and rises as η falls where y = 0.
 """

@@ -159,7 +159,7 @@ def require_unchanged(X: Matrix, checksum: int | None, wanted: str) -> None:
     """Refuse what is `wanted` if X has another checksum than this one."""
     if checksum is not None and X.checksum() != checksum:
         raise InputError(
-            f"X was changed after it was looked at, so there is no {wanted} of what it was; "
+            f"X was changed after it was read, so there is no {wanted} of what it was; "
             f"ask for .{wanted} before you change X, or pass a copy of it"
         )
 
@@ -294,7 +294,7 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     try:
         array = np.asarray(Y.to_numpy() if hasattr(Y, "to_numpy") else host(Y))
     except ValueError as error:
-        raise InputError(f"Y is no table of labels: {error}") from None
+        raise InputError(f"Y is not a table of labels: {error}") from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"Y must have {n} rows as X does and a column for each label vector, but its shape is {array.shape}")
     if array.dtype == object and all(isinstance(value, (bool, np.bool_)) for value in array.flat):

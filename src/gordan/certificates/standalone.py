@@ -11,7 +11,8 @@ or the one named by --label), svmlight (the label comes first), or .npy (as in a
 gordan, --drop leaves a column out (by name or position, in svmlight by its index), and so is, without --keep-index, a nameless
 first column of a table that counts the rows. A certificate that names its columns is checked with these where the file has others
 beside them. It is also told whether this is the data that the certificate was made for: no check depends on that.
-Exit codes: 0 accepted, 1 rejected, 2 bad input, 70 an error in this file.
+Exit codes, as those of `gordan verify`: 0 accepted; 1 rejected (the claim does not follow, or the data has other classes); 2 a
+file cannot be read, a label is missing, or there are too many classes; 70 an error in this file.
 
 Row i of the data is x_i in R^d with the label y_i = +1 (the second of `classes`) or -1 (the first). Where the classes are -1 and
 1, and the data has both, rows of label 0 are left out: they are counted in shape and row numbers, and no claim is about them.
@@ -32,7 +33,7 @@ observation gives, in this order:
                   threshold above, -x_i) unless it is the last; thresholds come before the columns
     poisson       z_i and -z_i if y_i > 0, and -z_i if y_i = 0
 
-The log-likelihood of the model increases for ever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
+The log-likelihood of the model increases forever along w just if a_i.w >= 0 for all of these rows, and not 0 for all.
 
 separator   w, b prove that a plane separates the classes:   y_i (x_i.w + b) > 0 for every i.  (Without intercept b is 0.)
 witness     rows and weights t_i > 0 prove that none does:   sum_i t_i y_i x_i = 0; with an intercept also sum_i t_i y_i = 0.
@@ -1540,8 +1541,8 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
         if label:
             rows.append(_svmlight_row(label, entries, path, f"{path}, line {number}"))
             labels.append(label)
-    if not rows:
-        raise BadInput(f"{path} is empty")
+    if not any(rows):
+        raise BadInput(f"{path} has no entries")
     try:
         gone = {int(column) for column in drop}
     except ValueError as error:
@@ -1694,10 +1695,7 @@ def as_label(text: Any, kind: str) -> Any:
         if text.strip().lower() not in truth:
             raise BadInput(f"the label {text!r} is neither true nor false; for one class against the rest: add --positive CLASS")
         return truth[text.strip().lower()]
-    try:
-        return number(text)
-    except ValueError:
-        raise BadInput(f"the label {text!r} is not a number; the classes of the certificate are") from None
+    return number(text)
 
 
 def number(text: Any) -> Any:
@@ -1721,21 +1719,26 @@ def one_against_the_rest(y: Sequence[Any], positive: str) -> list[bool]:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Check a certificate of gordan against data, in exact arithmetic.")
+    parser = argparse.ArgumentParser(
+        description="Check a certificate of gordan against data, in exact arithmetic.",
+        epilog="Exit codes: 0 accepted; 1 rejected; 2 a file or a label cannot be read, or there are too many classes.",
+    )
     parser.add_argument("certificate", type=Path, help="the JSON file to check")
     parser.add_argument("data", type=Path, help="CSV or TSV with a header, svmlight, or .npy; also .gz, .bz2, .xz")
     parser.add_argument(
-        "--label", help="name or position (from 0) of the label column; else as the certificate says, or the last"
+        "--label", help="name or position (from 0) of the label column; default: as the certificate says, or the last"
     )
-    parser.add_argument("--labels", type=Path, help="y.npy, where the data is X.npy without a label column")
-    parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, where the certificate is about that")
-    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; again for more")
-    parser.add_argument("--sep", metavar="CHARACTER", help="what is between the columns of a table, where it is not seen at once")
+    parser.add_argument("--labels", type=Path, help="the labels, y.npy, if the data is X.npy without a label column")
+    parser.add_argument("--positive", metavar="CLASS", help="this class against the rest, if the certificate is about that")
+    parser.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave this column out; repeatable")
+    parser.add_argument("--sep", metavar="CHARACTER", help="column separator of a table; default: detected")
     parser.add_argument("--decimal", choices=[".", ","], default=".", help="the decimal mark of a table")
-    parser.add_argument("--thousands", metavar="CHARACTER", help="what groups digits in a table")
-    parser.add_argument("--no-header", action="store_true", help="the table has no names of columns: its first line is a row")
-    parser.add_argument("--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value in any case")
-    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, where rows of weight zero have been dropped")
+    parser.add_argument("--thousands", metavar="CHARACTER", help="thousands separator of a table")
+    parser.add_argument("--no-header", action="store_true", help="the table has no header: its first line is data")
+    parser.add_argument(
+        "--missing", choices=["raise", "drop"], help="drop: leave out rows with a missing value, whatever the certificate says"
+    )
+    parser.add_argument("--weight", metavar="COLUMN", help="column of weights, if rows of weight zero were dropped")
     parser.add_argument("--keep-index", action="store_true", help="keep a nameless first column that counts the rows")
     options = parser.parse_args(arguments)
     try:
@@ -1756,8 +1759,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     """What is to be said of the files."""
+    content = _bytes_in(options.certificate)
+    if content.startswith(b"\x89GORDAN\n"):
+        raise BadInput(
+            f"{options.certificate} is a model file of gordan, which may hold several certificates; `gordan verify` checks all, "
+            "and Python writes the first to a file: from pathlib import Path; from gordan.io import Model; "
+            f"Path('proof.json').write_text(Model.load({str(options.certificate)!r}).certificates[0])"
+        )
     try:
-        certificate = read_certificate(_bytes_in(options.certificate).decode("utf-8"))
+        certificate = read_certificate(content.decode("utf-8"))
     except ValueError as error:
         raise BadInput(f"{options.certificate}: {error}; the certificate comes first, then the data") from None
     claim = Claim(certificate)
@@ -1783,14 +1793,41 @@ def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> li
     """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
     if claim.model != "logistic" and positive is not None:
         raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
-    if positive is None and claim.class_type == "bool" and claim.model == "logistic":
-        positive = claim.about.get("positive")
-    if positive is not None:
-        if claim.class_type != "bool":
-            raise BadInput("the certificate names its two classes; leave out --positive")
-        labels = one_against_the_rest(labels, positive)
-    read = _count_in if claim.model == "poisson" else lambda label: as_label(label, claim.class_type)
-    return [label if claim.dropped and _is_missing(label) else read(label) for label in labels]
+    positive = _stated_class(labels, claim) if positive is None else positive
+    if positive is not None and claim.class_type != "bool":
+        raise BadInput("the certificate names its two classes; leave out --positive")
+    kept = [i for i, label in enumerate(labels) if not (claim.dropped and _is_missing(label))]
+    _require_labels(labels, kept)
+    found, own = [*labels], [labels[i] for i in kept]
+    own = own if positive is None else one_against_the_rest(own, positive)
+    kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
+    for i, label in zip(kept, own, strict=True):
+        found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
+    return found
+
+
+def _require_labels(labels: Sequence[Any], kept: Iterable[int]) -> None:
+    """Refuse rows that are kept and have no label."""
+    for i in kept:
+        if isinstance(labels[i], str) and labels[i].strip().lower() in ("", "nan", "+nan", "-nan"):
+            raise BadInput(f"the label of row {i} is {labels[i].strip() or 'empty'}; every row needs a label")
+
+
+def _stated_class(labels: Sequence[Any], claim: Claim) -> Any:
+    """The class that the certificate sets against the rest, if any; where labels are 0 and 1, these are false and true."""
+    if claim.class_type != "bool" or claim.model != "logistic":
+        return None
+    stated, found = claim.about.get("positive"), {str(label).strip() for label in labels}
+    return None if found == {"0", "1"} and stated not in found else stated
+
+
+def _is_number(label: Any) -> bool:
+    """Whether a label is a number; if one is not, all of them are text."""
+    try:
+        number(label)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(options: argparse.Namespace, claim: Claim) -> Table:
@@ -1850,7 +1887,7 @@ def _count_in(label: Any) -> Any:
 def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     """Where the certificate says that it comes from, and whether this is the data that it was made for."""
     rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
-    told = [*_source(claim), *(f"  rows {rules[rule]} are left out" for rule in claim.dropped)]
+    told = [*_source(claim), *(f"  rows {rules[rule]} are left out, and row numbers do not count them" for rule in claim.dropped)]
     names, stated = found.names, claim.about.get("columns")
     if names and stated and names != stated:
         pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]

@@ -96,7 +96,7 @@ def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool
     return (
         *_source(certificate.about or About()),
         *_other_statement(certificate),
-        *(RULES[rule] for rule in certificate.dropped),
+        *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
         *(f"the columns have other names than those it was made for: {names}" for names in more),
         OTHER_DATA[same_data, accepted and same_data is False],
     )
@@ -130,7 +130,7 @@ SOURCES = {
     "weight": "the weights {!r}",
     "positive": "the class {!r} against the rest",
 }
-RULES = {"missing": "rows with a missing value are left out", "zero-weight": "rows of weight zero are left out"}
+RULES = {"missing": "rows with a missing value", "zero-weight": "rows of weight zero"}
 OTHER_DATA = {
     (None, False): "it does not say which data it was made for",
     (True, False): "this is the data that it was made for",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from gordan.arrays import plain
@@ -86,17 +87,20 @@ def say_json(content: dict[str, Any], notices: Sequence[str] | None = None) -> N
 
 
 def say_witness(witness: Witness, data: Data) -> None:
-    """The rows of a witness, where they are in the file, and with which weights they cancel."""
+    """The rows of a witness, by their numbers in the file, where they are in it, and with which weights they cancel."""
     shown = witness.rows[:MOST_ROWS]
-    lines = lines_of(data.path, shown, data.dialect, data.left_out)
+    labels = dict(zip(shown, data.labels[np.searchsorted(data.kept, shown)], strict=True))
+    lines = lines_of(data.path, shown, data.dialect)
     table = [
-        [f"row {row}", f"line {lines[row]}" if row in lines else "", f"label {data.labels[row]}", f"weight {weight}"]
+        [f"row {row}", f"line {lines[row]}" if row in lines else "", f"label {labels[row]}", f"weight {weight}"]
         for row, weight in zip(shown, weights_told(witness), strict=False)
     ]
     for line in aligned(table):
         say("  " + line)
     if len(witness.rows) > len(shown):
         say(f"  and {len(witness.rows) - len(shown)} more rows; --json lists them all")
+    if data.left_out:
+        say(f"  (Row numbers are those of the file: {data.numbering}.)")
 
 
 def weights_told(witness: Witness) -> list[str]:

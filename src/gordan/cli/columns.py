@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gordan.io.index import NAMELESS
+
 if TYPE_CHECKING:
     from gordan.arrays import Array
     from gordan.io import Table
@@ -25,9 +27,11 @@ ALONE = "a different value in every row"
 
 
 def warnings_for(table: Table, y: Array) -> list[str]:
-    """What to say of columns that count the rows, or have a different value in each row and separate the classes y alone."""
+    """What to say of columns that count the rows, may be an index, or have a different value in each row and separate the classes
+    y alone."""
     counting, separating = suspicious(table.X, y)
     return [
+        *_index_like(table, {*counting, *separating}),
         *_warning(counting, ("counts the rows", "count the rows"), table),
         *_warning(
             separating,
@@ -35,6 +39,23 @@ def warnings_for(table: Table, y: Array) -> list[str]:
             table,
         ),
     ]
+
+
+def _index_like(table: Table, told: set[int]) -> list[str]:
+    """What to say of nameless columns that may be the index of a sorted, sampled or filtered table: a different whole number in
+    each row, though not the count of the rows. They are kept, since nothing proves that they are no measurement."""
+    names = () if table.names is None or not isinstance(table.X, np.ndarray) else table.names
+    found = [j for j, name in enumerate(names) if j not in told and NAMELESS.fullmatch(name) and _numbers(table.X[:, j])]
+    what = "has no name and a different whole number in every row; it is used as a feature. If it is an index, leave it out"
+    return [
+        f"warning: column {table.numbers[j]} of {table.path.name} {what}: --drop {_argument(j, table)}"
+        for j in found[:MOST_LISTED]
+    ]
+
+
+def _numbers(column: Array) -> bool:
+    """Whether a column has a different whole number in every row."""
+    return bool((column == np.floor(column)).all()) and len(np.unique(column)) == len(column)
 
 
 def _warning(columns: list[int], told: tuple[str, str], table: Table) -> list[str]:
@@ -45,7 +66,7 @@ def _warning(columns: list[int], told: tuple[str, str], table: Table) -> list[st
     named = [table.names[j] if table.names is not None else "" for j in columns[:MOST_LISTED]]
     shown = [repr(name) if name.strip() else str(table.numbers[j]) for j, name in zip(columns, named, strict=False)]
     which = ", ".join(shown) + (f" and {len(columns) - MOST_LISTED} more" if len(columns) > MOST_LISTED else "")
-    hint = "if they are no measurements, leave them out" if several else "if it is no measurement, leave it out"
+    hint = "if they are not measurements, leave them out" if several else "if it is not a measurement, leave it out"
     options = " ".join(f"--drop {_argument(j, table)}" for j in columns[:MOST_LISTED])
     return [f"warning: column{'s' * several} {which} of {table.path.name} {told[several]}; {hint}: {options}"]
 
@@ -67,7 +88,7 @@ def suspicious(X: Any, y: Array) -> tuple[list[int], list[int]]:
             classes = np.unique(y, return_inverse=True)[1]
         counts = _count(part)
         counting += [int(j) for j in columns[counts]]
-        apart = np.flatnonzero(_apart(part[some], classes[some]) & ~counts)
+        apart = np.flatnonzero(_apart(part[some], classes[some]) & ~counts & classes.any())  # else there is one class only
         separating += [int(columns[j]) for j in apart if _separates(part[:, j], classes)]
     return counting, separating
 

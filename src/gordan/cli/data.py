@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gordan.certificates.data import About, Certificate
 from gordan.cli.answers import note
 from gordan.cli.columns import warnings_for
 from gordan.cli.options import (
@@ -40,11 +41,13 @@ from gordan.io.delimited import DELIMITERS
 from gordan.io.model import scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
-from gordan.io.text import COPIES, STDIN
+from gordan.io.text import COPIES, STDIN, told
 from gordan.memory import fits
+from gordan.verdicts.telling import described
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
+    from gordan.verdicts import Verdict
 
 MOST_LISTED = 8
 
@@ -90,6 +93,27 @@ class Data:
         """And columns."""
         return int(self.X.d if hasattr(self.X, "d") else self.X.shape[1])
 
+    @property
+    def kept(self) -> Array:
+        """The numbers in the file, from 0, of the rows that were not left out."""
+        return np.delete(np.arange(self.n + len(self.left_out)), self.left_out)
+
+    def rows_in_file(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """The numbers that these rows of X have in the file, where rows that were left out are counted."""
+        return tuple(self.kept[[*rows]].tolist()) if self.left_out else tuple(rows)
+
+    def numbered(self, verdict: Verdict) -> Verdict:
+        """The verdict with the numbers that the rows of its witness have in the file."""
+        witness = verdict.stated_witness
+        if witness is None or not self.left_out:
+            return verdict
+        return replace(verdict, stated_witness=replace(witness, rows=self.rows_in_file(witness.rows)))
+
+    @property
+    def numbering(self) -> str:
+        """What the numbers of rows mean, in words."""
+        return "from 0, without the header" + ("; rows that are left out are counted" if self.left_out else "")
+
     def standardized(self) -> Data:
         """The same with columns of mean 0 and standard deviation 1 (of mean as it is, where they are sparse)."""
         X = self.X
@@ -98,6 +122,25 @@ class Data:
             raise InputError(f"--standardize makes a copy of X in memory, but {self.path} stays on disk; scale its columns first")
         scaling = scaling_of(X)
         return replace(self, X=scaled(X, scaling), scaling=scaling)
+
+    @property
+    def about(self) -> About:
+        """What a certificate says of this data; where columns were standardized, it is not about the file."""
+        file = self.scaling is None
+        return About(
+            file=Path(told(self.path)).name if file else None,
+            size=self.path.stat().st_size if file and self.path.is_file() else None,
+            label=self.label or None,
+            weight=self.weight,
+            positive=None if self.positive is None else str(self.positive),
+            columns=None if self.names is None else tuple(self.names),
+        )
+
+    def described(self, certificate: Certificate, positive: Any = None) -> Certificate:
+        """A certificate about X and y, or about the class `positive` against the rest, with where these come from."""
+        about = self.about if positive is None else replace(self.about, positive=str(positive))
+        rules = (*(("missing",) if self.left_out else ()), *certificate.dropped)
+        return described(replace(certificate, dropped=rules), about)
 
     @property
     def named_X(self) -> Any:
@@ -229,24 +272,41 @@ class Source(Columns):
     file: File
     positive: Positive = None
 
+    @property
+    def arguments(self) -> list[str]:
+        """The options that were given, as they are written on a command line."""
+        words = []
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name == "file" or value == option.default or value == []:
+                continue
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"--{option.name.replace('_', '-')}", *([] if each is True else [str(each)])]
+        return words
+
     def read(
-        self, *, multiclass: bool = False, client: Any = None, memory_limit: str | None = None, weight: str | None = None
+        self,
+        *,
+        classes: tuple[int, float] = (2, 2),
+        client: Any = None,
+        memory_limit: str | None = None,
+        weight: str | None = None,
     ) -> Data:
-        """Read a file of two classes, or take one class against the rest; with `multiclass` more classes are fine.
+        """Read a file of two classes, or take one class against the rest; `classes` are how few and how many there may be.
 
         The column `weight` holds weights, and is no feature. With a `client` the workers of its cluster read it (see
         `rows.lazy.read_on`). Columns that are left out unasked, or look like the number of the row, are told on stderr at once.
         """
         path, limit = self.file if client is not None else on_disk(self.file), bytes_of(memory_limit)
         if weight is not None and client is None and format_of(path) in DELIMITERS:
-            return self._weighted(path, weight, multiclass, limit)
+            return self._weighted(path, weight, classes, limit)
         if weight is not None:
             features = replace(self, file=path, drop=[*(self.drop or ()), weight])
-            data = features.read(multiclass=multiclass, client=client, memory_limit=memory_limit)
+            data = features.read(classes=classes, client=client, memory_limit=memory_limit)
             named = None if weight.lstrip("-").isdigit() else weight
             return replace(data, weights=_weights_beside(path, self.columns, weight), weight=named)
         if client is None:
-            return self._data(read(path, **self.columns, memory_limit=limit), path, multiclass)
+            return self._data(read(path, **self.columns, memory_limit=limit), path, classes)
         own = ("sep", "decimal", "thousands", "no_header", "missing")
         if any(getattr(self, each.name) != each.default for each in fields(self) if each.name in own):
             raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
@@ -254,18 +314,18 @@ class Source(Columns):
 
         table = read_on(client, path, self.label, self.drop or (), self.keep_index)
         tell(table.notices)
-        data = replace(_chosen(table, path, self.positive, multiclass), label=getattr(table, "label", None))
+        data = replace(_chosen(table, path, self.positive, classes), label=getattr(table, "label", None))
         return replace(data, notices=table.notices)  # rows that are elsewhere are not looked at
 
-    def _data(self, table: Table, path: Path, multiclass: bool) -> Data:
+    def _data(self, table: Table, path: Path, allowed: tuple[int, float]) -> Data:
         """The data of a table that was read here, with what is to be said of its columns."""
         tell(table.notices)
-        data = replace(_chosen(table, path, self.positive, multiclass), label=table.label)
+        data = replace(_chosen(table, path, self.positive, allowed), label=table.label)
         found = warnings_for(table, data.y)
         tell(found)
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
 
-    def _weighted(self, path: Path, weight: str, multiclass: bool, limit: int | None) -> Data:
+    def _weighted(self, path: Path, weight: str, allowed: tuple[int, float], limit: int | None) -> Data:
         """The data of a table of text, of which one column holds weights: it is read as the features are."""
         table = read(path, **self.columns, memory_limit=limit)
         header = names_in(path, table.dialect) or []
@@ -276,7 +336,7 @@ class Source(Columns):
         rest = [k for k in range(len(table.numbers)) if k != j]
         names = None if table.names is None else tuple(table.names[k] for k in rest)
         features = replace(table, X=table.X[:, rest], names=names, numbers=tuple(table.numbers[k] for k in rest))
-        data = self._data(features, path, multiclass)
+        data = self._data(features, path, allowed)
         return replace(data, weights=table.X[:, j].copy(), weight=header[at] or None)
 
 
@@ -309,16 +369,17 @@ def tell(notices: Iterable[str]) -> None:
         note(each)
 
 
-def _chosen(table: Any, path: Path, positive: str | None, multiclass: bool) -> Data:
-    """The data of a table: two classes, or one against the rest."""
+def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
+    """The data of a table: as few and as many classes as are allowed, or one against the rest."""
     assert table.y is not None  # labels were asked for
     classes = np.unique(table.y).tolist()
-    if len(classes) == 1:
+    fewest, most = allowed
+    if len(classes) < fewest:
         raise InputError(f"{path} has one class only, {classes[0]!r}; two are needed")
     if positive is not None:
         found = class_named(positive, classes, path)
         return Data(table.X, table.y == found, (False, True), table.y, table.names, path, found)
-    if len(classes) > 2 and not multiclass:
+    if len(classes) > most:
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
         some = ", ".join(map(str, classes[:MOST_LISTED]))
         hint = " (or is the label another column? --label NAME)" if many else ""

@@ -69,7 +69,7 @@ def race(
             begin=lambda what: watch.about(what, data.X),
             callback=watch.moment,
         )
-        result = replace(measured, source=data.path.name, told=data.told)
+        result = replace(measured, source=data.path.name, told=data.told, verdict=data.numbered(measured.verdict))
         watch.about("writing")
         written = saved(html, lambda path: write_atomic(path, report.page_html(result).encode()))
     if as_json:

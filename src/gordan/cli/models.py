@@ -26,6 +26,7 @@ from gordan.cli.options import (
     Json,
     MultiClass,
     OnInseparable,
+    OnMissing,
     Standardize,
     TimeLimit,
     Weight,
@@ -59,6 +60,7 @@ from gordan.verdicts.weights import row_weights
 
 if TYPE_CHECKING:
     from gordan.arrays import Array
+    from gordan.certificates import Certificate
 
 
 # Options of `fit` that mean nothing to a loss.
@@ -156,7 +158,7 @@ def fit(
     if asked.loss is not None and checkpoint is not None:
         raise InputError("--checkpoint cannot be combined with --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
-        data = source.read(multiclass=True, client=client, memory_limit=place.memory_limit, weight=asked.weight)
+        data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         weights = data.weights
@@ -247,13 +249,14 @@ class Found:
         for each in self.outcomes:
             tell_plane(each, data)
         if path is not None:
-            say(f"model written to {path}: {len(data.classes)} classes, {data.d} features")
+            say(f"model written to {path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
 
     def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
         if self.missing or len(self.outcomes) < number_of_planes(fitting.kind, len(fitting.classes)):
             return None
-        found = [outcome.plane if certificates else replace(outcome.plane, certificate=None) for outcome in self.outcomes]
+        proofs = [described(each.plane.certificate, each.binary, data, certificates) for each in self.outcomes]
+        found = [replace(each.plane, certificate=proof) for each, proof in zip(self.outcomes, proofs, strict=True)]
         model = model_of(fitting.kind, fitting.classes, found, fitting.options, data.names)
         return replace(model, label=data.label or None, scaling=data.scaling)
 
@@ -313,7 +316,10 @@ class LeastLoss:
         """Write the model, where there is a plane for each problem, and say what was found."""
         fitting, model = self.fitting, None
         if len(self.results) == number_of_problems(fitting.kind, len(fitting.classes)):
-            planes = [LeastPlane.of(result, result.certificate if certificates else None) for result in self.results]
+            planes = [
+                LeastPlane.of(result, described(result.certificate if certificates else None, binary, data, certificates))
+                for binary, result in zip(self.problems, self.results, strict=True)
+            ]
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
             model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
@@ -326,16 +332,23 @@ class LeastLoss:
             for binary, result in zip(self.problems, self.results, strict=True):
                 headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
             if written.path is not None:
-                say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
+                say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
         remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
         tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
 
 
+def described(certificate: Certificate | None, binary: Binary, data: Data, wanted: bool) -> Certificate | None:
+    """The certificate of a binary problem, with where the data is from; None where none is wanted."""
+    if certificate is None or not wanted:
+        return None
+    return data.described(certificate, None if binary.is_whole or binary.other is not None else binary.label)
+
+
 def words_for(data: Data) -> Words:
     """How labels and options are told on the command line."""
     names = {} if data.positive is None else {True: str(data.positive), False: "the rest"}
-    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C")
+    return Words(lambda label: names.get(label, str(label)), option_told, "--loss and --C", data.rows_in_file)
 
 
 def tell_plane(outcome: Outcome, data: Data) -> None:
@@ -410,9 +423,12 @@ def predict(
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
         content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        content |= {"left_out": table.left_out} if source.missing is OnMissing.DROP else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     say_lines(_lines(values if scores or proba else found[:, None], same))
+    if table.left_out:
+        note(f"{len(found)} lines are printed, none for the rows that are left out")
     tell(_compared(len(found), same, right, y is not None, loaded))
     return ANSWERED
 

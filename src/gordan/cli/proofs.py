@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +29,8 @@ from gordan.io import Model
 from gordan.io.container import is_container
 from gordan.io.delimited import DELIMITERS
 from gordan.io.model import pairs
-from gordan.io.reading import format_of, names_in
-from gordan.io.table import Dialect
+from gordan.io.reading import format_of, names_in, prepared
+from gordan.io.table import Dialect, Wanted
 from gordan.rows import stored
 
 
@@ -48,29 +49,40 @@ def verify(
 
     Label, class, columns and weights are those that the certificate names, where the file has them and no option says otherwise.
 
-    Exit code 0: accepted. 1: rejected.
+    Exit code 0: accepted. 1: rejected: the claim does not follow, or the data has other classes. 2: a file cannot be read, a
+    label is missing, or there are too many classes. `check.py` (see `gordan checker`) has the same codes.
     """
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []
-        source, weight = as_stated(source, weight, claims[0].certificate) if len(claims) == 1 else (source, weight)
-        beside = [repr(name) for name in source.drop or () if name not in asked]
-        data = source.read(multiclass=any(claim.of_several for claim in claims), weight=weight)
-        data = replace(data, X=Model.load(certificate).scaled(data.X)) if is_container(certificate) else data
+        source, weight = as_stated(source, weight, claims[0].certificate)
+        several = any(claim.of_several for claim in claims)
+        data = source.read(classes=(1, math.inf if several else 2), weight=weight)
+        model = Model.load(certificate) if is_container(certificate) else None
+        data = data if model is None else replace(data, X=model.scaled(data.X))
         watch.about("checking")
         checked = [Checked.of(claim, data) for claim in claims]
     accepted = all(each.check for each in checked)
-    names = f"{', '.join(beside[:MOST_NAMES])}{', ...' if len(beside) > MOST_NAMES else ''}"
-    left_out = [f"{standalone.BESIDE}: {names}"] if beside else []
+    remarks = _remarks([name for name in source.drop or () if name not in asked], model)
     if as_json:
         checks = [fields("checks", each.check, each.claim, each) for each in checked]
-        say_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *left_out))
+        say_json(fields("verify", accepted=accepted, checks=checks), (*data.notices, *remarks))
     else:
         for each, after in zip(checked, [*checked[1:], None], strict=True):
             each.tell()
             *notes, last = each.notes
             if after is None or after.notes != each.notes:  # once for planes of one model
-                say_lines([f"  {note}" for note in (*notes, *left_out, last)])
+                say_lines([f"  {note}" for note in (*notes, *remarks, last)])
     return ANSWERED if accepted else NO
+
+
+def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
+    """What was done to the columns before they were checked: those that were left out unasked, and the scaling of the model."""
+    names = [repr(name) for name in unasked if isinstance(name, str)]
+    shown = f"{', '.join(names[:MOST_NAMES])}{', ...' if len(names) > MOST_NAMES else ''}"
+    remarks = [f"{standalone.BESIDE}: {shown}"] if names else []
+    if model is not None and model.scaling is not None:
+        remarks.append("the claim is about standardized columns; those of the file were scaled as they were for the fit")
+    return remarks
 
 
 @command("gordan checker > check.py", "python3 check.py proof.json data.csv")
@@ -130,7 +142,8 @@ class Claim:
             return data.X, data.labels == self.positive
         if self.certificate.model != "logistic":
             return data.X, data.y
-        if data.positive is None and {*self.certificate.classes} == {False, True} and data.y.dtype.kind != "b":
+        truths = all(isinstance(label, bool) for label in self.certificate.classes)
+        if data.positive is None and truths and data.y.dtype.kind != "b":
             return data.X, self._one_class(data)
         return data.X, data.y
 
@@ -188,15 +201,27 @@ def as_stated(source: Source, weight: str | None, certificate: gordan.Certificat
     label, weight = source.label or label, weight or (mass if certificate.dropped else None)
     if "missing" in certificate.dropped and format_of(path) in DELIMITERS:
         source = replace(source, missing=OnMissing.DROP)
-    others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
-    return replace(source, file=path, label=label, drop=source.drop or ([] if source.keep_index else others)), weight
+    if not source.drop and not source.keep_index:
+        others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
+        source = replace(source, drop=_without_index(others, replace(source, file=path, label=label)))
+    return replace(source, file=path, label=label), weight
 
 
-def beside(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[str]:
-    """The columns beside those that a certificate names and the `others`, in a file that has all of these; else none. What has
-    no name is not among them: it may be an index."""
-    known = columns and all(name and names.count(name) == 1 for name in columns)
-    return [name for name in names if known and name.strip() and name not in {*columns, *others} and names.count(name) == 1]
+def beside(names: list[str], columns: Sequence[str], others: set[str | None]) -> list[Any]:
+    """The columns beside those that a certificate names and the `others`, in a file that has all of these; else none. They are
+    given by name, or by position where the name does not tell which it is."""
+    known = columns and all(names.count(name) == 1 for name in columns)
+    gone = [(j, name) for j, name in enumerate(names) if known and name not in {*columns, *others}]
+    return [name if name.strip() and names.count(name) == 1 else j for j, name in gone]
+
+
+def _without_index(columns: list[Any], source: Source) -> list[Any]:
+    """Columns less the index of the file, which is left out, with a notice, when the file is read."""
+    named = tuple(column for column in columns if isinstance(column, str))
+    if len(named) == len(columns):
+        return columns
+    wanted, _ = prepared(source.file, format_of(source.file), Wanted(source.label, drop=named, dialect=Dialect(**source.dialect)))
+    return [column for column in columns if column in named or column not in wanted.drop]
 
 
 @dataclass(frozen=True)
@@ -211,9 +236,12 @@ class Checked:
     def of(claim: Claim, data: Data) -> Checked:
         """Check the claim against the data."""
         X, y = claim.data(data)
-        weighted = "zero-weight" in claim.certificate.dropped or (claim.certificate.kind == "optimum" and claim.against is None)
-        check = verified_for(claim.certificate, X, y, data.weights if weighted else None, claim.beyond)
-        return Checked(claim, check, other_names(claim.certificate, data.names))
+        certificate = claim.certificate
+        if claim.against is not None:  # some rows of a storage, which have no missing values
+            certificate = replace(certificate, dropped=())
+        weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
+        check = verified_for(certificate, X, y, data.weights if weighted else None, claim.beyond)
+        return Checked(claim, check, other_names(certificate, data.names))
 
     @property
     def other_data(self) -> bool:
@@ -228,7 +256,10 @@ class Checked:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said beside the claim."""
-        return provenance(self.claim.certificate, self.renamed, self.check.same_data, self.check.accepted)
+        certificate = self.claim.certificate
+        if self.claim.positive is not None and certificate.about is not None:  # which is in the first line
+            certificate = replace(certificate, about=replace(certificate.about, positive=None))
+        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted)
 
     def tell(self) -> None:
         """In words."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gordan
-from gordan.certificates.data import About
-from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_witness
+from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, Place, Source, class_named, on_cluster
+from gordan.cli.data import Columns, Data, Place, Source, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -27,8 +30,9 @@ from gordan.cli.progress import Watch
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io import write_atomic
-from gordan.io.text import told
-from gordan.verdicts.telling import described
+
+# How few and how many different outcomes the data of a model may have.
+CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2), Regression.POISSON: (1, math.inf)}
 
 
 @command(
@@ -62,6 +66,7 @@ def separate(
             callback=watch.verdict if watch.visible else None,
         )
         written = _write_certificate(certificate, v, data)
+    v = data.numbered(v)
     if as_json:
         content = fields("separate", v, data, witness=v.stated_witness, interrupted=interrupts.pressed, certificate=written.path)
         say_json({**content, **written.fields}, data.notices)
@@ -79,16 +84,7 @@ def _write_certificate(path: Path | None, answer: gordan.Verdict | gordan.Diagno
     """Write the certificate, if a file was named for it and there is one, with what it is about."""
     if path is None or answer.certificate is None:
         return Saved()
-    about = About(
-        file=Path(told(data.path)).name,
-        size=data.path.stat().st_size if data.path.is_file() else None,
-        label=data.label,
-        weight=data.weight,
-        positive=None if data.positive is None else str(data.positive),
-        columns=None if data.names is None else tuple(data.names),
-    )
-    rules = (*(("missing",) if data.left_out else ()), *answer.certificate.dropped)
-    certificate = described(replace(answer.certificate, dropped=rules), about)
+    certificate = data.described(answer.certificate)
     return saved(path, lambda path: write_atomic(path, f"{certificate.to_json()}\n".encode()))
 
 
@@ -122,7 +118,7 @@ def diagnose(
     """
     require_output(certificate, source.file)
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read(multiclass=model is not Regression.LOGISTIC, weight=weight)
+        data = source.read(classes=CLASSES[model], weight=weight)
         watch.about("diagnosing")
         found = gordan.diagnose(
             data.named_X,
@@ -134,24 +130,81 @@ def diagnose(
             time_limit=time_limit,
         )
         written = _write_certificate(certificate, found, data)
+    found = replace(found, rows=data.rows_in_file(found.rows))
     if as_json:
         exact = None if found.direction is None else {name: hex(value) for name, value in found.direction.items()}
         ended = {"interrupted": interrupts.pressed, "certificate": written.path}
         event = data.classes[1] if model is Regression.LOGISTIC else None
-        content = fields("diagnose", found, event=event, direction=exact, **ended)
+        told = [_of_class(sentence, data) for sentence in found.explanation]
+        content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        first, *rest = (line for line in str(found).split("\n") if line.strip() not in found.next_steps)  # which are Python
-        headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
-        for line in rest:
-            say(line)
-        if found.kind == "quasi-complete":
-            what = "Rows strictly on their side" if model is Regression.LOGISTIC else "Separated rows"
-            say(f"{what}: {rows_told(found.rows)} (from 0, without the header).")
+        commands = _next_commands(source, weight, intercept, data, found.dependent or ()) if found.next_steps else []
+        _tell_diagnosis(found, data, _outcome_told(data, source, model), commands)
         _tell_written(certificate, written)
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
+
+
+def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands: Sequence[str]) -> None:
+    """A diagnosis in words, with what is asked about, and commands in place of the lines of Python."""
+    first, *rest = (line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps)
+    headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
+    for line in (outcome, *rest):
+        say(line)
+    if commands:
+        say_lines(f"    {line}" for line in commands)
+    if found.kind == "quasi-complete":
+        what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
+        say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
+
+
+def _of_class(words: str, data: Data) -> str:
+    """Words about a class against the rest: that class, or another one."""
+    if data.positive is None:
+        return words
+    name, label = data.named_y.name, data.label or "label"
+    words = words.replace(f"{name} = True", f"{label} = {data.positive}")
+    return words.replace(f"{name} = False", f"{label} ≠ {data.positive}")
+
+
+def _outcome_told(data: Data, source: Source, model: Regression) -> str:
+    """Which column is the outcome, and which of its values the event."""
+    event = f"; the event is {data.positive or data.classes[1]}" if model is Regression.LOGISTIC else ""
+    last = "" if source.label is not None else " (the last column; --label names another one)"
+    return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
+
+
+def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, aliased: Sequence[str]) -> list[str]:
+    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood in Python."""
+    source = replace(source, drop=[*(source.drop or ()), *(name for name in aliased if name in (data.names or ()))])
+    weights = [] if weight is None else ["--weight", weight]
+    constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
+    options = [*source.arguments, *weights, *constant, "--loss", "logistic", "-o", "ridge.gordan"]
+    default = Columns().columns
+    asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
+    y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
+    X, names, mass = "t.X", "t.names" if data.names else "range(t.X.shape[1])", ""
+    if data.weight is not None:
+        X, names, mass = "np.delete(t.X, k, 1)", "t.names[:k] + t.names[k + 1:]", ", t.X[:, k]"
+    lines = [
+        f"t = gordan.io.read({_python(str(source.file))}{asked})",
+        *([] if data.weight is None else [f"k = t.names.index({_python(data.weight)})"]),
+        f"f = FirthLogisticRegression({'fit_intercept=False' if intercept is Intercept.NONE else ''}).fit({X}, {y}{mass})",
+        f"print(*zip({names}, f.coef_.tolist()))",
+    ]
+    imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
+    return [
+        f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof",
+        "pip install firthmodels",
+        f"python3 -c {shlex.quote('; '.join([*imports, *lines]))}  # Firth's estimates",
+    ]
+
+
+def _python(value: Any) -> str:
+    """A value as Python writes it, text in double quotes: the shell has the others."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, list)) else repr(value)
 
 
 def ordered(data: Data, order: str | None, model: Regression) -> Any:
@@ -167,6 +220,9 @@ def ordered(data: Data, order: str | None, model: Regression) -> Any:
         if sorted(map(str, y.categories)) != sorted(map(str, data.classes)):
             raise InputError(f"--order {order}: it must name each class once; they are {', '.join(map(str, data.classes))}")
     elif len(data.classes) > 2 and isinstance(data.classes[0], str):
-        given, other = " < ".join(data.classes), ",".join(data.classes)
-        note(f"warning: the classes are taken in the order {given}; for another one pass --order {other}, in that order")
+        given, example = " < ".join(data.classes), ",".join(reversed(data.classes))
+        note(
+            f"warning: the classes are text, taken in the order of the alphabet, {given}; pass --order with the lowest class "
+            f"first, such as --order {example}"
+        )
     return y

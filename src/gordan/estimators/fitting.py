@@ -304,7 +304,7 @@ class Fitting:
             asked, X, self.y, self.classes, self.weights, self.deadline, self.seed, self.threads, self.watch, self.words
         ).result(binary)
         hard = tried[0].result if tried else None
-        witness = None if hard is None else _by_rows_of_x(hard.stated_witness, binary)
+        witness = None if hard is None else self._numbered(hard.stated_witness, binary)
         signs = np.where(binary.positive, 1.0, -1.0)
         z = X.fetch(X.scores(result.w, result.b, X.place(signs.astype(np.int8), "signs"), self.threads or available()))
         alpha = C * LOSS.weight(np.asarray(z, dtype=np.float64)) * (1.0 if binary.weights is None else binary.weights)
@@ -338,7 +338,7 @@ class Fitting:
 
     def _outcome(self, binary: Binary, X: Any, tried: list[Attempt]) -> Outcome:
         hard, (first, result) = tried[0].result, tried[-1]
-        witness = _by_rows_of_x(hard.stated_witness, binary)
+        witness = self._numbered(hard.stated_witness, binary)
         p = np.empty(0) if result.p is None else result.p
         support = np.flatnonzero(p)
         runs = _runs(tried)
@@ -446,6 +446,13 @@ class Fitting:
         """Whether a limit that was set ended the run."""
         return result.status in LIMITS and (self.options.max_iter is not None or result.status is not Status.ITERATION_LIMIT)
 
+    def _numbered(self, witness: Witness | None, binary: Binary) -> Witness | None:
+        """The witness of a problem, with the numbers that its rows have for whoever is spoken to."""
+        if witness is None:
+            return None
+        rows = witness.rows if binary.rows is None else binary.rows[[*witness.rows]].tolist()
+        return replace(witness, rows=self.words.rows(rows))
+
     # ---- in words ----------------------------------------------------------------------------------------------------
 
     def inseparable(self, outcomes: Sequence[Outcome]) -> str | None:
@@ -531,13 +538,6 @@ class Fitting:
             ignore = option("on_inseparable", "ignore")
             return f"Pass {option('nu')} to choose how soft the margin is, or {ignore} if this is expected"
         return f"Pass a larger {option('nu')} (at most {most:.6g}), or use {self.words.losses}"
-
-
-def _by_rows_of_x(witness: Witness | None, binary: Binary) -> Witness | None:
-    """The witness of a problem, with the numbers that its rows have in X."""
-    if witness is None or binary.rows is None:
-        return witness
-    return replace(witness, rows=tuple(binary.rows[[*witness.rows]].tolist()))
 
 
 def _runs(tried: Sequence[Attempt]) -> Collection[MarginResult]:

@@ -23,7 +23,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     """The classifier in a model file that `save` or `gordan fit` wrote: a `MaxMarginClassifier` or a `LinearClassifier`.
 
     It predicts as the saved one did. What is proved comes with it, in `certificate_`; rows and traces of the fit are not in
-    the file. A model of `gordan fit --standardize` is a Pipeline of scikit-learn, of a StandardScaler and the classifier.
+    the file. A model of `gordan fit --standardize` is a Pipeline of scikit-learn, of a StandardScaler and the classifier: what
+    only the classifier has is reached by `pipeline[-1]`, for scaled rows, as in
+    `pipeline[-1].same_prediction(pipeline[:-1].transform(X))` and `pipeline[-1].certificate_`. To keep such a model, copy the
+    file: `pipeline[-1].save` writes the classifier without the scaling.
     """
     model = Model.load(path)
     if model.estimator not in ESTIMATORS:

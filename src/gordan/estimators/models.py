@@ -12,11 +12,13 @@ from gordan.io.model import Model, labels_of
 
 
 class Words(NamedTuple):
-    """How whoever is spoken to writes a label, and a parameter with or without a value; and what chooses a loss instead."""
+    """How whoever is spoken to writes a label, and a parameter with or without a value; what chooses a loss instead; and which
+    numbers rows of X have there."""
 
     label: Callable[[Any], str]
     option: Callable[..., str]
     losses: str
+    rows: Callable[[Sequence[int]], tuple[int, ...]] = tuple
 
 
 IN_PYTHON = Words(

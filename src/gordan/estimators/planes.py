@@ -70,7 +70,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             return stored(X, device)
         except InputError:
-            if not is_tensor(X) and not is_on_device(X):
+            if not is_tensor(X) and not is_on_device(X) and not hasattr(X, "columns"):  # ours name the column
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 

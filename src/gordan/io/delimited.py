@@ -47,7 +47,9 @@ def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, .
         return wanted, ()
     found = _separator(path, usual, dialect) if path.is_file() else usual
     if found == dialect.decimal:
-        raise InputError(f"{path} has commas between its columns, so they are no decimal marks; pass --sep too, in Python sep=")
+        raise InputError(
+            f"{path} has commas between its columns, so commas cannot be decimal marks; pass --sep too, in Python sep="
+        )
     notices = () if found == usual else (f"the columns of {path.name} are separated by {SEPARATORS[found]}",)
     return replace(wanted, dialect=replace(dialect, sep=found)), notices
 
@@ -86,6 +88,7 @@ class Cells:
         self.text, self.dialect, self.labels, self._wanted = text, wanted.dialect, Labels(), wanted
         self._parts: list[Array] = []
         self.left_out: list[int] = []
+        self._lines_left_out: list[int] = []  # the first of them
         self._missing: Counter[int] = Counter()
         self._row = 0  # of the file, the next one
         self._records = self._reader()
@@ -121,7 +124,8 @@ class Cells:
         cells = ", ".join(f"{self._column(j)}: {count}" for j, count in self._missing.most_common(MOST_LISTED))
         more = ", …" if len(self._missing) > MOST_LISTED else ""
         gone = f"{len(self.left_out)} of {self._row} rows of {self.text.path.name} have missing cells ({cells}{more})"
-        return (f"{gone} and are left out; rows are counted without them",)
+        lines = ", ".join(map(str, self._lines_left_out)) + (", …" if len(self.left_out) > len(self._lines_left_out) else "")
+        return (f"{gone} and are left out: line{'s' * (len(self.left_out) > 1)} {lines}",)
 
     def _column(self, j: int) -> str:
         return self.header[j] or f"column {j}"
@@ -186,6 +190,7 @@ class Cells:
             if gone:
                 self._missing.update(gone)
                 self.left_out.append(self._row)
+                self._lines_left_out += [line] if len(self._lines_left_out) < MOST_LISTED else []
                 return None
         row, label = [], b"" if self.label_at is None else record[self.label_at].encode()
         for j in self.chosen:
@@ -205,12 +210,30 @@ class Cells:
         elif is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
         elif no_number and not self._wanted.by_name:
-            column = name if name.isidentifier() and self.header.count(name) == 1 else j
-            if self._wanted.label is None and self.labelled:
-                hint = f"; if it is the label, say so: --label {column}, in Python label={column!r}"
-            hint += f"; categories need 0/1 columns (pandas.get_dummies), and --drop {column} leaves it out"
+            hint = self._about_text(j)
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
+
+    def _about_text(self, j: int) -> str:
+        """What to do about text in a column that should hold numbers: it is the label, or a category, or to be left out."""
+        name, dialect = self.header[j], self.dialect
+        known = name.isidentifier() and self.header.count(name) == 1
+        column: str | int = name if known else j
+        ways = [f"--drop {column} leaves it out"]
+        if known:
+            marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
+            given = [repr(self.text.path.name), *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual)]
+            given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
+            complete = ".dropna()" if dialect.missing == "drop" else ""  # a missing value would become zeros
+            frame = f"pandas.read_csv({', '.join(given)}){complete}"
+            line = (
+                f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
+            )
+            last = "" if self.label_at is None else f", and name the label with --label {self.header[self.label_at]}"
+            ways.insert(0, f"if it is a category, make 0/1 columns in Python: {line}{last}")
+        if self._wanted.label is None and self.labelled:
+            ways.insert(0, f"if it is the label, pass --label {column} (in Python label={column!r})")
+        return "; " + "; ".join(ways)
 
     @property
     def held(self) -> int:

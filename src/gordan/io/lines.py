@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gordan.io.delimited import DELIMITERS
@@ -15,14 +15,12 @@ from gordan.io.text import Text
 CHEAP = 1 << 24
 
 
-def lines_of(path: Path, rows: Collection[int], dialect: Dialect | None = None, left_out: Sequence[int] = ()) -> dict[int, int]:
-    """The line on which each of these data rows (from 0, without those left out) starts; empty for binary and for large files."""
+def lines_of(path: Path, rows: Collection[int], dialect: Dialect | None = None) -> dict[int, int]:
+    """The line on which each of these data rows (from 0, all of the file) starts; empty for binary and for large files."""
     kind = "folder" if path.is_dir() else format_of(path)
     if not rows or kind not in ("svmlight", *DELIMITERS) or path.stat().st_size > CHEAP:
         return {}
-    gone = {*left_out}
     starts = _svmlight_starts(path) if kind == "svmlight" else _delimited_starts(path, dialect or Dialect(DELIMITERS[kind]))
-    starts = (line for row, line in enumerate(starts) if row not in gone)
     wanted, last, found = {*rows}, max(rows), {}
     for row, line in enumerate(starts):
         if row in wanted:

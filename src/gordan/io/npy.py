@@ -98,7 +98,7 @@ def read_labels(path: Path, n: int) -> Array:
         header = _header(file, str(path))
         if header.end != size or len(header.shape) != 1:
             raise InputError(
-                f"{path} is damaged, or no list of labels: its header says {header.shape}, {header.end} bytes of {size}"
+                f"{path} is damaged, or not a list of labels: its header says {header.shape}, {header.end} bytes of {size}"
             )
         file.seek(header.offset)
         y = np.frombuffer(file.read(), header.dtype)
@@ -144,7 +144,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
         except InputError:
             raise
         except DAMAGED as error:
-            raise InputError(f"{path} is damaged or no .npz file: {error}") from None
+            raise InputError(f"{path} is damaged or not an .npz file: {error}") from None
         except OSError as error:  # a position outside the file, which a damaged directory asks for
             if error.errno not in (None, errno.EINVAL):
                 raise
@@ -176,7 +176,7 @@ def _csr(arrays: list[Array], path: Path) -> Any:
         raise InputError(f"{path} holds a sparse matrix in another format than CSR; save X.tocsr()")
     try:
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or len(shape) != 2:
-            raise ValueError("its indices are no lists of whole numbers")
+            raise ValueError("its indices are not lists of whole numbers")
         if data.ndim != 1 or data.dtype.str[1:] not in NUMBERS:
             raise ValueError("its values are no list of numbers")
         if len(indptr) != int(shape[0]) + 1 or not 0 < int(shape[1]) < 2**62 or len(indptr) < 2:

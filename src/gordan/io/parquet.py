@@ -224,11 +224,11 @@ class _Parquet:
         except MemoryError as error:  # sizes in a damaged file may be anything
             raise InputError(f"{self._path} is damaged, or there is not enough memory to read it: {_line(error)}") from None
         except (arrow.ArrowException, ValueError, NotImplementedError, KeyError, IndexError) as error:
-            raise InputError(f"{self._path} is damaged or no Parquet file: {_line(error)}") from None
+            raise InputError(f"{self._path} is damaged or not a Parquet file: {_line(error)}") from None
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise InputError(f"{self._path} is damaged or no Parquet file: {_line(error)}") from None
+            raise InputError(f"{self._path} is damaged or not a Parquet file: {_line(error)}") from None
 
 
 def _line(error: Exception) -> str:

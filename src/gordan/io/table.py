@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
+import shlex
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -243,6 +244,11 @@ def _those(names: Sequence[str] | None, label: str | int) -> str:
         return "; its columns have no names, pass positions"
     listed = ", ".join(repr(name) for name in names[:8])
     near = difflib.get_close_matches(label, names, 1) if isinstance(label, str) else []
+    if isinstance(label, str) and "," in label and all(part.strip() in names for part in label.split(",")):
+        parts = [part.strip() for part in label.split(",")]
+        return (
+            f"; name one column at a time: {' '.join(f'--drop {shlex.quote(part)}' for part in parts)}, in Python drop={parts!r}"
+        )
     return f"; did you mean {near[0]!r}?" if near else f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
 
 

@@ -87,7 +87,7 @@ function layout(figure) {
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     xaxis: { ...line, type: "log", title: { text: figure.cost ? state.axis : "rounds" }, exponentformat: "power", dtick: 1 },
     yaxis: {
-      ...line, type: figure.log ? "log" : "linear", title: { text: figure.y }, exponentformat: figure.log ? "power" : "none",
+      ...line, type: figure.log ? "log" : "linear", title: { text: figure.y, standoff: 14 }, exponentformat: figure.log ? "power" : "none",
       ...(figure.log ? { dtick: decades(figure) } : { nticks: 7 }),
       range: !separated ? undefined : figure.id === "margin" ? marginRange() : figure.id === "bracket" ? bracketRange() : undefined,
     },

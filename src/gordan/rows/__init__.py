@@ -19,7 +19,7 @@ and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in re
     visiting, ascent                    what is done to rows in memory one by one
 """
 
-from gordan.rows.accept import column_names, host, stored
+from gordan.rows.accept import DUMMIES, column_names, host, stored
 from gordan.rows.complete import Complete, complete_rows, is_missing
 from gordan.rows.device import nearby
 from gordan.rows.lazy import computed, is_lazy
@@ -32,6 +32,7 @@ from gordan.rows.threads import run as in_threads
 from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
 
 __all__ = [
+    "DUMMIES",
     "LONGEST_SUM",
     "SMALLEST_RADIUS",
     "Ascent",

@@ -35,6 +35,7 @@ MOST_COLUMNS = 2**36
 MOST_SUM = 2**1023
 CHECKED = 1 << 22  # indices at a time
 BY_ROWS = 1 << 20  # entries of a data frame at a time
+DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
 
 
 @ieee_floats()
@@ -368,6 +369,18 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     return array.astype(np.float64)  # nothing stored: nothing to refuse
 
 
+def _for_text(value: Any, where: str) -> str:
+    """How to make numbers of text in a data frame, whose columns have names."""
+    if not isinstance(value, str) or "(column " not in where:
+        return ""
+    try:
+        float(value)
+    except ValueError:
+        return f": make 0/1 columns of text first, X = {DUMMIES}"
+    name = where.partition("(column ")[2].removesuffix(")")
+    return f": convert the text, X[{name}] = pandas.to_numeric(X[{name}])"
+
+
 def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     from decimal import Decimal
 
@@ -376,7 +389,7 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
         if isinstance(value, np.generic):
             value = value.item()
         if not isinstance(value, (numbers.Real, Decimal)):
-            raise InputError(f"{cell(where)} is {value!r}; features must be real numbers")
+            raise InputError(f"{cell(where)} is {value!r}; features must be real numbers{_for_text(value, cell(where))}")
         try:
             exact[where] = float(value)
         except OverflowError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +15,14 @@ import numpy as np
 from gordan.arrays import require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
-from gordan.rows import Complete, complete_rows, host, is_missing
+from gordan.rows import DUMMIES, Complete, complete_rows, host, is_missing
 
 MISSING = ("raise", "drop")
 # Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
 USER = 3
-DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
-# The links of a binomial family whose log-likelihood is concave and grows for ever in the same directions.
+# A name that is not known, as Python and formulaic say it.
+UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the dataset")
+# The links of a binomial family whose log-likelihood is concave and grows forever in the same directions.
 LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
 
@@ -100,7 +103,7 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
         left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
     except (formulaic.errors.FormulaicError, KeyError, ValueError) as error:
-        raise InputError(f"formulaic cannot make a matrix of {formula!r}: {error}") from None
+        raise InputError(_unknown_name(formula, str(error), [*map(str, data.columns)])) from None
     if not plain:
         columns = [name for name in left.columns if name != "Intercept"]
         if len(columns) != 1:
@@ -110,6 +113,20 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
     return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, outcome, complete=complete)
+
+
+def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
+    """Why formulaic cannot make a matrix: a name that it does not know, with one that it does, or what it says itself."""
+    found = UNKNOWN.search(error)
+    if found is None:
+        return f"formulaic cannot make a matrix of {formula!r}: {error}"
+    name = found[1] or found[2]
+    unknown = f"{name!r} in the formula {formula!r} is neither a column of data nor a function"
+    if name == "factor":
+        return f"{unknown}; C(…) makes 0/1 columns of a category, as factor(…) does in R"
+    near = difflib.get_close_matches(name, columns, 1)
+    listed = f"the columns are {', '.join(map(repr, columns[:8]))}{', …' if len(columns) > 8 else ''}"
+    return f"{unknown}; " + (f"did you mean {near[0]!r}?" if near else listed)
 
 
 def _with_numbers(data: Any, variables: set[str]) -> Any:
@@ -162,8 +179,11 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
         found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
         variables = {*map(str, found.required_variables)}
     except (formulaic.errors.FormulaicError, SyntaxError) as error:
-        reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0]
-        raise InputError(f"formulaic cannot read {formula!r}: {reason}") from None
+        reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0].rstrip(".")
+        spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
+        hint = f"; write the name {spaced!r} in backticks: `{spaced}`" if spaced else ""
+        hint = "; C(…) makes 0/1 columns of a category, as as.factor(…) does in R" if "as.factor(" in formula else hint
+        raise InputError(f"formulaic cannot read {formula!r}: {reason}{hint}") from None
     if not hasattr(found, "lhs") or len([*found.lhs]) != 1 or isinstance(found.rhs, tuple):
         raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")
     return found, variables
@@ -242,7 +262,7 @@ def _complete(design: Design, missing: str) -> Design:
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
     if not len(complete.kept):
-        raise InputError(f"no row is left: each misses a value, or has weight zero (missing: {_counted(complete.missing)})")
+        raise InputError(f"no row is left: each has a missing value or weight zero (missing: {_counted(complete.missing)})")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
@@ -377,6 +397,6 @@ def _warn_of_order(y: Any, order: Sequence[Any] | None) -> None:
     if len(labels) > 2 and all(isinstance(label, str) for label in labels):
         warnings.warn(
             f"the classes of y are text, taken in the order {' < '.join(labels[:6])}{' < …' if len(labels) > 6 else ''}; "
-            "say which it is: y = pandas.Categorical(y, categories=[…], ordered=True)",
+            "to set it, pass y = pandas.Categorical(y, categories=[lowest, …, highest], ordered=True)",
             stacklevel=5,
         )

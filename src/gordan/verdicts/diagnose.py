@@ -38,6 +38,7 @@ KINDS: dict[str | None, Kind] = {
     "verified-overlap": "overlap",
 }
 ESTIMATES = {0: "finite", 1: "+inf", -1: "-inf", None: "inf"}
+SIGNLESS = "inf: infinite, sign undetermined; the likelihood keeps increasing whether this coefficient goes to +∞ or to -∞."
 # Names shown of a longer list, and lines of a longer table.
 MOST_SHOWN, MOST_LINES = 6, 40
 # What to say beside a refusal of X or y, by a part of its words.
@@ -139,7 +140,7 @@ class Diagnosis:
         direction separates any other. Of a multinomial or ordinal model an observation counts that is separated from one of the
         other classes at least.
     direction
-        integers by name, along which the likelihood increases for ever: in the relative interior of the recession cone, that
+        integers by name, along which the likelihood increases forever: in the relative interior of the recession cone, that
         is, strict on all of `rows`. None if there is none, or none was found.
     dependent
         columns that are linear combinations of those before them (the constant comes first), exactly; they are left
@@ -290,7 +291,7 @@ def diagnose(
 ) -> Diagnosis:
     """Decide whether the maximum-likelihood estimates of a regression exist, with proof.
 
-    With rows A_i = y_i (x_i, 1) the likelihood of a logistic regression increases for ever along w if A w ≥ 0 and A w ≠ 0. The
+    With rows A_i = y_i (x_i, 1) the likelihood of a logistic regression increases forever along w if A w ≥ 0 and A w ≠ 0. The
     separation is complete if A w > 0 for some w, else quasi-complete if there is such a w, and the data overlaps if there is
     none; just then the estimates exist (Albert and Anderson 1984). The other models have rows of their own
     (`certificates.models`, and the page on certificates). What is said is about the numbers as stored, without any tolerance:
@@ -526,7 +527,8 @@ def _table(d: Diagnosis) -> list[str]:
     width = max((len(name) for name, _, _ in lines[:MOST_LINES]), default=0)
     shown = [f"{name:<{width}}  {estimate:>9}" for name, estimate, _ in lines[:MOST_LINES]]
     more = [f"… and {len(lines) - MOST_LINES} more: see to_frame()"] if len(lines) > MOST_LINES else []
-    return [f"{'':<{width}}  {'estimate':>9}", *shown, *more]
+    signless = [SIGNLESS] if any(estimate == "inf" for _, estimate, _ in lines) else []
+    return [f"{'':<{width}}  {'estimate':>9}", *shown, *more, *signless]
 
 
 def _columns_told(d: Diagnosis) -> str:
@@ -565,14 +567,14 @@ def _advice(d: Diagnosis) -> str:
     if d.model != "logistic":
         return (
             "Next: do not read Wald tests or standard errors of this fit. Bias-reduced (Firth-type) or penalized likelihoods "
-            "give finite estimates; or join classes or levels, or drop a column that separates, if it says nothing but the "
+            "give finite estimates; or join classes or levels, or drop a column that separates, if it only restates the "
             "outcome."
         )
     infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
         "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood gives finite estimates; "
-        f"exact or profile-likelihood methods give tests; or {drop}, if it says nothing but the outcome."
+        f"exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
     )
 
 

@@ -181,7 +181,7 @@ def require_unchanged(problem: Problem) -> None:
     """Refuse an X that was changed."""
     if problem.checksum is not None and problem.X.checksum() != problem.checksum:
         raise InputError(
-            "X was changed after it was looked at, so that nothing more can be proved about what it was; ask for "
+            "X was changed after it was read, so that nothing more can be proved about what it was; ask for "
             "intercept_interval, support or same_prediction before you change X, or pass a copy of it"
         )
 
