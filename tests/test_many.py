@@ -99,6 +99,28 @@ def test_margins_are_those_of_single_calls(intercept):
             assert own.p.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_columns_that_leave_out_most_rows(intercept, monkeypatch):
+    """Pairs of classes are decided together, each by its own rows, of which there are not equally many."""
+    r = np.random.default_rng(4)
+    which = r.integers(0, 7, 90)
+    X = np.round(16 * (r.standard_normal((7, 3))[which] + 0.4 * r.standard_normal((90, 3))))
+    X = np.column_stack([X, X[:, 0] + X[:, 1], which == 2])  # columns that depend on others, also on the rows of a pair alone
+    Y = np.column_stack([1 * (which == b) - (which == a) for a in range(7) for b in range(a + 1, 7)] + [r.choice((-1, 1), 90)])
+    monkeypatch.setattr("gordan.verdicts.margin.answer", None)
+    many = gordan.maximize_margin(X, Y, intercept=intercept, tol=1e-6)
+    monkeypatch.undo()
+    assert {*many.status.tolist()} == {"solved", "not-separable"}
+    for j, own in enumerate(many):
+        kept = np.flatnonzero(Y[:, j])
+        alone = gordan.maximize_margin(X[kept], Y[kept, j], intercept=intercept, tol=1e-6)
+        assert own.status == alone.status
+        assert own.margin[0] <= alone.margin[1]
+        assert alone.margin[0] <= own.margin[1]
+        assert own.n_iter > 0
+        assert both(own.certificate, X, Y[:, j]) == (True, True)
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
 def test_losses_are_those_of_single_calls(loss):
     X, Y = np.random.default_rng(4).standard_normal((30, 4)), table(30, 12, 5, (-1, 0, 1))
@@ -302,7 +324,7 @@ def test_ctrl_c_ends_the_whole_call(call, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batches, "_look", interrupted)
+    monkeypatch.setattr(batches, "alternatives", interrupted)
     monkeypatch.setattr(batches, "_least", interrupted)
     X, Y = np.random.default_rng(0).standard_normal((12, 4)), table(12, 6, 1)
     many = call(X, Y)

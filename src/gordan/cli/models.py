@@ -274,7 +274,7 @@ def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
             found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
     else:
-        found.outcomes = fitting.alike(problems, found.outcomes)
+        found.outcomes = fitting.alike(problems, dict(enumerate(found.outcomes)))
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"

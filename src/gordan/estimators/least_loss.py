@@ -135,7 +135,7 @@ class LossFitting:
     def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
         """The planes of several problems: classes against the rest share the passes over X, and those that the time is up for
         are not begun."""
-        if self.kind != "one-vs-rest" or self.watch is not None:
+        if self.kind != "one-vs-rest" or len(problems) < 2 or self.watch is not None:
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
         try:
             many: Any = minimize_loss(

@@ -30,8 +30,8 @@ class TableEvidence:
     """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
 
     Where `decided`: `planes`, with `lower` and `upper`, or rows of the `support` that cancel, with weights `within` so far.
-    `dependent` are the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them; `own` are those
-    of label vectors whose support has others.
+    `rounds` are the steps of whoever found that. `dependent` are the columns of [X, 1] that are combinations of others on all
+    rows, as `Certificate` has them; `own` are those of label vectors whose support has others.
     """
 
     problem: Problem
@@ -44,6 +44,7 @@ class TableEvidence:
     lower: Array = field(init=False)
     upper: Array = field(init=False)
     within: Array = field(init=False)
+    rounds: Array = field(init=False)
     separable: Array = field(init=False)
     decided: Array = field(init=False)
     support: list[tuple[Array, Array]] = field(init=False)
@@ -54,6 +55,7 @@ class TableEvidence:
         d, k = self.X.shape[1], self.signs.shape[1]
         self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
         self.lower, self.upper, self.within = np.zeros(k), np.full(k, math.inf), np.zeros(k)
+        self.rounds = np.zeros(k, np.int64)
         self.separable, self.decided = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
         self.support = [(np.empty(0, np.int64), np.empty(0))] * k
 
