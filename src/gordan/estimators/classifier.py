@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.errors import InputError
-from gordan.estimators.fitting import KINDS, Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
+from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions
 from gordan.verdicts.weights import row_weights
@@ -152,8 +152,7 @@ class MaxMarginClassifier(Planes, Parameters):
         )
         problems = list(fitting.problems())
         starts = self._starts(fitting.kind, classes, storage.n)
-        hard, first = fitting.together(problems) if starts is None else ({}, 0)
-        order = [first, *(k for k in range(len(problems)) if k != first)]
+        hard, order = fitting.together(problems) if starts is None else ({}, [*range(len(problems))])
         given = [None] * len(problems) if starts is None else starts
         asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))
         if busy:
@@ -164,7 +163,7 @@ class MaxMarginClassifier(Planes, Parameters):
             known = {}
             for each in asked:
                 known[each[0]] = outcome = fitting.outcome(*each)
-                if fitting.kind == KINDS["ovr"] and outcome.plane.loss is not None:
+                if fitting.decides_all(outcome):
                     break
         outcomes = fitting.alike(problems, known)
         self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])

@@ -243,14 +243,15 @@ class Fitting:
         """The binary problems, in the order of the planes of a model; made one at a time."""
         return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
 
-    def together(self, problems: Sequence[Binary]) -> tuple[dict[int, MarginResult], int]:
+    def together(self, problems: Sequence[Binary]) -> tuple[dict[int, MarginResult], list[int]]:
         """The hard margins of those of several problems that are found to be separable sooner together than one by one, in a
-        share of the time; all others are left to `outcome`. And the problem that is to be asked first: where one class against
-        the rest is not separable, no other hard margin is wanted."""
+        share of the time; all others are left to `outcome`. And in which order: where one class against the rest is not
+        separable, no other hard margin is wanted."""
+        order = [*range(len(problems))]
         n, counted = self.X.n, max(len(binary.positive) for binary in problems)
         few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.X.d))
         if len(problems) == 1 or not few or not self._is_plain:
-            return {}, 0
+            return {}, order
         signs = np.zeros((n, len(problems)), np.int8, order="F")
         for k, binary in enumerate(problems):
             signs[slice(None) if binary.rows is None else binary.rows, k] = np.where(binary.positive, 1, -1)
@@ -260,16 +261,16 @@ class Fitting:
         wanted = self.intercept, min(self.options.tol, FINISH), budget
         versus_rest = self.kind == KINDS["ovr"]
         hard, inseparable = margins_together(self.X, signs, *wanted, all_or_none=versus_rest)
-        return hard, inseparable[0] if versus_rest and inseparable else 0
+        first = inseparable[:1] if versus_rest else []
+        return hard, [*first, *(k for k in order if k not in first)]
 
     @property
     def _is_plain(self) -> bool:
-        """Whether hard margins of norm 2 are asked for of all rows, by runs that are not seen, limited or kept."""
+        """Whether hard margins of norm 2 are asked for of all rows, by runs whose rounds are not printed, limited or kept."""
         options = self.options
         hard = options.nu is None and options.norm == 2 and (self.weights is None or bool(self.weights.all()))
-        unseen = self.watch is None and self.checkpoint is None and options.verbose <= 1
         auto = isinstance(options.method, str) and options.method == "auto"
-        return hard and unseen and auto and options.max_iter is None
+        return hard and auto and options.max_iter is None and self.checkpoint is None and options.verbose <= 1
 
     def outcome(
         self,
@@ -277,20 +278,20 @@ class Fitting:
         binary: Binary,
         start: Array | None = None,
         hard: MarginResult | None = None,
-        by_loss: bool = False,
         least: LossResult | None = None,
     ) -> Outcome:
-        """The plane of problem k: hard, or of least loss where that cannot be, or where it is asked for; soft for norms other
-        than 2. `start` are weights over all rows of X; `hard` and `least` are results that were found together with others."""
-        if k > 0 and not by_loss and hard is None and time.perf_counter() >= self.deadline:
+        """The plane of problem k: hard, or of least loss where that cannot be; soft for norms other than 2. `start` are weights
+        over all rows of X; `hard` is its hard margin, where that was found together with others, and `least` its plane of least
+        loss, where that is to take the place of a hard one."""
+        if k > 0 and hard is None and least is None and time.perf_counter() >= self.deadline:
             return self._not_begun(binary)
         if start is not None and binary.rows is not None:
             start = start[binary.rows]
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
-        tried = [] if by_loss else self._attempts(k, X, binary, start, checkpoints, hard)
-        if by_loss or self._falls_back(tried[-1].result):
+        tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
+        if least is not None or self._falls_back(tried[-1].result):
             found = self._least(binary, X, tried, least)
         else:
             found = self._outcome(binary, X, tried)
@@ -301,17 +302,22 @@ class Fitting:
             print(f"[MaxMarginClassifier] {binary.name}: {found.told}", flush=True)
         return found
 
+    def decides_all(self, outcome: Outcome) -> bool:
+        """Whether this outcome makes those of all other problems."""
+        return self.kind == KINDS["ovr"] and outcome.plane.loss is not None
+
     def alike(self, problems: Sequence[Binary], outcomes: Mapping[int, Outcome]) -> list[Outcome]:
         """The same outcomes, in order; but if one class against the rest needed a loss, all classes by it: scores are compared.
-        Others need no outcome then."""
+        The other classes need no outcome then."""
         by_loss = {k: each for k, each in outcomes.items() if each.plane.loss is not None}
-        if self.kind != KINDS["ovr"] or not by_loss:
+        if not any(map(self.decides_all, by_loss.values())):
             return [outcomes[k] for k in range(len(problems))]
         others = [k for k in range(len(problems)) if k not in by_loss]
-        results = self._losses(self.X).results([problems[k] for k in others], [None] * len(others))
+        losses = replace(self._losses(self.X), watch=None)  # who wants to see the steps is not to get others
+        results = losses.results([problems[k] for k in others], [None] * len(others))
         for k, least in zip(others, results, strict=True):
             checkpoints = outcomes[k].checkpoints if k in outcomes else ()
-            by_loss[k] = replace(self.outcome(k, problems[k], by_loss=True, least=least), checkpoints=checkpoints)
+            by_loss[k] = replace(self.outcome(k, problems[k], least=least), checkpoints=checkpoints)
         return [by_loss[k] for k in range(len(problems))]
 
     def _attempts(
