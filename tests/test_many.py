@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from fractions import Fraction
 
+import degenerate
 import modes
 import mutations
 import numpy as np
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from checkers import both
+from degenerate import signed, with_both_signs
 from test_verified import FAMILIES, INTERCEPTS
 
 import gordan
@@ -32,17 +34,6 @@ from gordan.solve import batches
 
 def table(n, k, seed=0, labels=(-1, 1)):
     return with_both_signs(np.random.default_rng(seed).choice(labels, (n, k)))
-
-
-def with_both_signs(Y):
-    """The same labels, but rows are left out only where there are both signs: other columns are refused."""
-    unclear = (Y == 0).any(axis=0) & ((Y >= 0).all(axis=0) | (Y <= 0).all(axis=0)) & (Y.dtype != bool)
-    return np.where(unclear & (Y == 0), np.where((Y > 0).any(axis=0), -1, 1), Y) if unclear.any() else Y
-
-
-def signed(X, y, intercept):
-    A = X if intercept == "none" else np.column_stack([X, np.ones(len(X))])
-    return [[int(s) * Fraction(float(x)) for x in row] for s, row in zip(y, A, strict=True) if s]
 
 
 # ---- the contract -------------------------------------------------------------------------------------------------------
@@ -432,39 +423,29 @@ def test_stacks_of_witnesses_beside_single_ones():
     assert (verified.each_cancelling(np.array([[1.0], [-1.0], [0.5]]), np.ones((5, 3)), bad)[:4] == math.inf).all()
 
 
-def degenerate(seed, intercept, tables):
-    """How many label vectors, 16 for each table of duplicates, dummies, constants, sums, powers of two or last bits, are found to
-    be separable, inseparable or neither: each against exact arithmetic and through both checkers."""
-    r, counts = np.random.default_rng((seed, INTERCEPTS.index(intercept))), Counter()
+def verdicts_on_degenerate_columns(seed, intercept, tables):
+    counts = Counter()
     for number in range(tables):
-        n, d = int(r.integers(2, 10)), int(r.integers(1, 5))
-        X = FAMILIES[number % len(FAMILIES)](r, n, d)
-        Y = with_both_signs(r.choice((-1, 1, 0), (n, 16), p=(0.45, 0.45, 0.1)))
-        if not (Y < 0).any():
-            Y[:, 0] *= -1
-        many = gordan.separate(X, Y, intercept=intercept)
-        for j, own in enumerate(many):
-            truth = oracle.separable(signed(X, Y[:, j], intercept))
-            assert own.separable in (truth, None), (X, Y[:, j])
-            counts[own.separable] += 1
-            assert both(own.certificate, X, Y[:, j]) == (True, True)
+        found, faults = degenerate.chunk([*degenerate.FAMILIES][number % len(FAMILIES)], intercept, f"{seed} {number}", 16)
+        assert not faults, faults[0]
+        counts += found
     return counts
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_no_wrong_verdict_on_degenerate_columns(intercept):
     """1,536 label vectors here; 20,160 others with `--soak`."""
-    counts = degenerate(0, intercept, 32)
+    counts = verdicts_on_degenerate_columns(0, intercept, 32)
     # open are some planes whose margin is a last bit, as in single calls: "margin-below-tol"
-    assert min(counts[True], counts[False]) > 100
-    assert counts[None] <= 0.02 * (counts[True] + counts[False])
+    assert min(counts["separable"], counts["not-separable"]) > 100
+    assert counts["undecided"] <= 0.02 * counts.total()
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 8))
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_no_wrong_verdict_on_degenerate_columns_soak(intercept, seed):
-    print(intercept, seed, dict(degenerate(seed, intercept, 60)))
+    print(intercept, seed, dict(verdicts_on_degenerate_columns(seed, intercept, 60)))
 
 
 def test_few_rows_and_columns_are_decided_together():
