@@ -43,7 +43,7 @@ class Tuning:
     most_entries: int = 1 << 18
     most_entries_of_a_loss: int = 1 << 15
     # Rows that count times the square of the columns, what a step costs for one label vector: up to this, margins are found
-    # sooner together than one by one (`benchmarks/classes.py`).
+    # sooner together than one by one (`benchmarks/planes.py`).
     most_in_a_step: int = 1_600_000
     # Columns up to which a loss of rows in memory is minimized sooner for one label vector after the other: that starts from some
     # of the rows, and takes fewer steps.
@@ -80,15 +80,16 @@ def is_sooner(counted: int, columns: int) -> bool:
     return counted * columns**2 <= TUNING.most_in_a_step
 
 
-def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *, all_or_none: bool = False) -> None:
-    """Look for planes and for rows that cancel, for these columns of signs, and offer them to the evidence.
+def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *, all_or_none: bool = False) -> Array:
+    """Look for planes and for rows that cancel, for these columns of signs, and offer them to the evidence; the columns that seem
+    to have no plane.
 
     `enough` is the share of ‖w‖² that a plane may have too much to be called the widest. `all_or_none`: if one column seems to
-    have no plane, the widest of the others are not looked for.
+    have no plane nothing is offered.
     """
     intercept, X = evidence.intercept, evidence.X
     if not len(at):
-        return
+        return at
     R = math.sqrt(float(np.max(evidence.problem.X.norms)) ** 2 + intercept.exists)
     constant = 0.0 if not intercept.exists else 1 / R if intercept.in_norm else 1.0
     rows = Coordinates.of(X / R, constant, intercept.grouped)
@@ -108,7 +109,7 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
     def which(lo: int, hi: int) -> None:
         blas_has_room()
         if not looking.spent():
-            apart[lo:hi] = looking.which(at[lo:hi])
+            apart[lo:hi] = looking.which(at[lo:hi], propose=not all_or_none)
 
     def how_far(lo: int, hi: int) -> None:
         found = lo + np.flatnonzero(np.isfinite(apart[lo:hi]).all(axis=1))
@@ -134,6 +135,7 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
                 break
     finally:
         looking.halted.set()  # after Ctrl-C other threads are still at work
+    return np.sort(at[~np.isfinite(apart).all(axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +155,12 @@ class _Looking:
         return self.halted.is_set() or time.perf_counter() >= self.deadline
 
     @np.errstate(all="ignore")
-    def which(self, at: Array) -> Array:
-        """For each label vector of a stack a z that separates in few columns, or NaN; rows that cancel are proposed."""
+    def which(self, at: Array, *, propose: bool) -> Array:
+        """For each label vector of a stack a z that separates in few columns, or NaN; rows that cancel may be proposed."""
         own, Y = self._counted(at)
         z, p, self.evidence.rounds[at] = alternatives(Stack.of(self.few.B, own), Y, self.spent)
         over = np.flatnonzero(p.any(axis=1))
-        if len(over):
+        if propose and len(over):
             self._cancel(at[over], _spread(p[over], None if own is None else own[over], len(self.few.B)) / self.few.norms)
         return z
 

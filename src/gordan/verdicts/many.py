@@ -186,15 +186,14 @@ def _together(asked: margins.Asked) -> bool:
 def margins_together(
     X: Any, Y: Array, kind: Intercept, tol: float, budget: Budget, *, all_or_none: bool
 ) -> tuple[dict[int, MarginResult], list[int]]:
-    """The largest margins, within `tol`, of columns of Y that are found to be separable together, and which are not separable:
-    few rows that show it are left to a call with such a column. With `all_or_none` there are no margins then."""
+    """The largest margins, within `tol`, of columns of Y that are found to be separable together, and which seem not to be:
+    a proof with few rows is left to a call with such a column. With `all_or_none` there are no margins then."""
     columns = _Columns[MarginResult](*_read(X, Y, None), kind, budget)
-    columns.search(SHARE * tol, tol, all_or_none=all_or_none)
+    without = columns.search(SHARE * tol, tol, all_or_none=all_or_none)
     decided = np.flatnonzero(~columns.open & np.isfinite(columns.b)).tolist()
     columns.share = (time.perf_counter() - budget.started) / max(1, len(decided))
     asked = margins.Asked(kind, 2.0, None, "auto", tol, None, None)
-    over = np.flatnonzero(~columns.open & ~np.isfinite(columns.b)).tolist()
-    return {j: _margin_together(columns, asked, j) for j in decided}, over
+    return {j: _margin_together(columns, asked, j) for j in decided}, without
 
 
 def about_part(found: MarginResult, problem: Problem, rows: Array | None) -> MarginResult:
@@ -344,16 +343,18 @@ class _Columns(Generic[One]):
             self.w[:, one], self.b[one] = 0.0, np.where((self.signs[:, one] > 0).any(axis=0), 1.0, -1.0)
             self.margins[one], self.open[one] = math.inf, False
 
-    def search(self, enough: float, tol: float = math.inf, *, all_or_none: bool = False) -> None:
-        """Decide all columns together where rows are few; what is wider than `tol` stays open."""
+    def search(self, enough: float, tol: float = math.inf, *, all_or_none: bool = False) -> list[int]:
+        """Decide all columns together where rows are few; what is wider than `tol` stays open, and with `all_or_none` everything
+        if one column seems to have no plane. Those columns are returned."""
+        without: Array = np.empty(0, np.int64)
         if not self.open.any() or not batches.applies(self.whole, self.kind):
-            return
+            return []
         plain = self.whole.storage.plain()
         X = np.ascontiguousarray(plain.toarray() if self.whole.storage.sparse else plain)
         self.evidence = evidence = TableEvidence(self.whole, self.signs, self.kind, X)
         try:
             with blas_threads(self.whole.storage.entries):
-                batches.search(evidence, np.flatnonzero(self.open), self.budget, enough, all_or_none=all_or_none)
+                without = batches.search(evidence, np.flatnonzero(self.open), self.budget, enough, all_or_none=all_or_none)
         except KeyboardInterrupt:
             self.stopped = True
         with np.errstate(invalid="ignore"):
@@ -362,6 +363,7 @@ class _Columns(Generic[One]):
         self.w[:, done], self.b[done] = evidence.planes[:, done], evidence.b[done]
         self.margins[done] = np.column_stack((evidence.lower, evidence.upper))[done]
         self.open &= ~done
+        return [*map(int, without)]
 
     def prove(self, planes: Array, objectives: Objectives, tol: float) -> dict[int, Optimum]:
         """What these planes prove about the least losses of all columns, while there is time; those within `tol` are settled."""
