@@ -327,25 +327,35 @@ class LeastLoss:
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
             model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
-        if written.path is not None and not interrupts.pressed:
-            paths = (fitting.checkpoint_of(k) for k in range(len(self.results)))
-            forget_checkpoints([result.status for result in self.results], paths)
+        self._forget_checkpoints(written.path is not None and not interrupts.pressed)
         if as_json:
-            pairs = zip(self.problems, self.resumed, strict=True)
-            sides = [{"positive": each.label, "against": each.other, "resumed": resumed} for each, resumed in pairs]
-            told = [fields("least losses", result, **side) for result, side in zip(self.results, sides, strict=True)]
+            told = [fields("least losses", result, **side) for result, side in zip(self.results, self._sides, strict=True)]
             content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=told)
             say_json({**content, **written.fields}, data.notices)
         else:
             for k, (binary, result) in enumerate(zip(self.problems, self.results, strict=True)):
                 headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
-                if self.resumed[k]:
-                    say(f"  resumed from {fitting.checkpoint_of(k)}")
+                self._tell_resumed(k)
             if written.path is not None:
                 say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} features")
         remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
         tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
+
+    @property
+    def _sides(self) -> list[dict[str, Any]]:
+        """What the planes are about, for JSON."""
+        pairs = zip(self.problems, self.resumed, strict=True)
+        return [{"positive": each.label, "against": each.other, "resumed": resumed} for each, resumed in pairs]
+
+    def _forget_checkpoints(self, complete: bool) -> None:
+        paths = [self.fitting.checkpoint_of(k) for k in range(len(self.results))]
+        forget_checkpoints([result.status for result in self.results], paths if complete else [])
+
+    def _tell_resumed(self, k: int) -> None:
+        """Where problem k went on from, if it did."""
+        if self.resumed[k]:
+            say(f"  resumed from {self.fitting.checkpoint_of(k)}")
 
 
 def words_for(data: Data) -> Words:

@@ -285,8 +285,6 @@ class Fitting:
         loss, where that is to take the place of a hard one."""
         if k > 0 and hard is None and least is None and time.perf_counter() >= self.deadline:
             return self._not_begun(binary)
-        if start is not None and binary.rows is not None:
-            start = start[binary.rows]
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
@@ -334,6 +332,7 @@ class Fitting:
         if hard is not None:
             hard = about_part(hard, Problem.of(X, binary.labels), binary.rows)
             return [Attempt(hard, hard)]
+        start = start if start is None or binary.rows is None else start[binary.rows]
         if options.nu is not None or options.on_inseparable == "raise":
             return [self._attempt(X, binary, options.nu, start, checkpoints[0], self.deadline)]
         now = time.perf_counter()

@@ -427,8 +427,7 @@ def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, 
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
     together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
-    alone = storage.sparse or (storage.in_memory and d <= TUNING.narrow)
-    if not loss.smooth or not c.any() or (alone and not together):
+    if not loss.smooth or not c.any() or not (together or _shares_passes(problem, d)):
         return None, steps
     halted = threading.Event()
 
@@ -465,6 +464,11 @@ def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, 
         W, steps[lo : lo + size] = block_newton.planes(table, tol, spent)
         found[lo : lo + size] = W.T
     return found, steps
+
+
+def _shares_passes(problem: Problem, d: int) -> bool:
+    """Whether many rows are worth a pass for all label vectors at a time."""
+    return not problem.storage.sparse and (d > TUNING.narrow or not problem.storage.in_memory)
 
 
 @np.errstate(all="ignore")
