@@ -3,7 +3,8 @@ totals for each family.
 
 Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
 ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`
-and `loss_mutations`, of which both checkers must say the same; and losses from `loss_problems`, held against exact minimizers. A
+and `loss_mutations`, of which both checkers must say the same; losses from `loss_problems`, held against exact minimizers; and
+tables of labels for columns that depend on each other, with changed certificates about such columns, from `degenerate`. A
 fault is printed with the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if
 there was any.
 """
@@ -24,7 +25,7 @@ from collections import Counter
 SIZE, PLANTED, LONGEST = 25, 5, 120
 TURN = ("separate", "separate", "separate", "maximize_margin")
 PLANTED_TURN = ("separate", "maximize_margin", "diagnose")
-FUNCTIONS = (*PLANTED_TURN, "minimize_loss", "verify")
+FUNCTIONS = (*PLANTED_TURN, "minimize_loss", "tables", "verify")
 # Statuses that leave a question open; a margin of the small problems, or a loss, is often stopped on purpose.
 OPEN = ("undecided", "margin-below-tol", "no-progress", "iteration-limit", "time-limit")
 CERTIFICATE_CHANGES = 20  # of each certificate
@@ -39,6 +40,7 @@ def hang(*_):
 
 def worker(number, seed, end, most, only, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
+    import degenerate
     import loss_mutations
     import loss_problems
     import mutations
@@ -46,6 +48,7 @@ def worker(number, seed, end, most, only, results):
 
     signal.signal(signal.SIGALRM, hang)
     warnings.simplefilter("error")
+    changes = {"changed": mutations.run, "changed losses": loss_mutations.run, "changed floats": degenerate.changed}
     turns = (
         (function, family, intercept, f"{seed} {number} {k}", size)
         for k in itertools.count()
@@ -53,8 +56,8 @@ def worker(number, seed, end, most, only, results):
             *((TURN[k % len(TURN)], family, intercept, SIZE) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS),
             *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
             *(("minimize_loss", family, intercept, SIZE) for family in loss_problems.FAMILIES for intercept in fuzz.INTERCEPTS),
-            ("verify", "changed", "any", SIZE),
-            ("verify", "changed losses", "any", SIZE),
+            *(("tables", family, intercept, SIZE) for family in degenerate.FAMILIES for intercept in fuzz.INTERCEPTS),
+            *(("verify", family, "any", SIZE) for family in changes),
         ]
         if only in (None, function)
     )
@@ -66,7 +69,9 @@ def worker(number, seed, end, most, only, results):
         signal.alarm(LONGEST)
         try:
             if function == "verify":
-                found, faults = (mutations if family == "changed" else loss_mutations).run(name, size, CERTIFICATE_CHANGES)
+                found, faults = changes[family](name, size, CERTIFICATE_CHANGES)
+            elif function == "tables":
+                found, faults = degenerate.chunk(family, intercept, name, size)
             elif function == "minimize_loss":
                 found, faults = loss_problems.chunk(family, intercept, name, size)
             else:

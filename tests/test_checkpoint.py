@@ -705,11 +705,11 @@ def test_sigterm_between_the_planes_of_three_classes(tmp_path, monkeypatch):
     expected = Model.load(tmp_path / "m.gordan")
     real, solved = Fitting.outcome, []
 
-    def second(self, k, binary, start=None, by_loss=False):
+    def second(self, k, binary, **known):
         if k == 1 and not solved:
             solved.append(k)
             signal.raise_signal(signal.SIGTERM)
-        return real(self, k, binary, start, by_loss)
+        return real(self, k, binary, **known)
 
     monkeypatch.setattr(Fitting, "outcome", second)
     told = fit(*options, "--checkpoint", tmp_path / "run", code=75)

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import degenerate
 import loss_mutations
 import mutations
 import pytest
@@ -51,6 +52,14 @@ def test_changed_certificates_of_models():
     seen = {(model, kind.startswith("verified-"), verdict) for model, kind, verdict in counts}
     models = ("multinomial", "ordinal", "poisson")
     assert {(model, floats, said) for model in models for floats in (False, True) for said in (ACCEPT, REJECT)} <= seen
+
+
+def test_changed_certificates_with_float_weights():
+    """500 of them, about columns that depend on each other."""
+    counts, faults = degenerate.changed("few", 25, EACH)
+    assert not faults, "\n".join(f"{fault}: {where}" for fault, where in faults[:3])
+    seen = {(kind, verdict) for _, kind, verdict in counts}
+    assert {(kind, verdict) for kind in degenerate.KINDS for verdict in (ACCEPT, REJECT, REFUSE)} <= seen
 
 
 @pytest.mark.soak

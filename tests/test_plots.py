@@ -102,7 +102,10 @@ def test_convergence_of_a_trace_and_of_one_of_many():
     trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "smooth_perceptron", 200)
     _, ax = plt.subplots()
     assert drawn(ConvergenceDisplay.from_trace(trace, ax=ax)).ax_ is ax
-    model = MaxMarginClassifier(on_inseparable="ignore").fit(X, Y)
+    together = MaxMarginClassifier(on_inseparable="ignore").fit(X, Y)
+    with pytest.raises(gordan.InputError, match="found together have none"):
+        ConvergenceDisplay.from_estimator(together, problem=1)
+    model = MaxMarginClassifier(on_inseparable="ignore", method="double_oracle").fit(X, Y)
     assert drawn(ConvergenceDisplay.from_estimator(model, problem=1)).margin == pytest.approx(model.margin_[1].mean())
 
 

@@ -19,6 +19,8 @@ FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
+# A limit that is none, in version 1: whole pages up to the largest number of 64 bits.
+UNLIMITED = 1 << 62
 
 
 def fits(size: float) -> bool:
@@ -87,8 +89,11 @@ def _folders(controllers: str, path: str) -> Iterator[Path]:
 
 def _left(folder: Path, limit: str, usage: str, reclaimable: str) -> float:
     try:
-        most, used = int((folder / limit).read_text()), int((folder / usage).read_text())
+        most = int((folder / limit).read_text())
+        used = int((folder / usage).read_text()) if most < UNLIMITED else 0
     except (OSError, ValueError):  # no such group, or "max"
+        return math.inf
+    if most >= UNLIMITED:  # what is in use need not be read, which takes longer
         return math.inf
     try:
         statistics = (line.split() for line in (folder / "memory.stat").read_text().splitlines())

@@ -309,6 +309,14 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
     empty = np.flatnonzero(~signs.any(axis=0))
     if len(empty):
         raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")
+    # no checker could tell such a column from one whose classes are 0 and the other number
+    one_sign = (signs >= 0).all(axis=0) | (signs <= 0).all(axis=0)
+    unclear = np.flatnonzero(one_sign & ~signs.all(axis=0))
+    if len(unclear):
+        raise InputError(
+            f"Y[:, {int(unclear[0])}] has 0 and labels of one sign only, so that 0 could be a class or a row left out; leave out "
+            "that column"
+        )
     return (-1, 1), signs
 
 

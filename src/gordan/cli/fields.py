@@ -11,7 +11,7 @@ FIELDS = {
     "diagnose": "kind proved model columns rows direction dependent open explanation event seconds interrupted certificate",
     "fit": "model classes interrupted planes",
     "planes": "positive against status margin gap nu separable loss objective n_iter passes seconds resumed witness",
-    "least losses": "positive against status objective gap radius n_iter passes seconds",
+    "least losses": "positive against status objective gap radius n_iter passes seconds resumed",
     "predict": "labels n right accuracy",
     "verify": "accepted checks",
     "checks": "accepted claim reason positive against other_data other_names",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
@@ -38,7 +38,7 @@ from gordan.cli.options import (
 )
 from gordan.cli.progress import Watch, stored_bytes
 from gordan.errors import InputError
-from gordan.estimators.fitting import KINDS, Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
+from gordan.estimators.fitting import Fitting, NoPlane, Outcome, Parameters, check_parameters, model_of
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, model_of_least_loss, places_of
 from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
@@ -155,15 +155,14 @@ def fit(
     """
     require_output(output, source.file)
     require_output(checkpoint, source.file)
-    if asked.loss is not None and checkpoint is not None:
-        raise InputError("--checkpoint cannot be combined with --loss")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
         data = data.standardized() if standardize else data
         watch.about("fitting", data.X)
         weights = data.weights
         if asked.loss is not None:
-            least = LeastLoss.found(asked.loss_parameters(data, place.device), data, weights, threads, interrupts, watch)
+            options = asked.loss_parameters(data, place.device)
+            least = LeastLoss.found(options, data, weights, threads, checkpoint, interrupts, watch)
             watch.about("writing")
             return least.written(output, data, not no_certificates, as_json, interrupts)
         fitting = replace(
@@ -178,7 +177,8 @@ def fit(
         model = found.model(fitting, data, certificates=not no_certificates)
         written = Saved() if model is None else saved(output, model.save)
         if written.path is not None and not interrupts.pressed:
-            forget_checkpoints(found.outcomes)
+            paths = (path for outcome in found.outcomes for path in outcome.checkpoints)
+            forget_checkpoints([outcome.status for outcome in found.outcomes], paths)
     if as_json:
         content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
         say_json({**content, **written.fields}, data.notices)
@@ -263,21 +263,22 @@ class Found:
 
 def _fitted(fitting: Fitting, interrupts: Interrupts, watch: Watch) -> Found:
     """Ask one problem after the other, until a signal comes, or one of them has no plane and no other is wanted."""
-    found, problems = Found(), list[Binary]()
-    for k, binary in enumerate(fitting.problems()):
+    found, problems, known = Found(), list(fitting.problems()), dict[int, Outcome]()
+    hard, order = fitting.together(problems)
+    for k in order:
         if interrupts.pressed:
             break
-        watch.about(binary.name)
-        by_loss = bool(problems) and fitting.kind == KINDS["ovr"] and found.outcomes[-1].plane.loss is not None
-        problems.append(binary)
+        watch.about(problems[k].name)
         try:
-            found.outcomes.append(fitting.outcome(k, binary, by_loss=by_loss))
+            known[k] = fitting.outcome(k, problems[k], hard=hard.get(k))
         except NoPlane as error:
-            found.outcomes += [] if error.outcome is None else [error.outcome]
+            found.outcomes = [*known.values(), *([] if error.outcome is None else [error.outcome])]
             found.missing, found.code = str(error), NO if found.outcomes[-1].witness is not None else OPEN
             break
-    else:
-        found.outcomes = fitting.alike(problems, found.outcomes)
+        if fitting.decides_all(known[k]):
+            break
+    if not found.missing:
+        found.outcomes = [known[k] for k in sorted(known)] if interrupts.pressed else fitting.alike(problems, known)
     if not found.missing and not all(outcome.found for outcome in found.outcomes):
         larger = "; try a larger --nu" if fitting.options.nu is not None else ""
         found.missing = f"no plane with a positive margin was found{larger}"
@@ -291,10 +292,17 @@ class LeastLoss:
     fitting: LossFitting
     problems: list[Binary]
     results: list[LossResult]
+    resumed: list[bool]
 
     @staticmethod
     def found(
-        options: LossParameters, data: Data, weights: Array | None, threads: int | None, interrupts: Interrupts, watch: Watch
+        options: LossParameters,
+        data: Data,
+        weights: Array | None,
+        threads: int | None,
+        checkpoint: Path | None,
+        interrupts: Interrupts,
+        watch: Watch,
     ) -> LeastLoss:
         """Ask one problem after the other, until a signal comes."""
         classes, which = np.unique(data.y, return_inverse=True)
@@ -302,14 +310,16 @@ class LeastLoss:
         c = row_weights(weights, options.class_weight, classes.tolist(), which)
         moments = watch.moment if watch.visible else None
         X = stored(data.X, options.device)
-        fitting = LossFitting(options, X, data.y, classes, c, deadline, None, threads, moments, words_for(data))
-        found = LeastLoss(fitting, [], [])
-        for binary in fitting.problems():
+        fitting = LossFitting(options, X, data.y, classes, c, deadline, None, threads, moments, words_for(data), checkpoint)
+        found = LeastLoss(fitting, [], [], [])
+        for k, binary in enumerate(fitting.problems()):
             if interrupts.pressed:
                 break
             watch.about(binary.name)
+            path = fitting.checkpoint_of(k)
             found.problems.append(binary)
-            found.results.append(fitting.result(binary))
+            found.resumed.append(path is not None and path.exists())
+            found.results.append(fitting.result(binary, k=k))
         return found
 
     def written(self, output: Path, data: Data, certificates: bool, as_json: bool, interrupts: Interrupts) -> int:
@@ -323,19 +333,35 @@ class LeastLoss:
             model = model_of_least_loss(fitting.kind, fitting.classes, planes, fitting.options, data.names)
             model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
+        self._forget_checkpoints(written.path is not None and not interrupts.pressed)
         if as_json:
-            sides = [{"positive": each.label, "against": each.other} for each in self.problems]
-            told = [fields("least losses", result, **side) for result, side in zip(self.results, sides, strict=True)]
+            told = [fields("least losses", result, **side) for result, side in zip(self.results, self._sides, strict=True)]
             content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=told)
             say_json({**content, **written.fields}, data.notices)
         else:
-            for binary, result in zip(self.problems, self.results, strict=True):
+            for k, (binary, result) in enumerate(zip(self.problems, self.results, strict=True)):
                 headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
+                self._tell_resumed(k)
             if written.path is not None:
                 say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
         remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
         tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
+
+    @property
+    def _sides(self) -> list[dict[str, Any]]:
+        """What the planes are about, for JSON."""
+        pairs = zip(self.problems, self.resumed, strict=True)
+        return [{"positive": each.label, "against": each.other, "resumed": resumed} for each, resumed in pairs]
+
+    def _forget_checkpoints(self, complete: bool) -> None:
+        paths = [self.fitting.checkpoint_of(k) for k in range(len(self.results))]
+        forget_checkpoints([result.status for result in self.results], paths if complete else [])
+
+    def _tell_resumed(self, k: int) -> None:
+        """Where problem k went on from, if it did."""
+        if self.resumed[k]:
+            say(f"  resumed from {self.fitting.checkpoint_of(k)}")
 
 
 def described(certificate: Certificate | None, binary: Binary, data: Data, wanted: bool) -> Certificate | None:
@@ -362,10 +388,10 @@ def tell_plane(outcome: Outcome, data: Data) -> None:
         say_witness(outcome.witness, data)
 
 
-def forget_checkpoints(outcomes: Sequence[Outcome]) -> None:
-    """Remove the checkpoints of a model that is written, if nothing is left to be done for it."""
-    if all(outcome.status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for outcome in outcomes):
-        for path in [path for outcome in outcomes for path in outcome.checkpoints if path is not None]:
+def forget_checkpoints(statuses: Sequence[Status], paths: Iterable[Path | None]) -> None:
+    """Remove the checkpoints of a model that is written, if nothing is left to be done for its planes, which ended so."""
+    if all(status in (Status.SOLVED, Status.MARGIN_BELOW_TOL) for status in statuses):
+        for path in (path for path in paths if path is not None):
             try:
                 path.resolve().unlink(missing_ok=True)
             except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.errors import InputError
-from gordan.estimators.fitting import KINDS, Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
+from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions
 from gordan.verdicts.weights import row_weights
@@ -86,7 +86,7 @@ class MaxMarginClassifier(Planes, Parameters):
     kind_ : {"binary", "one-vs-rest", "one-vs-one"}
         What the planes separate, as in `gordan.io.Model`.
     n_iter_ : int
-        Rounds; the most over the binary problems.
+        Rounds, or steps of Newton's and interior-point methods; the most over the binary problems.
     nu_ : float or None
         The nu of the fit, None for a hard margin or a loss. A list when multiclass, as are `separable_`, `certificate_`,
         `witness_`, `loss_`, `objective_` and `trace_`. Claims are about single binary problems; that all classes can be separated
@@ -115,7 +115,7 @@ class MaxMarginClassifier(Planes, Parameters):
     witness_ : Witness or None
         Rows and integer weights that prove that no plane separates, where that is so.
     trace_ : Trace or None
-        The run.
+        The run; None for a plane that was found together with those of other classes, as small ones are.
 
     Examples
     --------
@@ -151,17 +151,21 @@ class MaxMarginClassifier(Planes, Parameters):
             threads=1 if busy else None,
         )
         problems = list(fitting.problems())
-        starts: Iterable[Array | None] = self._starts(fitting.kind, classes, storage.n) or [None for _ in problems]
-        asked = zip(range(len(problems)), problems, starts, strict=True)
+        starts = self._starts(fitting.kind, classes, storage.n)
+        hard, order = fitting.together(problems) if starts is None else ({}, [*range(len(problems))])
+        given = [None] * len(problems) if starts is None else starts
+        asked = ((k, problems[k], start, hard.get(k)) for k, start in zip(order, given, strict=True))
         if busy:
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
-                outcomes = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
+                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
+            known = dict(zip(order, found, strict=True))
         else:
-            outcomes = []
+            known = {}
             for each in asked:
-                by_loss = bool(outcomes) and fitting.kind == KINDS["ovr"] and outcomes[-1].plane.loss is not None
-                outcomes.append(fitting.outcome(*each, by_loss=by_loss))
-        outcomes = fitting.alike(problems, outcomes)
+                known[each[0]] = outcome = fitting.outcome(*each)
+                if fitting.decides_all(outcome):
+                    break
+        outcomes = fitting.alike(problems, known)
         self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
         self._keep_runs(outcomes, storage.n)
         for category, told in (

@@ -16,6 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array, exponent, positive, relative_width
 from gordan.certificates import Certificate
+from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LossFitting, LossParameters
@@ -24,11 +25,14 @@ from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_pl
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
 from gordan.io.model import planes as number_of_planes
+from gordan.ledger.question import Budget
 from gordan.losses import Loss
 from gordan.rows import available
+from gordan.solve.batches import is_sooner
 from gordan.statuses import LIMITS, Status
 from gordan.trace import Moment, Trace
-from gordan.verdicts import MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts import LossResult, MarginResult, Witness, maximize_margin, outward
+from gordan.verdicts.many import about_part, margins_together
 from gordan.verdicts.multiclass import Binary, binary_problems
 from gordan.verdicts.scaling import scale_hint
 
@@ -44,6 +48,8 @@ LOSS, C, LOOKING = Loss.SQUARED_HINGE, 1.0, 0.25
 # The share of rows that a hard margin gets wrong when they are left out (an estimate, over all problems of so many rows) from
 # which its classes are called barely separable. `benchmarks/accuracy.py --data` counts such fits beside their test accuracy.
 BARELY, ENOUGH_ROWS = 0.015, 500
+# Signs of all rows in all problems, up to which margins are looked for together: bytes.
+MOST_SIGNS = 1 << 26
 # Problems that a warning names.
 MOST_NAMED = 3
 
@@ -237,19 +243,54 @@ class Fitting:
         """The binary problems, in the order of the planes of a model; made one at a time."""
         return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
 
-    def outcome(self, k: int, binary: Binary, start: Array | None = None, by_loss: bool = False) -> Outcome:
-        """The plane of problem k: hard, or of least loss where that cannot be, or where it is asked for; soft for norms other
-        than 2. `start` are weights over all rows of X."""
-        if k > 0 and not by_loss and time.perf_counter() >= self.deadline:
+    def together(self, problems: Sequence[Binary]) -> tuple[dict[int, MarginResult], list[int]]:
+        """The hard margins of those of several problems that are found to be separable sooner together than one by one, in a
+        share of the time; all others are left to `outcome`. And in which order: where one class against the rest is not
+        separable, no other hard margin is wanted."""
+        order = [*range(len(problems))]
+        n, counted = self.X.n, max(len(binary.positive) for binary in problems)
+        few = n * len(problems) <= MOST_SIGNS and is_sooner(counted, self.intercept.columns(self.X.d))
+        if len(problems) == 1 or not few or not self._is_plain:
+            return {}, order
+        signs = np.zeros((n, len(problems)), np.int8, order="F")
+        for k, binary in enumerate(problems):
+            signs[slice(None) if binary.rows is None else binary.rows, k] = np.where(binary.positive, 1, -1)
+        now = time.perf_counter()
+        share = 1.0 if self.options.on_inseparable == "raise" else LOOKING
+        budget = Budget(now, now + share * (self.deadline - now), threads=self.threads)
+        wanted = self.intercept, min(self.options.tol, FINISH), budget
+        versus_rest = self.kind == KINDS["ovr"]
+        hard, inseparable = margins_together(self.X, signs, *wanted, all_or_none=versus_rest)
+        first = inseparable[:1] if versus_rest else []
+        return hard, [*first, *(k for k in order if k not in first)]
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether hard margins of norm 2 are asked for of all rows, by runs whose rounds are not printed, limited or kept."""
+        options = self.options
+        hard = options.nu is None and options.norm == 2 and (self.weights is None or bool(self.weights.all()))
+        auto = isinstance(options.method, str) and options.method == "auto"
+        return hard and auto and options.max_iter is None and self.checkpoint is None and options.verbose <= 1
+
+    def outcome(
+        self,
+        k: int,
+        binary: Binary,
+        start: Array | None = None,
+        hard: MarginResult | None = None,
+        least: LossResult | None = None,
+    ) -> Outcome:
+        """The plane of problem k: hard, or of least loss where that cannot be; soft for norms other than 2. `start` are weights
+        over all rows of X; `hard` is its hard margin, where that was found together with others, and `least` its plane of least
+        loss, where that is to take the place of a hard one."""
+        if k > 0 and hard is None and least is None and time.perf_counter() >= self.deadline:
             return self._not_begun(binary)
-        if start is not None and binary.rows is not None:
-            start = start[binary.rows]
         X = self.X if binary.rows is None else self.X.part(binary.rows)  # a copy, made here so that few are there at a time
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
-        tried = [] if by_loss else self._attempts(k, X, binary, start, checkpoints)
-        if by_loss or self._falls_back(tried[-1].result):
-            found = self._least(binary, X, tried)
+        tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
+        if least is not None or self._falls_back(tried[-1].result):
+            found = self._least(binary, X, tried, least)
         else:
             found = self._outcome(binary, X, tried)
         found = replace(found, checkpoints=checkpoints, resumed=resumed)
@@ -259,20 +300,39 @@ class Fitting:
             print(f"[MaxMarginClassifier] {binary.name}: {found.told}", flush=True)
         return found
 
-    def alike(self, problems: Sequence[Binary], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The same outcomes; but if one class against the rest needed a loss, all classes by it: scores are compared."""
-        mixed = self.kind == KINDS["ovr"] and len({each.plane.loss for each in outcomes}) > 1
-        numbered = enumerate(zip(problems, outcomes, strict=True))
-        if not mixed:
-            return [*outcomes]
-        return [
-            replace(self.outcome(k, binary, by_loss=True), checkpoints=each.checkpoints) if each.plane.loss is None else each
-            for k, (binary, each) in numbered
-        ]
+    def decides_all(self, outcome: Outcome) -> bool:
+        """Whether this outcome makes those of all other problems."""
+        return self.kind == KINDS["ovr"] and outcome.plane.loss is not None
 
-    def _attempts(self, k: int, X: Any, binary: Binary, start: Array | None, checkpoints: Sequence[Path | None]) -> list[Attempt]:
+    def alike(self, problems: Sequence[Binary], outcomes: Mapping[int, Outcome]) -> list[Outcome]:
+        """The same outcomes, in order; but if one class against the rest needed a loss, all classes by it: scores are compared.
+        The other classes need no outcome then."""
+        by_loss = {k: each for k, each in outcomes.items() if each.plane.loss is not None}
+        if not any(map(self.decides_all, by_loss.values())):
+            return [outcomes[k] for k in range(len(problems))]
+        others = [k for k in range(len(problems)) if k not in by_loss]
+        losses = replace(self._losses(self.X), watch=None)  # who wants to see the steps is not to get others
+        results = losses.results([problems[k] for k in others], [None] * len(others))
+        for k, least in zip(others, results, strict=True):
+            checkpoints = outcomes[k].checkpoints if k in outcomes else ()
+            by_loss[k] = replace(self.outcome(k, problems[k], least=least), checkpoints=checkpoints)
+        return [by_loss[k] for k in range(len(problems))]
+
+    def _attempts(
+        self,
+        k: int,
+        X: Any,
+        binary: Binary,
+        start: Array | None,
+        checkpoints: Sequence[Path | None],
+        hard: MarginResult | None,
+    ) -> list[Attempt]:
         """The hard margin, or the soft one asked for; and for norms other than 2 softer ones where there is none."""
         options = self.options
+        if hard is not None:
+            hard = about_part(hard, Problem.of(X, binary.labels), binary.rows)
+            return [Attempt(hard, hard)]
+        start = start if start is None or binary.rows is None else start[binary.rows]
         if options.nu is not None or options.on_inseparable == "raise":
             return [self._attempt(X, binary, options.nu, start, checkpoints[0], self.deadline)]
         now = time.perf_counter()
@@ -296,13 +356,16 @@ class Fitting:
         hard = options.nu is None and options.norm == 2 and options.on_inseparable != "raise"
         return hard and result.margin[0] <= 0 and not unfinished
 
-    def _least(self, binary: Binary, X: Any, tried: Sequence[Attempt]) -> Outcome:
-        """The plane of least loss, after these attempts at a hard margin."""
+    def _losses(self, X: Any) -> LossFitting:
+        """What is asked of problems without a separator, over all rows or those of one of them."""
         options = self.options
         asked = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
-        result = LossFitting(
-            asked, X, self.y, self.classes, self.weights, self.deadline, self.seed, self.threads, self.watch, self.words
-        ).result(binary)
+        about = self.y, self.classes, self.weights
+        return LossFitting(asked, X, *about, self.deadline, self.seed, self.threads, self.watch, self.words)
+
+    def _least(self, binary: Binary, X: Any, tried: Sequence[Attempt], result: LossResult | None) -> Outcome:
+        """The plane of least loss, after these attempts at a hard margin; `result` where it is known."""
+        result = self._losses(X).result(binary) if result is None else result
         hard = tried[0].result if tried else None
         witness = None if hard is None else self._numbered(hard.stated_witness, binary)
         signs = np.where(binary.positive, 1.0, -1.0)

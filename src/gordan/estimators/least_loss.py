@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -71,7 +72,8 @@ class LeastPlane(NamedTuple):
 class LossFitting:
     """What is asked of every binary problem that the labels y make over one storage X; `classes` are the labels in order.
 
-    `seed` is that of `random_state`, `watch` a callback of `minimize_loss`.
+    `seed` is that of `random_state`, `watch` a callback of `minimize_loss`; `checkpoint` is the file of a run, with the number of
+    the class behind its name where there is one for each.
     """
 
     options: LossParameters
@@ -84,6 +86,7 @@ class LossFitting:
     threads: int | None = None
     watch: Callable[[Moment], object] | None = None
     words: Words = IN_PYTHON
+    checkpoint: Path | None = None
 
     @property
     def kind(self) -> str:
@@ -115,8 +118,14 @@ class LossFitting:
         left, rows = self.deadline - time.perf_counter(), int(self.X.n)
         return max(1e-3, left - min(MOST_KEPT * left, PLACE * rows * len(self.classes)))
 
-    def result(self, binary: Binary, start: Array | None = None) -> LossResult:
-        """The plane of least loss of one problem; `start` is a w to start from, with b as its last entry."""
+    def checkpoint_of(self, k: int) -> Path | None:
+        """The file of the run of problem k."""
+        if self.checkpoint is None or self.kind != "one-vs-rest":
+            return self.checkpoint
+        return self.checkpoint.with_name(f"{self.checkpoint.name}.{k}")
+
+    def result(self, binary: Binary, start: Array | None = None, k: int = 0) -> LossResult:
+        """The plane of least loss of problem k; `start` is a w to start from, with b as its last entry."""
         try:
             result: LossResult = minimize_loss(
                 self.X,
@@ -124,6 +133,7 @@ class LossFitting:
                 sample_weight=binary.weights,
                 start=start,
                 **self._asked(),
+                checkpoint=self.checkpoint_of(k),
                 callback=self.watch,
             )
         except InputError as error:
@@ -135,7 +145,7 @@ class LossFitting:
     def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
         """The planes of several problems: classes against the rest share the passes over X, and those that the time is up for
         are not begun."""
-        if self.kind != "one-vs-rest" or self.watch is not None:
+        if self.kind != "one-vs-rest" or len(problems) < 2 or self.watch is not None:
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
         try:
             many: Any = minimize_loss(

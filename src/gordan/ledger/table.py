@@ -40,8 +40,9 @@ class Support(NamedTuple):
 class TableEvidence:
     """What is proved for each column of `signs` (n × k, 0 leaves a row out), for rows `X` with their exact values in memory.
 
-    Where `separable`: `planes`, with `lower` and `upper`. Where `upper` is 0: rows of the `support` that cancel. `dependent` are
-    the columns of [X, 1] that are combinations of others on all rows, as `Certificate` has them.
+    Where `separable`: `planes`, with `lower` and `upper`. Where `upper` is 0: rows of the `support` that cancel. `rounds` are the
+    steps of whoever found that. `dependent` are the columns of [X, 1] that are combinations of others on all rows, as
+    `Certificate` has them.
     """
 
     problem: Problem
@@ -53,6 +54,7 @@ class TableEvidence:
     b: Array = field(init=False)
     lower: Array = field(init=False)
     upper: Array = field(init=False)
+    rounds: Array = field(init=False)
     separable: Array = field(init=False)
     support: list[Support] = field(init=False)
 
@@ -61,7 +63,7 @@ class TableEvidence:
         d, k = self.X.shape[1], self.signs.shape[1]
         self.planes, self.b = np.full((d, k), math.nan), np.full(k, math.nan)
         self.lower, self.upper, self.separable = np.zeros(k), np.full(k, math.inf), np.zeros(k, dtype=bool)
-        self.support = [Support()] * k
+        self.rounds, self.support = np.zeros(k, np.int64), [Support()] * k
 
     @property
     def decided(self) -> Array:

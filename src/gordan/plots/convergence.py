@@ -53,7 +53,10 @@ class ConvergenceDisplay:
         traces = getattr(estimator, "trace_", None)
         trace = (traces[problem] if many else traces) if traces is not None else None
         if trace is None:
-            raise InputError("this classifier has no trace (it was loaded from a file or a pickle); fit it")
+            raise InputError(
+                "this plane has no trace: planes of several classes that were found together have none (fit with "
+                "method='double_oracle'), nor has what was loaded from a file or a pickle (fit it)"
+            )
         objectives = getattr(estimator, "objective_", None)
         found = (objectives[problem] if many else objectives) if objectives is not None else None
         bracket = found or (estimator.margin_[problem] if many else estimator.margin_)

@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -42,6 +42,12 @@ class Tuning:
     most_columns: int = 400
     most_entries: int = 1 << 18
     most_entries_of_a_loss: int = 1 << 15
+    # Rows that count times the square of the columns, what a step costs for one label vector: up to this, margins are found
+    # sooner together than one by one (`benchmarks/planes.py`).
+    most_in_a_step: int = 1_600_000
+    # Columns up to which a loss of rows in memory is minimized sooner for one label vector after the other: that starts from some
+    # of the rows, and takes fewer steps.
+    narrow: int = 64
     # Numbers in a stack of matrices: what a thread needs of memory, some eight times over, however many label vectors there are.
     stack: int = 1 << 18
     # Steps of Newton's method at most (about eight are needed), and how often one is halved.
@@ -69,14 +75,21 @@ def applies(problem: Problem, intercept: Intercept) -> bool:
     return small and sized and fits(8.0 * 16 * TUNING.stack * available())
 
 
-def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float) -> None:
-    """Look for planes and for rows that cancel, for these columns of signs, and offer them to the evidence.
+def is_sooner(counted: int, columns: int) -> bool:
+    """Whether the margins of label vectors, of which at most so many rows count, are found sooner together than one by one."""
+    return counted * columns**2 <= TUNING.most_in_a_step
 
-    `enough` is the share of ‖w‖² that a plane may have too much to be called the widest.
+
+def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *, all_or_none: bool = False) -> Array:
+    """Look for planes and for rows that cancel, for these columns of signs, and offer them to the evidence; the columns that seem
+    to have no plane.
+
+    `enough` is the share of ‖w‖² that a plane may have too much to be called the widest. `all_or_none`: if one column seems to
+    have no plane nothing is offered.
     """
     intercept, X = evidence.intercept, evidence.X
     if not len(at):
-        return
+        return at
     R = math.sqrt(float(np.max(evidence.problem.X.norms)) ** 2 + intercept.exists)
     constant = 0.0 if not intercept.exists else 1 / R if intercept.in_norm else 1.0
     rows = Coordinates.of(X / R, constant, intercept.grouped)
@@ -91,59 +104,111 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float) ->
             columns = [j for j in evidence.independent if j < X.shape[1]]
             few = Coordinates.of(X[:, columns] / R, constant, intercept.grouped)
 
-    halted = threading.Event()
+    looking, apart = _Looking(evidence, rows, few, R, enough, budget.deadline), np.full((len(at), few.B.shape[1]), math.nan)
 
-    def spent() -> bool:
-        return halted.is_set() or time.perf_counter() >= budget.deadline
-
-    def stack(lo: int, hi: int) -> None:
+    def which(lo: int, hi: int) -> None:
         blas_has_room()
-        if not spent():
-            _look(evidence, at[lo:hi], rows, few, R, enough, spent)
+        if not looking.spent():
+            apart[lo:hi] = looking.which(at[lo:hi], propose=not all_or_none)
 
-    size = stack_size(*rows.B.shape)
-    ranges = [(lo, min(lo + size, len(at))) for lo in range(0, len(at), size)]
+    def how_far(lo: int, hi: int) -> None:
+        found = lo + np.flatnonzero(np.isfinite(apart[lo:hi]).all(axis=1))
+        if len(found) and not looking.spent():
+            looking.how_far(at[found], apart[found])
+
+    def both(lo: int, hi: int) -> None:
+        which(lo, hi)
+        how_far(lo, hi)
+
+    counts = np.count_nonzero(evidence.signs[:, at], axis=0)
+    by_size = np.argsort(-counts, kind="stable")  # those of a stack have about as many rows
+    at, counts = at[by_size], np.where(2 * counts > len(X), len(X), counts)[by_size]
+    ranges, lo = [], 0
+    while lo < len(at):
+        hi = min(lo + stack_size(int(counts[lo]), rows.B.shape[1]), len(at))
+        ranges.append((lo, hi))
+        lo = hi
     try:
-        in_threads(stack, ranges, budget.threads or available())
+        for step in (which, how_far) if all_or_none else (both,):
+            in_threads(step, ranges, budget.threads or available())
+            if not np.isfinite(apart).all():
+                break
     finally:
-        halted.set()  # after Ctrl-C other threads are still at work
+        looking.halted.set()  # after Ctrl-C other threads are still at work
+    return np.sort(at[~np.isfinite(apart).all(axis=1)])
 
 
-@np.errstate(all="ignore")
-def _look(evidence: TableEvidence, at: Array, rows: Coordinates, few: Coordinates, R: float, enough: float, spent: Spent) -> None:
-    """The proposals for one stack of label vectors."""
-    Y = evidence.signs.T[at].astype(np.float64)
-    z, p = alternatives(few.B, Y, spent)
-    over = np.flatnonzero(p.any(axis=1))
-    if len(over):
-        weights = p[over] / few.norms
-        weights /= np.sum(weights, axis=1)[:, None]
-        evidence.offer_cancelling(at[over], weights)
-        for j, each in zip(at[over].tolist(), weights, strict=True):
-            if evidence.upper[j] > 0:  # rows that do not span all others: there are further dependent columns
+@dataclass(frozen=True, eq=False)
+class _Looking:
+    """A search for planes of rows that were divided by R, and for rows that cancel in `few` columns."""
+
+    evidence: TableEvidence
+    rows: Coordinates
+    few: Coordinates
+    R: float
+    enough: float
+    deadline: float
+    halted: threading.Event = field(default_factory=threading.Event)
+
+    def spent(self) -> bool:
+        """Whether it is over."""
+        return self.halted.is_set() or time.perf_counter() >= self.deadline
+
+    @np.errstate(all="ignore")
+    def which(self, at: Array, *, propose: bool) -> Array:
+        """For each label vector of a stack a z that separates in few columns, or NaN; rows that cancel may be proposed."""
+        own, Y = self._counted(at)
+        z, p, self.evidence.rounds[at] = alternatives(Stack.of(self.few.B, own), Y, self.spent)
+        over = np.flatnonzero(p.any(axis=1))
+        if propose and len(over):
+            self._cancel(at[over], _spread(p[over], None if own is None else own[over], len(self.few.B)) / self.few.norms)
+        return z
+
+    def _counted(self, at: Array) -> tuple[Array | None, Array]:
+        """The rows that count in each label vector, where these leave out most, and their signs; else None and those of all rows.
+        A label vector with fewer rows than others has some that it leaves out."""
+        Y = self.evidence.signs.T[at].astype(np.float64)
+        counted = int(np.count_nonzero(Y, axis=1).max())
+        if 2 * counted > Y.shape[1]:
+            return None, Y
+        own = np.argsort(Y == 0, axis=1, kind="stable")[:, :counted]
+        return own, np.take_along_axis(Y, own, axis=1)
+
+    def _cancel(self, at: Array, p: Array) -> None:
+        """Weights p of all rows that may cancel these."""
+        evidence = self.evidence
+        weights = p / np.sum(p, axis=1)[:, None]
+        evidence.offer_cancelling(at, weights)
+        for j, each in zip(at.tolist(), weights, strict=True):
+            if not evidence.decided[j]:  # rows that do not span all others: there are further dependent columns
                 support = np.flatnonzero(each)
                 found = in_floats(evidence.column(j), support, each[support], evidence.intercept)
                 if found is not None:
                     evidence.offer_one(j, found)
-    apart = np.flatnonzero(np.isfinite(z).all(axis=1))
-    if not len(apart):
-        return
-    z, Y = z[apart], Y[apart]
-    if few is not rows:
-        w, b = few.plane(z)
-        whole = np.zeros((len(z), evidence.X.shape[1]))
-        whole[:, [j for j in evidence.independent if j < whole.shape[1]]] = w
-        z = rows.point(whole, b)
-    z, p = widest(rows, Y, z, enough, spent)
-    w, b = rows.plane(z)
-    W, b, P = w.T, b * R, np.ascontiguousarray(p.T)
-    length = np.sqrt(np.sum(W * W, axis=0) + (b * b if evidence.intercept.in_norm else 0.0))
-    W, b = np.ascontiguousarray(W / length), b / length
-    if evidence.intercept.grouped:  # midway between the classes
-        scores = (evidence.X @ W).T * Y
-        low, high = (np.min(np.where(Y * side > 0, scores, math.inf), axis=1) for side in (1, -1))
-        b = high / 2 - low / 2
-    evidence.offer_planes(at[apart], W, b, P)
+
+    @np.errstate(all="ignore")
+    def how_far(self, at: Array, z: Array) -> None:
+        """The widest planes are proposed, from z that separate in few columns."""
+        evidence, rows, (own, Y) = self.evidence, self.rows, self._counted(at)
+        if self.few is not rows:
+            w, b = self.few.plane(z)
+            whole = np.zeros((len(z), evidence.X.shape[1]))
+            whole[:, [j for j in evidence.independent if j < whole.shape[1]]] = w
+            z = rows.point(whole, b)
+        norms = rows.norms[None] if own is None else rows.norms[own]
+        z, p, steps = widest(Stack.of(rows.B, own), 1 / norms, rows.ridge, Y, z, self.enough, self.spent)
+        evidence.rounds[at] += steps
+        p = _spread(p / norms, own, len(rows.B))
+        w, b = rows.plane(z)
+        W, b, P = w.T, b * self.R, np.ascontiguousarray(p.T)
+        length = np.sqrt(np.sum(W * W, axis=0) + (b * b if evidence.intercept.in_norm else 0.0))
+        W, b = np.ascontiguousarray(W / length), b / length
+        if evidence.intercept.grouped:  # midway between the classes
+            Y = evidence.signs.T[at].astype(np.float64)
+            scores = (evidence.X @ W).T * Y
+            low, high = (np.min(np.where(Y * side > 0, scores, math.inf), axis=1) for side in (1, -1))
+            b = high / 2 - low / 2
+        evidence.offer_planes(at, W, b, P)
 
 
 def stack_size(n: int, c: int) -> int:
@@ -151,25 +216,36 @@ def stack_size(n: int, c: int) -> int:
     return max(1, TUNING.stack // (n * c))
 
 
+def _spread(p: Array, own: Array | None, n: int) -> Array:
+    """Weights of the rows `own` of each label vector as weights of all n rows."""
+    if own is None:
+        return p
+    found = np.zeros((len(p), n))
+    np.put_along_axis(found, own, p, axis=1)
+    return found
+
+
 @np.errstate(all="ignore")
-def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
-    """For each row of signs Y (m × n, 0 leaves out): a z with y_i B_i·z > 0, or NaN; and weights p of rows that cancel, or 0."""
-    (n, c), m = B.shape, len(Y)
+def alternatives(rows: Stack, Y: Array, spent: Spent) -> tuple[Array, Array, Array]:
+    """For each row of signs Y (m × n, 0 leaves out): a z with y_i B_i·z > 0, or NaN; weights p of rows that cancel, or 0; and how
+    many steps that took."""
+    (m, n), c = Y.shape, rows.c
     z, p, s, used = np.full((m, c), math.nan), np.zeros((m, n)), np.zeros((m, n)), Y != 0
-    u, todo, columns, moments = np.zeros((m, c)), np.arange(m), np.ascontiguousarray(B.T), Moments(B, m)
+    u, todo, steps = np.zeros((m, c)), np.arange(m), np.zeros(m, np.int64)
     for number in range(TUNING.steps):
         if not len(todo) or spent():
             break
         y, at, own = Y[todo], s[todo], used[todo]
+        steps[todo] += 1
         active = (at < 1) & own
         short = np.where(active, 1 - at, 0.0)
-        down = (short * y) @ B
-        alike = number == 0 and used.all()  # the first equations are those of all label vectors
-        H = moments(active[:1] if alike else active)
+        down = rows.combined(short * y)
+        alike = number == 0 and rows.shared and used.all()  # the first equations are those of all label vectors
+        H = rows.moments(active[:1] if alike else active)
         H[:, range(c), range(c)] += TUNING.ridge * np.count_nonzero(active[: len(H)], axis=1)[:, None]  # rows have length 1
         solve = Solver(H)
         step = solve(down)
-        ds = y * (step @ columns)
+        ds = y * rows.scores(step)
         t = _lengths(at, ds, own, 1e-4 * np.sum(down * step, axis=1))
         u[todo] += t[:, None] * step
         at = at + t[:, None] * ds
@@ -180,17 +256,18 @@ def alternatives(B: Array, Y: Array, spent: Spent) -> tuple[Array, Array]:
         over = finite & ~apart & (t == 1) & (((at < 1) & own) == active).all(axis=1)
         if over.any():
             weights, own_solve = np.where(active[over], 1 - at[over], 0.0), partial(solve, which=np.flatnonzero(over))
-            p[todo[over]] = _balanced(B, y[over], weights, own_solve)
-        todo = todo[finite & ~apart & ~over]
-    return z, p
+            p[todo[over]] = _balanced(rows.those(over), y[over], weights, own_solve)
+        go = finite & ~apart & ~over
+        todo, rows = todo[go], rows.those(go)
+    return z, p, steps
 
 
-def _balanced(B: Array, y: Array, p: Array, solve: Callable[[Array], Array]) -> Array:
+def _balanced(rows: Stack, y: Array, p: Array, solve: Callable[[Array], Array]) -> Array:
     """Weights near p whose rows cancel as well as floats can tell; 0 where that leaves one negative."""
     kept = p > TUNING.light * np.max(p, axis=1)[:, None]
     p = np.where(kept, p, 0.0)
-    left = (p * y) @ B
-    p = np.where(kept, p - y * (solve(left) @ B.T), 0.0)
+    left = rows.combined(p * y)
+    p = np.where(kept, p - y * rows.scores(solve(left)), 0.0)
     fine = np.isfinite(p).all(axis=1) & ((p > 0) == kept).all(axis=1)
     return np.where(fine[:, None], p / np.sum(p, axis=1)[:, None], 0.0)
 
@@ -213,15 +290,36 @@ def _loss(s: Array, own: Array) -> Array:
     return np.asarray(np.einsum("mi,mi->m", short, short) / 2)
 
 
-class Moments:
-    """Σ_i h_ji B_i B_iᵀ for each row of weights h, at most m of them, in memory that is used again: to get it anew at each step
-    takes as long as the products."""
+class Stack:
+    """Rows for each label vector of a stack: the same for all (1 × n × c), or its own (m × n × c). Moments are made in memory
+    that is used again: to get it anew at each step takes as long as the products."""
 
-    def __init__(self, B: Array, m: int) -> None:
-        self.B, self.columns = B, np.ascontiguousarray(B.T)
-        self._weighted, self._products = np.empty((m, *self.columns.shape)), np.empty((m, B.shape[1], B.shape[1]))
+    def __init__(self, B: Array) -> None:
+        self.B, self.columns = B, np.ascontiguousarray(B.transpose(0, 2, 1))
+        self.shared, self.c = len(B) == 1, B.shape[2]
+        self._weighted = self._products = np.empty((0, *self.columns.shape[1:]))
 
-    def __call__(self, h: Array) -> Array:
+    @staticmethod
+    def of(B: Array, own: Array | None) -> Stack:
+        """All of B, or for each label vector the rows with the numbers `own` (m × n)."""
+        return Stack(B[None] if own is None else B[own])
+
+    def those(self, which: Array) -> Stack:
+        """The rows of these label vectors alone."""
+        return self if self.shared or which.all() else Stack(self.B[which])
+
+    def scores(self, z: Array) -> Array:
+        """B_i·z_j, m × n."""
+        return np.asarray(z @ self.columns[0] if self.shared else np.matmul(z[:, None, :], self.columns)[:, 0])
+
+    def combined(self, p: Array) -> Array:
+        """Σ_i p_ji B_i, m × c."""
+        return np.asarray(p @ self.B[0] if self.shared else np.matmul(p[:, None, :], self.B)[:, 0])
+
+    def moments(self, h: Array) -> Array:
+        """Σ_i h_ji B_i B_iᵀ, m × c × c, which is overwritten by the next ones."""
+        if len(h) > len(self._weighted):
+            self._weighted, self._products = np.empty((len(h), *self.columns.shape[1:])), np.empty((len(h), self.c, self.c))
         weighted = np.multiply(self.columns, h[:, None, :], out=self._weighted[: len(h)])
         return np.matmul(weighted, self.B, out=self._products[: len(h)])
 
@@ -262,49 +360,53 @@ class Solver:
 
 
 @np.errstate(all="ignore")
-def widest(rows: Coordinates, Y: Array, start: Array, enough: float, spent: Spent) -> tuple[Array, Array]:
-    """For each row of signs Y the z of least Σ ridge z² with y_i B_i·z ≥ 1/norms_i, from one with y_i B_i·z > 0, and its p.
+def widest(
+    rows: Stack, least: Array, ridge: Array, Y: Array, start: Array, enough: float, spent: Spent
+) -> tuple[Array, Array, Array]:
+    """For each row of signs Y the z of least Σ ridge z² with y_i B_i·z ≥ least_i, from one with y_i B_i·z > 0, its p, and how
+    many steps that took.
 
     Until p·s, s what is left of the inequalities, is a share `enough` of p·least. A row that is left out has an inequality that
     always holds.
     """
-    B, ridge, columns = rows.B, rows.ridge, np.ascontiguousarray(rows.B.T)
-    least = np.where(Y != 0, 1 / rows.norms, -1.0)
-    scores = Y * (start @ columns)
+    counted = np.where(Y != 0, least, 0.0)  # what p·least is of: a row that is left out has s = 1 and says nothing about w
+    least = np.where(Y != 0, least, -1.0)
+    scores = Y * rows.scores(start)
     z = start * (1.2 / np.min(np.where(Y != 0, scores / least, math.inf), axis=1))[:, None]
-    s = Y * (z @ columns) - least
-    p = (z * z @ ridge / (10 * B.shape[0]))[:, None] / s
+    s = Y * rows.scores(z) - least
+    p = (z * z @ ridge / (10 * Y.shape[1]))[:, None] / s
     found = z.copy(), np.where(np.isfinite(p), p, 0.0)
-    todo, before, moments = np.arange(len(Y)), np.full(len(Y), math.inf), Moments(B, len(Y))
+    todo, before, steps = np.arange(len(Y)), np.full(len(Y), math.inf), np.zeros(len(Y), np.int64)
     for _ in range(MOST_STEPS):
         if not len(todo) or spent():
             break
-        z, p, s = _step(B, moments, ridge, Y[todo], z, p, s)
-        gap = np.sum(p * s, axis=1) / np.sum(p * least[todo], axis=1)
+        z, p, s = _step(rows, ridge, Y[todo], z, p, s)
+        steps[todo] += 1
+        gap = np.sum(p * s, axis=1) / np.sum(p * counted[todo], axis=1)
         fine = np.isfinite(gap) & np.isfinite(z).all(axis=1) & (gap > 0)
         found[0][todo[fine]], found[1][todo[fine]] = z[fine], p[fine]
         go = fine & (gap > enough) & ~((gap > before[todo]) & (gap < 1e-6))
         before[todo] = gap
-        todo, z, p, s = todo[go], z[go], p[go], s[go]
+        todo, rows, z, p, s = todo[go], rows.those(go), z[go], p[go], s[go]
     z, p = found
-    return z, np.where((p > LIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0) / rows.norms
+    return z, np.where((p > LIGHT * np.max(p, axis=1)[:, None]) & (Y != 0), p, 0.0), steps
 
 
-def _step(B: Array, moments: Moments, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
+def _step(rows: Stack, ridge: Array, y: Array, z: Array, p: Array, s: Array) -> tuple[Array, Array, Array]:
     """One step of predictor and corrector for each, as in `interior`."""
-    (n, c), columns = B.shape, moments.columns
+    n, c = y.shape[1], rows.c
     weights = p / s
-    H = moments(weights)
+    H = rows.moments(weights)
     H[:, range(c), range(c)] += ridge
     here, solve = ridge * z, Solver(H)
     dz = solve(-here)
-    ds = y * (dz @ columns)
+    ds = y * rows.scores(dz)
     dp = -p - weights * ds
     mean = np.sum(p * s, axis=1) / n
     after = np.sum((p + _room(p, dp)[:, None] * dp) * (s + _room(s, ds)[:, None] * ds), axis=1) / n
     share = (((after / mean) ** 3 * mean)[:, None] - dp * ds) / s
-    dz = solve((share * y) @ B - here)
-    ds = y * (dz @ columns)
+    dz = solve(rows.combined(share * y) - here)
+    ds = y * rows.scores(dz)
     dp = share - p - weights * ds
     t = (NEARLY * np.minimum(_room(s, ds), _room(p, dp)))[:, None]
     return z + t * dz, p + t * dp, s + t * ds
@@ -320,12 +422,12 @@ def _room(x: Array, dx: Array) -> Array:
 
 def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget) -> tuple[Array | None, Array]:
     """Planes (k × columns, b last where there is one) near those of least loss, for every column of signs, where C_i is c for all
-    of them, and the steps that each took. No planes for losses without a slope, and for many sparse rows: conjugate gradients for
-    one label vector leave out the rows that do not count in it, and cost less."""
+    of them, and the steps that each took. No planes for losses without a slope, and for many rows in memory that are `narrow` or
+    sparse: conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
     together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
-    if not loss.smooth or not c.any() or (storage.sparse and not together):
+    if not loss.smooth or not c.any() or not (together or _shares_passes(problem, d)):
         return None, steps
     halted = threading.Event()
 
@@ -364,10 +466,15 @@ def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, 
     return found, steps
 
 
+def _shares_passes(problem: Problem, d: int) -> bool:
+    """Whether many rows are worth a pass for all label vectors at a time."""
+    return not problem.storage.sparse and (d > TUNING.narrow or not problem.storage.in_memory)
+
+
 @np.errstate(all="ignore")
 def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent: Spent) -> tuple[Array, Array]:
     """Newton's method for ½wᵀJw + Σ c_i ℓ(y_i A_i·w), for all rows of signs Y at a time."""
-    d, columns, moments = A.shape[1], np.ascontiguousarray(A.T), Moments(A, len(Y))
+    d, rows = A.shape[1], Stack(A[None])
     w, z, used = np.zeros((len(Y), d)), np.zeros(Y.shape), Y != 0
     todo, steps, gains = np.arange(len(Y)), np.zeros(len(Y), np.int64), np.full(len(Y), math.inf)
 
@@ -380,11 +487,11 @@ def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent
         y, own, at, here = Y[todo], used[todo], z[todo], w[todo]
         a = np.where(own, loss.weight(at), 0.0)
         h = np.where(own, c * loss.curvature(at, a), 0.0)
-        gradient = J * here - (c * a * y) @ A
-        H = moments(h)
+        gradient = J * here - rows.combined(c * a * y)
+        H = rows.moments(h)
         H[:, range(d), range(d)] += J + TUNING.ridge * np.max(H[:, range(d), range(d)], axis=1)[:, None]
         step = -Solver(H)(gradient)
-        ds, slope = y * (step @ columns), np.sum(gradient * step, axis=1)
+        ds, slope = y * rows.scores(step), np.sum(gradient * step, axis=1)
         before, t, falls = value(here, at, own), np.ones(len(todo)), np.zeros(len(todo), dtype=bool)
         for _ in range(TUNING.halvings):
             on = np.flatnonzero(~falls)
@@ -395,7 +502,7 @@ def _least(A: Array, Y: Array, loss: Loss, c: Array, J: Array, tol: float, spent
                 break
             t[~falls] /= 2
         w[todo] = here + t[:, None] * step
-        z[todo] = y * (w[todo] @ columns)
+        z[todo] = y * rows.scores(w[todo])
         steps[todo] += 1
         # what a step of Newton's method promises to gain: the gap is about that, until rounding is all that is left
         stuck = (-slope > 0.5 * gains[todo]) & (-slope < 1e-8 * before)

@@ -56,6 +56,8 @@ SMALL, MOST_EXACT = 20_000, 2000
 # The interior-point method is for so many rows and multiplications a step (n d times the smaller of the two) at most: with more
 # rows the few that the working set begins with decide sooner.
 MOST_ROWS, MOST_INTERIOR = 2000, 600_000
+# Of these rows so many times the columns are asked for a witness first.
+SAMPLED = 10
 
 
 def suits_interior_point(question: Question) -> bool:
@@ -79,21 +81,30 @@ def by_contradiction(question: Question, evidence: Evidence, doubt: Any) -> Iter
 
 def by_interior_point(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
     """What `interior` has to say about the rows, which are brought here and spread out."""
+    return _interior(question, np.arange(question.counted.X.n))
+
+
+def by_interior_witness(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
+    """The same, if it says that no plane separates; of planes others have better ones, with weights to the last digit. Where
+    classes overlap so do some of the rows, most likely, and these are asked first."""
+    n, some = question.counted.X.n, SAMPLED * (question.counted.X.d + 1)
+    samples = [np.sort(np.random.default_rng(1).choice(n, some, replace=False))] if 2 * some <= n else []
+    with contextlib.suppress(InputError):  # it is asked for the width, of which others will say what is wrong
+        for rows in (*samples, np.arange(n)):
+            yield from (proposal for proposal in _interior(question, rows) if proposal.w is None)
+
+
+def _interior(question: Question, rows: Array) -> Iterator[Proposal]:
     problem, intercept, unit = question.counted, question.margin.intercept, question.unit_rows
-    n = problem.X.n
-    X = Rows(problem.storage, np.ones(n, np.int8), scale=1 / unit.R).take(np.arange(n)).dense()
+    X = Rows(problem.storage, np.ones(problem.X.n, np.int8), scale=1 / unit.R).take(rows).dense()
     constant = 0.0 if not intercept.exists else 1 / unit.R if intercept.in_norm else 1.0
-    for w, b, p in answers(X, problem.signs, constant, intercept.grouped):
+    for w, b, weights in answers(X, problem.signs[rows], constant, intercept.grouped):
+        p = np.zeros(problem.X.n)
+        p[rows] = weights
         support = np.flatnonzero(p) if w is None else None
         if support is not None:
             yield from cancelling(question, support, p[support])
         yield Proposal(w, b * unit.R, p, suspects=support)
-
-
-def by_interior_witness(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
-    """The same, if it says that no plane separates; of planes others have better ones, with weights to the last digit."""
-    with contextlib.suppress(InputError):  # it is asked for the width, of which others will say what is wrong
-        yield from (proposal for proposal in by_interior_point(question, evidence, doubt) if proposal.w is None)
 
 
 def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:

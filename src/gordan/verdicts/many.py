@@ -44,6 +44,8 @@ from gordan.verdicts.weights import weight_factors
 ROUGH = 0.1
 # Of the tolerance, what the gap of planes that are looked for together is brought to.
 SHARE = 0.2
+# Products with all rows in a step of those who find planes together.
+PASSES = 3
 # Of the time, what planes are looked for together, in memory, where what is left is looked for one by one, and elsewhere.
 FOUND_TOGETHER, FOUND_BY_PASSES = 0.5, 0.9
 # Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
@@ -181,6 +183,28 @@ def _together(asked: margins.Asked) -> bool:
     return hard and asked.plays_auto and asked.watch is None
 
 
+def margins_together(
+    X: Any, Y: Array, kind: Intercept, tol: float, budget: Budget, *, all_or_none: bool
+) -> tuple[dict[int, MarginResult], list[int]]:
+    """The largest margins, within `tol`, of columns of Y that are found to be separable together, and which seem not to be:
+    a proof with few rows is left to a call with such a column. With `all_or_none` there are no margins then."""
+    columns = _Columns[MarginResult](*_read(X, Y, None), kind, budget)
+    without = columns.search(SHARE * tol, tol, all_or_none=all_or_none)
+    decided = np.flatnonzero(~columns.open & np.isfinite(columns.b)).tolist()
+    columns.share = (time.perf_counter() - budget.started) / max(1, len(decided))
+    asked = margins.Asked(kind, 2.0, None, "auto", tol, None, None)
+    return {j: _margin_together(columns, asked, j) for j in decided}, without
+
+
+def about_part(found: MarginResult, problem: Problem, rows: Array | None) -> MarginResult:
+    """The result of a column that is separable as one about the rows alone that count in it (None: all), which are `problem`."""
+    proof, p = found._proof, found.p
+    assert p is not None
+    assert proof.p is not None
+    head = replace(proof.head, classes=problem.classes, shape=(problem.X.n, problem.X.d))
+    return replace(found, p=_of_rows(p, rows), _proof=Proof(head, proof.w, _of_rows(proof.p, rows)), _problem=problem)
+
+
 def _first_weights(starts: Any, j: int) -> Any:
     """The p that column j begins with, if one was passed."""
     given = None if starts is None else starts[j]
@@ -195,9 +219,11 @@ def _of_rows(values: Any, rows: Array | None) -> Any:
 def _margin_together(columns: _Columns[MarginResult], asked: margins.Asked, j: int) -> MarginResult:
     """The result of a column that was decided together with others."""
     proof, (w, b) = columns.proof(j, "bracket"), columns.plane(j)
-    p = proof.proof.p
+    p, rounds = proof.proof.p, 0 if columns.evidence is None else int(columns.evidence.rounds[j])
     return replace(
         _not_begun(columns.problem(j), asked, Status.SOLVED if proof.witness is None else Status.NOT_SEPARABLE),
+        n_iter=rounds,
+        passes=float(PASSES * rounds),
         w=w,
         b=b,
         p=None if p is None else p / p.sum(),
@@ -317,16 +343,18 @@ class _Columns(Generic[One]):
             self.w[:, one], self.b[one] = 0.0, np.where((self.signs[:, one] > 0).any(axis=0), 1.0, -1.0)
             self.margins[one], self.open[one] = math.inf, False
 
-    def search(self, enough: float, tol: float = math.inf) -> None:
-        """Decide all columns together where rows are few; what is wider than `tol` stays open."""
+    def search(self, enough: float, tol: float = math.inf, *, all_or_none: bool = False) -> list[int]:
+        """Decide all columns together where rows are few; what is wider than `tol` stays open, and with `all_or_none` everything
+        if one column seems to have no plane. Those columns are returned."""
+        without: Array = np.empty(0, np.int64)
         if not self.open.any() or not batches.applies(self.whole, self.kind):
-            return
+            return []
         plain = self.whole.storage.plain()
         X = np.ascontiguousarray(plain.toarray() if self.whole.storage.sparse else plain)
         self.evidence = evidence = TableEvidence(self.whole, self.signs, self.kind, X)
         try:
             with blas_threads(self.whole.storage.entries):
-                batches.search(evidence, np.flatnonzero(self.open), self.budget, enough)
+                without = batches.search(evidence, np.flatnonzero(self.open), self.budget, enough, all_or_none=all_or_none)
         except KeyboardInterrupt:
             self.stopped = True
         with np.errstate(invalid="ignore"):
@@ -335,6 +363,7 @@ class _Columns(Generic[One]):
         self.w[:, done], self.b[done] = evidence.planes[:, done], evidence.b[done]
         self.margins[done] = np.column_stack((evidence.lower, evidence.upper))[done]
         self.open &= ~done
+        return [*map(int, without)]
 
     def prove(self, planes: Array, objectives: Objectives, tol: float) -> dict[int, Optimum]:
         """What these planes prove about the least losses of all columns, while there is time; those within `tol` are settled."""
