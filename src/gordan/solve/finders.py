@@ -168,16 +168,17 @@ def _outgrown(question: Question, evidence: Evidence) -> bool:
 
 
 def _smooth(question: Any, evidence: Any) -> bool:
-    return question.objective.loss.smooth and not _several(question, evidence)
+    return question.objective.loss.smooth and not question.objective.loss.several
 
 
 def _several(question: Any, evidence: Any) -> bool:
-    return bool(question.objective.loss.several)
+    return question.objective.loss.several and not _smooth_elsewhere(question, evidence)
 
 
 def _smooth_elsewhere(question: Any, evidence: Any) -> bool:
     """Rows in a file, on a device or on other machines, where vectors over rows are to stay; and nobody waits for steps."""
-    return not question.rows.in_memory and question.play.watch is None and _smooth(question, evidence)
+    play = question.play
+    return not question.rows.in_memory and play.watch is None and play.checkpoint is None and question.objective.loss.smooth
 
 
 def _not_smooth(question: Any, evidence: Any) -> bool:
