@@ -272,6 +272,24 @@ def test_least_losses_and_classifiers_agree(client, loss, monkeypatch):
     assert gordan.verify(model.certificate_[2], X, y == 2)
 
 
+def test_several_classes_agree(client, monkeypatch):
+    """The multinomial loss: found, proved and placed by sums of the workers."""
+    r = np.random.default_rng(1)
+    y = r.integers(0, 3, N)
+    X = r.standard_normal((N, D)) + r.standard_normal((3, D))[y]
+
+    def no_scores(*args):
+        raise AssertionError("scores were made")
+
+    monkeypatch.setattr(cluster.Cluster, "scores", no_scores)
+    there = gordan.LinearClassifier("multinomial", tol=1e-6).fit(da.from_array(X, chunks=(SIZE, D)), y)
+    monkeypatch.undo()
+    here = gordan.LinearClassifier("multinomial", tol=1e-6).fit(X, y)
+    assert there.status_ == "solved"
+    assert np.linalg.norm(there.coef_ - here.coef_) <= there.radius_ + here.radius_
+    assert gordan.verify(there.certificate_, X, y)
+
+
 def test_soft_margins_agree(client):
     X, y = problem(120, 4)
     y[:4] *= -1

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array, namespace
+from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
@@ -80,13 +81,13 @@ class Table:
     loss: Loss
     free: bool
     seed: int = 1
-    deadline: float = math.inf
+    deadline: Deadline = UNLIMITED
     pace: float = field(default=0.0, init=False)
     """Seconds of the slowest pass, of late."""
 
     def spent(self) -> bool:
         """Whether the passes that are left to do once the time is up would end after the deadline."""
-        return time.perf_counter() + TUNING.ending * self.pace >= self.deadline
+        return not self.deadline.affords(TUNING.ending * self.pace)
 
     @property
     def J(self) -> Array:
@@ -170,10 +171,8 @@ def planes(
     """For each label vector the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the last entry, and else 1, and
     the steps that it took, at most so many. Not finite where floats do not get there."""
     rows, k = table.rows, table.Y.shape[1]
-    steps = np.zeros(k, np.int64)
-    if start is None:
-        start, steps = _from_part(table, tol, spent)
-    W, todo, J = start, np.arange(k), table.J
+    W = _from_part(table, tol, spent) if start is None else start
+    steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
     precondition = Preconditioner(table)
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
@@ -194,7 +193,7 @@ def planes(
             # elsewhere there is nobody else who has a factorization
             active = float(np.mean(here.active[far])) if rows.in_memory else rows.n
             most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
-            if rows.in_memory and steps.any() and most < TUNING.least_cg:
+            if rows.in_memory and most < TUNING.least_cg and W.any():
                 break
             precondition.renew(W, todo[far])
             step[:, far], met = _conjugate_gradients(
@@ -225,10 +224,10 @@ def _balance(table: Table, W: Array, todo: Array) -> None:
         W[-1, todo] += shift
 
 
-def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Array, Array]:
+def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     """Planes of a part of the rows, which stand for all of them, where these are many; else 0."""
     rows, k = table.rows, table.Y.shape[1]
-    zero = np.zeros((rows.d, k)), np.zeros(k, np.int64)
+    zero = np.zeros((rows.d, k))
     if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol:
         return zero
     count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
@@ -241,9 +240,9 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Arr
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count))
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
-    W, steps = planes(part, TUNING.part_tol, spent, zero[0], TUNING.part_steps)
+    W, _ = planes(part, TUNING.part_tol, spent, zero, TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
-    return np.where(np.isfinite(W), W, 0.0), steps
+    return np.where(np.isfinite(W), W, 0.0)
 
 
 def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
@@ -294,7 +293,8 @@ class Preconditioner:
         products, column, total = self.table.reduce(self.table.work.moments, at, todo, rough=True)
         H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
         H = H + np.diag(self.table.J[:, 0])
-        self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
+        if np.isfinite(H).all():
+            self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
 
 class Effort(NamedTuple):

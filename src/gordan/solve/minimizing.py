@@ -180,7 +180,7 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: objec
         question.objective.loss,
         question.objective.intercept.grouped,
         budget.seed,
-        budget.deadline,
+        budget.time,
     )
     start, most = question.play.start, block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
     W, steps = block_newton.planes(
