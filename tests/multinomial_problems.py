@@ -126,7 +126,7 @@ def enclosure_faults(
         kept = np.flatnonzero(objective.c > 0)
         s = Scores.of(objective.X, W).sums[kept] + b
         if np.isfinite(s).all():
-            q = [rational(softmax([arb(float(e)) for e in row])) for row in s]
+            q = [rational(softmax(below_largest(row.tolist()))) for row in s]
             _, V = data.dual(q)
             counted = [row for j, row in enumerate(V) if data.counted(j)]
             off = sum(
@@ -136,6 +136,11 @@ def enclosure_faults(
             if off > (2 * exact(optimum.error)) ** 2:
                 faults.append(f"V is off by more than {optimum.error}")
     return faults
+
+
+def below_largest(s: list[float]) -> list[arb]:
+    """Scores less the largest, exactly, or -10⁶ if that is more: of sums with 10³⁰⁰ no digits are left."""
+    return [arb(max(exact(e) - exact(max(s)), fmpq(-(10**6)))) for e in s]
 
 
 def region_faults(

@@ -462,3 +462,42 @@ def test_killed_workers_cost_their_blocks_and_nothing_else():
             assert found.status == calm.status == "solved"
             assert found.margin == calm.margin
             np.testing.assert_array_equal(found.w, calm.w)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
+def test_workers_killed_while_losses_are_minimized(kills, monkeypatch):
+    """In the middle of a pass, of the search or of the proof: planes and intervals are the same to the last bit."""
+    r = np.random.default_rng(1)
+    y = r.integers(0, 3, 1200)
+    X = r.standard_normal((1200, 5)) + r.standard_normal((3, 5))[y]
+    start, passes, victim = cluster.Workers.start, [], []
+
+    def killing(self, work, *rest):
+        futures = start(self, work, *rest)
+        passes.append(work.__name__)
+        if victim and len(passes) == victim[0][0]:
+            os.kill(victim.pop()[1], signal.SIGKILL)
+        return futures
+
+    def fitted(loss):
+        passes.clear()
+        found = gordan.minimize_loss(lazy, y if loss == "multinomial" else y == 1, loss=loss, tol=1e-4)
+        return found.w, found.b, found.objective, found.place.row()
+
+    monkeypatch.setattr(cluster.Workers, "start", killing)
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, **options) as local,
+        distributed.Client(local) as client,
+    ):
+        lazy, calm = da.from_array(X, chunks=(300, 5)), {}
+        for loss in ("multinomial", "logistic"):
+            calm[loss] = fitted(loss), len(passes)
+            assert {"reduce", "each_block"} <= {*passes}
+        for k in range(kills):
+            loss = list(calm)[k % 2]
+            expected, count = calm[loss]
+            victim.append((int(r.integers(1, count + 1)), next(iter(client.run(os.getpid).values()))))
+            for found, right in zip(fitted(loss), expected, strict=True):
+                np.testing.assert_array_equal(found, right)
+            assert not victim
