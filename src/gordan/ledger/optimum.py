@@ -19,7 +19,7 @@ from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
-from gordan.ledger.question import Asks, Budget, Play, Proposal
+from gordan.ledger.question import ON_HOST, Asks, Budget, Play, Proposal
 from gordan.losses import Loss
 from gordan.rows import Rows
 
@@ -40,6 +40,7 @@ class LossQuestion:
     tol: float
     play: Play
     head: Certificate
+    on_host = ON_HOST
     asks: Asks = field(default=Asks.LOSS, init=False)
 
     @cached_property
