@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,26 +40,33 @@ class Objectives:
     loss: Loss
     c: Array
     intercept: Intercept
+    smoothing: float = 0.0
+    """Up to this distance below z = 1 the weight of a row for the hinge grows to C: those are then stated."""
 
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
         length = np.array([bounds.norm_bound(np.abs(w), 2.0, dual=True) for w in W.T])
-        shared = W, b, length, self.loss, float(self.intercept.in_norm)
+        shared = W, b, length, self.loss, float(self.intercept.in_norm), self.smoothing
         step = self._rows_at_a_time(W.shape[1])
-        v, parts, most = np.zeros((self.X.d + 1, W.shape[1])), [], 0
+        v, parts, most, stated = np.zeros((self.X.d + 1, W.shape[1])), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
-            for sums, combined, rows in self.X.storage.each_block(_sums, (self.signs, self.c, self.X.norms), shared, step=step):
+            vectors, first = (self.signs, self.c, self.X.norms), 0
+            for sums, combined, rows, (i, j, alpha) in self.X.storage.each_block(_sums, vectors, shared, step=step):
                 v += combined
+                stated.append((i + first, j, alpha))
+                first += rows
                 most = max(most, rows)
                 parts.append(sums)
             whole = np.sum(parts, axis=0)
             whole[-1] = np.max([sums[-1] for sums in parts], axis=0)
-            found = []
+            found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
             for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
                 own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
                 facts = Sums(*whole[:, j].tolist())
-                found.append(self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts))))
+                optimum = self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts)))
+                mine = np.flatnonzero(column == j)
+                found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
 
     def _rows_at_a_time(self, k: int) -> int:
@@ -188,12 +195,14 @@ class Sums:
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float
-) -> tuple[Array, Array, int]:
-    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, and how many rows these are.
+    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float, smoothing: float = 0.0
+) -> tuple[Array, Array, int, tuple[Array, Array, Array]]:
+    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, how many rows these are, and
+    the weights that are stated: row of the block, plane, α.
 
     As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
     checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
+    Those of the hinge do not: they are C or 0 where the claimed scores are on one side of z = 1, and stated else.
     """
     sums, terms = block_scores(block, W)
     xp = namespace(sums)
@@ -203,12 +212,15 @@ def _sums(
     z = (sums + b) * y
     low = z - radius * dense_slack(block.d, terms, CLAIM)
     above = xp.where(c > 0, c * loss_above(loss, low) * (1 + 4 * U) + TINY, 0.0)
-    alpha = c * loss.weight(z)
+    hinge = loss is Loss.HINGE
+    alpha = c * (((1.0 - z) / smoothing).clip(min=0.0, max=1.0) if hinge and smoothing > 0 else loss.weight(z))
     alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
+    stated = _stated(block, z, CLAIM * radius, alpha, c) if hinge else (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     low, high = z - 2.0 * radius, z + 2.0 * radius
     moved = xp.where(c > 0, c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha, 0.0)
+    moved = 0.0 * c if hinge else moved
     size = xp.maximum(abs(low), abs(high)) + 1.0
     size = xp.where(moved > 0, size, 0.0)
     rounded = alpha * ((512 + 64 * size) * U)
@@ -236,7 +248,16 @@ def _sums(
     totals = [block.drop(added(part)) for part in parts]
     signed = alpha * y
     longest = np.full(len(totals[0]), float(block.drop(sizes.max())))
-    return np.array([*totals, longest]), np.vstack((block.drop(block.combined(signed)), block.drop(added(signed)))), len(y)
+    combined = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
+    return np.array([*totals, longest]), combined, len(y), stated
+
+
+def _stated(block: Block, z: Any, radius: Any, alpha: Any, c: Any) -> tuple[Array, Array, Array]:
+    """The rows and planes whose weight is not what the side of z = 1 says, or that may be on either, and these weights."""
+    xp = namespace(z)
+    certain = ((z + radius < 1) & (alpha == c)) | ((z - radius > 1) & (alpha == 0))
+    i, j = xp.where((c > 0) & ~certain)
+    return block.drop(i), block.drop(j), block.drop(alpha[i, j])
 
 
 def _slopes(

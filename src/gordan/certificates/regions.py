@@ -31,7 +31,7 @@ from gordan.losses import Loss, balancing
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 8
 # Steps that balance b, each by one pass over X.
-BALANCINGS = 2
+BALANCINGS = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,13 +49,18 @@ class Tuning:
     fewest: int = 4
     # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
     slope_left: float = 0.5
-    multiples: tuple[float, ...] = (0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+    multiples: tuple[float, ...] = (0.002, 0.01, 0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
     # The masses of both classes are to be equal for a free intercept, up to this share of them, or of the tolerance.
     unequal: float = 1e-13
     unequal_of_tol: float = 1e-6
     # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
     balancings: int = 5
     balanced: float = 1e-8
+    # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
+    # that the gap is brought to.
+    smoothings: tuple[float, ...] = (2.0, 0.5, 0.2, 0.08, 0.03, 0.015, 6e-3, 3e-3, 1e-3, 3e-4, 1e-4)
+    of_square: float = 0.03
+    hinge_share: float = 0.8
     # And all passes that come then, about.
     ending: float = 6.0
     # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
@@ -70,6 +75,28 @@ class Tuning:
 TUNING = Tuning()
 
 
+@dataclass(frozen=True)
+class SmoothHinge:
+    """The hinge with a parabola in place of its corner: with s = 1 - z, s²/2ε up to s = ε, and s - ε/2 beyond."""
+
+    epsilon: float
+    several = False
+
+    def cost(self, z: Any) -> Any:
+        """ℓ(z)."""
+        s = (1.0 - z).clip(min=0.0)
+        near = s.clip(max=self.epsilon)
+        return near * near / (2 * self.epsilon) + (s - near)
+
+    def weight(self, z: Any) -> Any:
+        """a(z) = -ℓ'(z)."""
+        return ((1.0 - z) / self.epsilon).clip(min=0.0, max=1.0)
+
+    def curvature(self, z: Any, a: Any) -> Any:
+        """ℓ''(z), given a(z)."""
+        return ((a > 0) & (a < 1)) * (1 / self.epsilon)
+
+
 @dataclass(eq=False)
 class Table:
     """The losses of k label vectors: `rows` without signs, the columns of signs Y (n × k, 0 leaves a row out) and C_i, both where
@@ -78,7 +105,7 @@ class Table:
     rows: Rows
     Y: Any
     c: Any
-    loss: Loss
+    loss: Loss | SmoothHinge
     free: bool
     seed: int = 1
     deadline: Deadline = UNLIMITED
@@ -214,6 +241,31 @@ def planes(
     return W, steps
 
 
+@np.errstate(all="ignore")
+def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
+    """The same for the hinge, of which ever less is smoothed: a weight a of a row leaves a gap of Cεa(1-a), so that all of it
+    falls as ε², with the rows that have one. And what it was smoothed to in the end: where the widest gap is least."""
+    k = table.Y.shape[1]
+    own, steps, W, widest = replace(table), np.zeros(k, np.int64), start, math.inf
+    best = np.zeros((table.rows.d, k)), SmoothHinge(TUNING.smoothings[0])
+    for loss in map(SmoothHinge, TUNING.smoothings):
+        own.loss = loss
+        enough = max(tol, TUNING.of_square * loss.epsilon**2)
+        W, more = planes(own, enough, own.spent, W, min(TUNING.steps, (max_iter or TUNING.steps**2) - int(steps.max())))
+        steps += more
+        here, rest = own.at(W, np.arange(k)), own.reduce(_corner, W, np.arange(k))[0]
+        gap = float(np.max((0.5 * own.dot(own.J * here.gradient, here.gradient) + rest) / (here.value + 0.5 * rest)))
+        if not gap < widest and widest < TUNING.part_tol:
+            break
+        best, widest = (W.copy(), loss), gap
+        if gap <= TUNING.hinge_share * tol or own.spent() or steps.max() == max_iter:
+            break
+    W, own.loss = best
+    if table.free:
+        _balance(own, W, np.arange(k))
+    return W, steps, best[1]
+
+
 def _balance(table: Table, W: Array, todo: Array) -> None:
     """Move b to where both classes have the same mass: without that a plane proves nothing."""
     for _ in range(TUNING.balancings):
@@ -289,11 +341,13 @@ class Preconditioner:
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return
-        at = W[:, todo] if made else 0.0 * W[:, todo]
+        # those of w = 0 are the same for all label vectors; but there the hinge has none
+        own = made or len(todo) == 1 or isinstance(self.table.loss, SmoothHinge)
+        at = W[:, todo] if own else 0.0 * W[:, todo]
         products, column, total = self.table.reduce(self.table.work.moments, at, todo, rough=True)
         H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
         H = H + np.diag(self.table.J[:, 0])
-        if np.isfinite(H).all():
+        if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
             self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
 
@@ -363,7 +417,7 @@ def _counted(y: Any, c: Any, todo: Any) -> tuple[Any, Any]:
     return y, c[:, None] * abs(y)
 
 
-def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     y, c = _counted(y, c, todo)
     z = y * (x @ W[:-1] + W[-1])
     a = loss.weight(z)
@@ -372,7 +426,7 @@ def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any,
     return (c * loss.cost(z)).sum(0), x.T @ signed, signed.sum(0), bend.sum(0), mass.sum(0), (bend > 0).sum(0)
 
 
-def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z = y * both[:, :k]
@@ -380,7 +434,7 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[A
     return x.T @ bent, bent.sum(0)
 
 
-def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     """Σ h x xᵀ, Σ h x and Σ h for the mean h of these label vectors."""
     y, c = _counted(y, c, todo)
     z = y * (x @ W[:-1] + W[-1])
@@ -393,7 +447,14 @@ def _second_moments(x: Any, h: Any) -> tuple[Any, ...]:
     return (rows.T @ rows) * size, (x.T @ h[:, None])[:, 0], h.sum(0)
 
 
-def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Loss) -> tuple[Any, ...]:
+def _corner(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: SmoothHinge) -> tuple[Any, ...]:
+    """Σ Cεa(1-a)."""
+    y, c = _counted(y, c, todo)
+    a = loss.weight(y * (x @ W[:-1] + W[-1]))
+    return ((loss.epsilon * c * a * (1.0 - a)).sum(0),)
+
+
+def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Any) -> tuple[Any, ...]:
     """Σ c a(z + t u) u for some t, where z are the scores of the first half and u those of the second."""
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
@@ -405,7 +466,7 @@ def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: L
 SEPARATE = Work(_slopes, _curved, _moments, _along)
 
 
-def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     S = x @ W[:-1] + W[-1]
     xp, Q = namespace(S), softmax(S)
     top = xp.amax(S, 1)
@@ -416,7 +477,7 @@ def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tupl
     return (c * losses).sum(0), x.T @ signed, signed.sum(0), bend, mass, 0.0 * mass + len(y)
 
 
-def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     Q = softmax(both[:, :k])
     bent = Q * both[:, k:]
@@ -424,13 +485,13 @@ def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> t
     return x.T @ bent, bent.sum(0)
 
 
-def _class_moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _class_moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     """For the mean h of the second derivatives of a row's loss, over the directions in which it has any."""
     Q = softmax(x @ W[:-1] + W[-1])
     return _second_moments(x, c * (1.0 - (Q * Q).sum(1)).clip(min=0.0) / (y.shape[1] - 1))
 
 
-def _class_along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Loss) -> tuple[Any, ...]:
+def _class_along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Any) -> tuple[Any, ...]:
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     S, U = both[:, :k], both[:, k:]
     own = (y * U).sum(1)

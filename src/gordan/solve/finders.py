@@ -172,17 +172,18 @@ def _smooth(question: Any, evidence: Any) -> bool:
 
 
 def _several(question: Any, evidence: Any) -> bool:
-    return question.objective.loss.several and not _smooth_elsewhere(question, evidence)
+    return question.objective.loss.several and not _elsewhere(question, evidence)
 
 
-def _smooth_elsewhere(question: Any, evidence: Any) -> bool:
+def _elsewhere(question: Any, evidence: Any) -> bool:
     """Rows in a file, on a device or on other machines, where vectors over rows are to stay; and nobody waits for steps."""
     play = question.play
-    return not question.rows.in_memory and play.watch is None and play.checkpoint is None and question.objective.loss.smooth
+    return not question.rows.in_memory and play.watch is None and play.checkpoint is None
 
 
 def _not_smooth(question: Any, evidence: Any) -> bool:
-    return not question.objective.loss.smooth
+    """The hinge; if not all time was spent by passes alone."""
+    return not question.objective.loss.smooth and not (evidence.optimum is not None and question.budget.short)
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
@@ -215,7 +216,7 @@ FINDERS = (
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
     Finder("recession cone", _by_cone, cone=_hard),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
-    Finder("passes alone", minimizing.by_passes_alone, loss=_smooth_elsewhere),
+    Finder("passes alone", minimizing.by_passes_alone, loss=_elsewhere),
     Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
     Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),

@@ -182,17 +182,30 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: objec
         budget.seed,
         budget.time,
     )
-    start, most = question.play.start, block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
-    W, steps = block_newton.planes(
-        table, question.tol, table.spent, None if start is None else start.reshape(rows.d, -1).copy(), most
-    )
-    if table.free and which is not None:
-        W[-1] -= np.mean(W[-1])
-    looked = table.at(W, np.arange(question.vectors))
-    upper, gap = float(looked.value[0]), 0.5 * float(table.dot(table.J * looked.gradient, looked.gradient)[0])
+    first = None if question.play.start is None else question.play.start.reshape(rows.d, -1).copy()
+    most = block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
+    if table.loss is Loss.HINGE:
+        found = _smoothed(table, question, first)
+    else:
+        W, steps = block_newton.planes(table, question.tol, table.spent, first, most)
+        if table.free and which is not None:
+            W[-1] -= np.mean(W[-1])
+        looked = table.at(W, np.arange(question.vectors))
+        upper, gap = float(looked.value[0]), 0.5 * float(table.dot(table.J * looked.gradient, looked.gradient)[0])
+        found = Found(W[:, 0] if which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
     rows.passes += bare.passes
-    found = Found(W[:, 0] if which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
     yield _proposal(found, [_moment(found, question)], question)
+
+
+def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None) -> Found:
+    """The plane of the smoothed hinge, and its weights: those of rows near z = 1 do not follow from it."""
+    W, steps, loss = block_newton.hinge_planes(table, question.tol, start, question.budget.max_iter)
+    w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
+    z = question.rows.scores(w)
+    alpha = question.c * loss.weight(z)
+    v = question.rows.combine(alpha)
+    task = Task(question.rows, question.c, Loss.HINGE, table.free, question.tol)
+    return Found(w, alpha, task.dual(alpha, v), task.value(w, z), int(steps[0]))
 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:

@@ -236,7 +236,7 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        planes, steps = None, np.zeros(signs.shape[1], np.int64)
+        planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
         c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
         table = Objectives(problem.X, problem.storage.place(signs, "Y"), asked.loss, c, asked.kind)
         if asked.watch is None and starts is None and budget.max_iter is None:
@@ -244,14 +244,15 @@ class ManyLosses(Many[LossResult]):
             try:
                 share = FOUND_TOGETHER if problem.storage.in_memory else FOUND_BY_PASSES
                 until = min(budget.deadline, (1 - share) * time.perf_counter() + share * budget.deadline)
-                planes, steps = batches.least_losses(problem, signs, table, asked.tol, replace(budget, deadline=until))
+                search = replace(budget, deadline=until)
+                planes, steps, table = batches.least_losses(problem, signs, table, asked.tol, search)
             except KeyboardInterrupt:
                 columns.stopped = True
         optima: dict[int, Optimum] = {}
         if planes is not None and asked.class_weight is None:  # whose weights differ from one column to the next
             optima = columns.prove(planes, table, asked.tol)
         if not problem.storage.in_memory and planes is not None and asked.class_weight is None:  # one by one would take no less
-            columns.status[columns.open] = (columns.end if budget.spent else Status.NO_PROGRESS).value
+            columns.status[columns.open] = (columns.end if search.short else Status.NO_PROGRESS).value
             columns.open[:] = False
         for j in columns.left():
             own = question(j)
@@ -274,7 +275,11 @@ class ManyLosses(Many[LossResult]):
             objective = Objective(own.X, own.signs, asked.loss, c if own.signs.all() else c * abs(own.signs), asked.kind)
             head = losses.head_of(own, asked, sample)
             evidence = LossEvidence(
-                LossQuestion(own, objective, budget, asked.tol, Play(), head), *columns.plane(j), optimum=optima[j]
+                LossQuestion(own, objective, budget, asked.tol, Play(), head),
+                *columns.plane(j),
+                optima[j].rows,
+                optima[j].weights,
+                optima[j],
             )
             result = losses.result_of(evidence.question, evidence, int(steps[j]))
             return replace(result, status=STATUSES[words[j]], seconds=columns.share, _placed=lambda: places()[j])
