@@ -306,6 +306,7 @@ def test_hinges_of_many_label_vectors_keep_a_time_limit(monkeypatch, clock, limi
     assert clock.now - begin <= 1.1 * limit + 0.3
     assert (found.status == "time-limit").all()
     assert np.isfinite(found.objective).all()
+    assert all(len(each.bare_certificate.rows) < 0.3 * len(X) for each in found)  # however early the search ended
     places = [each.place for each in found]
     assert clock.now - begin <= 1.1 * limit + 3.0
     assert all(np.isfinite(place.r) for place in places)

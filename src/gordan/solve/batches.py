@@ -372,7 +372,7 @@ def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: 
     if asked.loss.smooth:
         return *block_newton.planes(table, tol, spent), asked
     W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)
-    return W, steps, replace(asked, smoothing=smoothed.epsilon)
+    return W, steps, replace(asked, smoothing=smoothed.stated)
 
 
 @np.errstate(all="ignore")

@@ -57,10 +57,11 @@ class Tuning:
     balancings: int = 5
     balanced: float = 1e-8
     # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
-    # that the gap is brought to.
+    # that the gap is brought to; and the largest ε with which the rows near z = 1 are few enough to be stated.
     smoothings: tuple[float, ...] = (2.0, 0.5, 0.2, 0.08, 0.03, 0.015, 6e-3, 3e-3, 1e-3, 3e-4, 1e-4)
     of_square: float = 0.03
     hinge_share: float = 0.8
+    most_stated: float = 0.1
     # And all passes that come then, about.
     ending: float = 6.0
     # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
@@ -81,6 +82,11 @@ class SmoothHinge:
 
     epsilon: float
     several = False
+
+    @property
+    def stated(self) -> float:
+        """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
+        return self.epsilon if self.epsilon <= TUNING.most_stated else 0.0
 
     def cost(self, z: Any) -> Any:
         """ℓ(z)."""
@@ -280,7 +286,7 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     """Planes of a part of the rows, which stand for all of them, where these are many; else 0."""
     rows, k = table.rows, table.Y.shape[1]
     zero = np.zeros((rows.d, k))
-    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol:
+    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol or spent():
         return zero
     count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
     if not fits(8 * count * rows.d):

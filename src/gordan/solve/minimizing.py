@@ -202,7 +202,7 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
     W, steps, loss = block_newton.hinge_planes(table, question.tol, start, question.budget.max_iter)
     w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
     z = question.rows.scores(w)
-    alpha = question.c * loss.weight(z)
+    alpha = question.c * (loss if loss.stated else Loss.HINGE).weight(z)
     v = question.rows.combine(alpha)
     task = Task(question.rows, question.c, Loss.HINGE, table.free, question.tol)
     return Found(w, alpha, task.dual(alpha, v), task.value(w, z), int(steps[0]))
