@@ -54,7 +54,7 @@ class Tuning:
     unequal: float = 1e-13
     unequal_of_tol: float = 1e-6
     # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
-    balancings: int = 5
+    balancings: int = 3
     balanced: float = 1e-8
     # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
     # that the gap is brought to; and the largest ε with which the rows near z = 1 are few enough to be stated.
@@ -63,7 +63,7 @@ class Tuning:
     hinge_share: float = 0.8
     most_stated: float = 0.1
     # And all passes that come then, about.
-    ending: float = 6.0
+    ending: float = 5.0
     # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
     # column, to that accuracy.
     rows_per_column: int = 40
