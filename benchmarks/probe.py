@@ -78,9 +78,10 @@ def accuracy(held, y: torch.Tensor, W: np.ndarray, b: np.ndarray) -> float:
 
 
 class Logistic:
-    """Multinomial logistic regression, full batch, by torch.optim.LBFGS; a little ridge, since the rows may be separable."""
+    """Multinomial logistic regression, full batch, by torch.optim.LBFGS; a little ridge, since the rows may be separable: one
+    number, or one for each column of X and the intercept."""
 
-    def __init__(self, X: torch.Tensor, y: torch.Tensor, k: int, ridge: float = 1e-6) -> None:
+    def __init__(self, X: torch.Tensor, y: torch.Tensor, k: int, ridge: float | torch.Tensor = 1e-6) -> None:
         self.X, self.y, self.k, self.ridge = X, y, k, ridge
         self.W = torch.zeros((X.shape[1] + 1, k), device=X.device, requires_grad=True)
         self.evaluations, self.right = 0, 0.0
@@ -104,7 +105,7 @@ class Logistic:
         self.right = float(right) / n
         self.evaluations += 1
         self.W.grad = gradient / n + self.ridge * W
-        return loss / n + 0.5 * self.ridge * (W * W).sum()
+        return loss / n + 0.5 * (self.ridge * W * W).sum()
 
     def until(self, target: float, most: int, limit: float) -> dict:
         """Iterations until the training accuracy is reached."""

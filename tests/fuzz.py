@@ -3,8 +3,9 @@ totals for each family.
 
 Every process takes chunks of problems from `test_fuzz` by turns: of small ones three of verdicts and one of margins, of planted
 ones with up to 2,000 rows one of verdicts, of margins and of diagnoses; and then as many changed certificates from `mutations`
-and `loss_mutations`, of which both checkers must say the same; losses from `loss_problems`, held against exact minimizers; and
-tables of labels for columns that depend on each other, with changed certificates about such columns, from `degenerate`. A
+and `loss_mutations`, of which both checkers must say the same; losses from `loss_problems`, held against exact minimizers,
+also for rows in tensors where torch is installed (`--only device --instances 5000`: those alone); and tables of labels for
+columns that depend on each other, with changed certificates about such columns, from `degenerate`. A
 fault is printed with the chunk that shows it again, a chunk that takes two minutes counts as a crash, and the exit code is 1 if
 there was any.
 """
@@ -12,6 +13,7 @@ there was any.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import multiprocessing
 import os
@@ -25,9 +27,11 @@ from collections import Counter
 SIZE, PLANTED, LONGEST = 25, 5, 120
 TURN = ("separate", "separate", "separate", "maximize_margin")
 PLANTED_TURN = ("separate", "maximize_margin", "diagnose")
-FUNCTIONS = (*PLANTED_TURN, "minimize_loss", "tables", "verify")
+FUNCTIONS = (*PLANTED_TURN, "minimize_loss", "device", "tables", "verify")
 # Statuses that leave a question open; a margin of the small problems, or a loss, is often stopped on purpose.
 OPEN = ("undecided", "margin-below-tol", "no-progress", "iteration-limit", "time-limit")
+# Losses of rows on a device, where torch is there to make some.
+DEVICE = ("device",) if importlib.util.find_spec("torch") else ()
 CERTIFICATE_CHANGES = 20  # of each certificate
 KINDS = ("wrong verdict", "invalid bracket", "valid certificate rejected", "witness not minimal", "disagreement")
 KINDS += ("a false claim accepted", "crash")
@@ -41,6 +45,7 @@ def hang(*_):
 def worker(number, seed, end, most, only, results):
     """Chunk after chunk until the time is up, or `most` problems were made; each goes to `results`, and None at the end."""
     import degenerate
+    import device_problems
     import loss_mutations
     import loss_problems
     import mutations
@@ -55,7 +60,12 @@ def worker(number, seed, end, most, only, results):
         for function, family, intercept, size in [
             *((TURN[k % len(TURN)], family, intercept, SIZE) for family in fuzz.FAMILIES for intercept in fuzz.INTERCEPTS),
             *((PLANTED_TURN[k % 3], family, intercept, PLANTED) for family in fuzz.CHANGES for intercept in fuzz.INTERCEPTS),
-            *(("minimize_loss", family, intercept, SIZE) for family in loss_problems.FAMILIES for intercept in fuzz.INTERCEPTS),
+            *(
+                (function, family, intercept, SIZE)
+                for function in ("minimize_loss", *DEVICE)
+                for family in loss_problems.FAMILIES
+                for intercept in fuzz.INTERCEPTS
+            ),
             *(("tables", family, intercept, SIZE) for family in degenerate.FAMILIES for intercept in fuzz.INTERCEPTS),
             *(("verify", family, "any", SIZE) for family in changes),
         ]
@@ -72,8 +82,9 @@ def worker(number, seed, end, most, only, results):
                 found, faults = changes[family](name, size, CERTIFICATE_CHANGES)
             elif function == "tables":
                 found, faults = degenerate.chunk(family, intercept, name, size)
-            elif function == "minimize_loss":
-                found, faults = loss_problems.chunk(family, intercept, name, size)
+            elif function in ("minimize_loss", "device"):
+                problems = loss_problems if function == "minimize_loss" else device_problems
+                found, faults = problems.chunk(family, intercept, name, size)
             else:
                 found, faults = fuzz.chunk(function, family, intercept, name, size)
         except Exception:
@@ -123,7 +134,7 @@ def report(statuses, faults, seconds, workers):
     lines = [["function", "family", "instances", *KINDS, "open"]]
     for (function, family), found in sorted(statuses.items(), key=lambda item: (FUNCTIONS.index(item[0][0]), item[0][1])):
         total = found.total()
-        stopped = function == "minimize_loss" or (function == "maximize_margin" and family not in CHANGES)
+        stopped = function in ("minimize_loss", "device") or (function == "maximize_margin" and family not in CHANGES)
         still = "-" if stopped else f"{100 * sum(found[status] for status in OPEN) / max(1, total):.3f}%"
         lines.append([function, family, f"{total:,}", *(str(faults[function, family, kind]) for kind in KINDS), still])
     total = sum(found.total() for found in statuses.values())

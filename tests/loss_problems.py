@@ -180,8 +180,16 @@ def weights(r: random.Random, data: Data, least: Minimum | None, c: np.ndarray) 
     return rows, np.array([r.choice((*ABSURD, 0.5 * c[i], c[i], 2 * c[i])) for i in rows])
 
 
-def attack(r: random.Random, family: str, loss: str, kind: str, *, solve: bool = False) -> tuple[Counter[str], list[str]]:
-    """One problem: how many promises were looked at, by kind, and those that are broken. `solve`: those of a result, too."""
+def in_memory(X: np.ndarray) -> Any:
+    """X, where it is."""
+    return X
+
+
+def attack(
+    r: random.Random, family: str, loss: str, kind: str, *, solve: bool = False, held: Callable[[np.ndarray], Any] = in_memory
+) -> tuple[Counter[str], list[str]]:
+    """One problem: how many promises were looked at, by kind, and those that are broken. `solve`: those of a result, too, for X
+    as it is `held`."""
     X, signs, c = problem(r, family, loss, kind)
     found, faults = Counter(problems=1), list[str]()
     with ctx.workprec(BITS if family != "extreme" else 3000), np.errstate(over="ignore"):
@@ -207,7 +215,7 @@ def attack(r: random.Random, family: str, loss: str, kind: str, *, solve: bool =
             faults += [
                 f"{fault}: w={w!r}, b={b!r}, rows={rows!r}, weights={alpha!r}, slack={slack}, once={once}" for fault in broken
             ]
-        status, broken = solved(r, X, data, c, least) if solve else ("", [])
+        status, broken = solved(r, X, data, c, least, held) if solve else ("", [])
         found[status] += 1
         faults += broken
     if faults:
@@ -215,12 +223,14 @@ def attack(r: random.Random, family: str, loss: str, kind: str, *, solve: bool =
     return found, faults
 
 
-def solved(r: random.Random, X: np.ndarray, data: Data, c: np.ndarray, least: Minimum | None) -> tuple[str, list[str]]:
+def solved(
+    r: random.Random, X: np.ndarray, data: Data, c: np.ndarray, least: Minimum | None, held: Callable[[np.ndarray], Any]
+) -> tuple[str, list[str]]:
     """`minimize_loss` of the problem: its status, and the promises of the result that are broken."""
     y, kept = np.zeros(len(c), np.int64), np.flatnonzero(c)
     y[kept] = data.y  # those of weight 0 may have any label
     y[y == 0] = 1
-    result, faults = minimized(r, X, y, c, data.loss, data.kind)
+    result, faults = minimized(r, X, y, c, data.loss, data.kind, held)
     if result is None or least is None:
         return "refused" if result is None else result.status, faults
     objective, points = result._evidence.question.objective, _points(r, X)
@@ -237,11 +247,13 @@ def solved(r: random.Random, X: np.ndarray, data: Data, c: np.ndarray, least: Mi
     return result.status, faults
 
 
-def minimized(r: random.Random, X: np.ndarray, y: np.ndarray, c: np.ndarray, loss: str, kind: str) -> tuple[Any, list[str]]:
+def minimized(
+    r: random.Random, X: np.ndarray, y: np.ndarray, c: np.ndarray, loss: str, kind: str, held: Callable[[np.ndarray], Any]
+) -> tuple[Any, list[str]]:
     """What `minimize_loss` returns, None if it refuses, and what is wrong with its status or its certificate."""
     limit, tol = r.choice((None, None, 1, 5)), r.choice((1e-2, 1e-4, 1e-9))
     try:
-        result = gordan.minimize_loss(X, y, loss=loss, intercept=kind, sample_weight=c, max_iter=limit, tol=tol)
+        result = gordan.minimize_loss(held(X), y, loss=loss, intercept=kind, sample_weight=c, max_iter=limit, tol=tol)
     except gordan.InputError as error:
         return None, [] if "overflows" in str(error) else [f"refused: {error}"]
     faults = [f"solved, but {result.gap} > {tol}"] if result.status == "solved" and not result.gap <= tol else []
@@ -258,7 +270,9 @@ def _exceptions(result: Any) -> tuple[np.ndarray, np.ndarray]:
     return result._evidence.rows, result._evidence.alpha
 
 
-def chunk(family: str, kind: str, seed: str, size: int) -> tuple[Counter[str], list[tuple[str, str]]]:
+def chunk(
+    family: str, kind: str, seed: str, size: int, held: Callable[[np.ndarray], Any] = in_memory
+) -> tuple[Counter[str], list[tuple[str, str]]]:
     """`size` problems for `make fuzz`: how often `minimize_loss` ended how, and the faults with where they are."""
     import multinomial_problems  # which imports from here
 
@@ -267,9 +281,9 @@ def chunk(family: str, kind: str, seed: str, size: int) -> tuple[Counter[str], l
         loss = (*LOSSES, "multinomial")[k % (len(LOSSES) + 1)]
         r = random.Random(f"{family} {loss} {kind} {seed} {k}")
         if loss == "multinomial":
-            found, broken = multinomial_problems.attack(r, family, kind, solve=True)
+            found, broken = multinomial_problems.attack(r, family, kind, solve=True, held=held)
         else:
-            found, broken = attack(r, family, loss, kind, solve=True)
+            found, broken = attack(r, family, loss, kind, solve=True, held=held)
         statuses.update({status: found[status] for status in (*Status, "refused") if found[status]})
         where = f"minimize_loss, {family}, {loss}, {kind}, seed {seed!r}, instance {k}"
         claims = ["was claimed" in text for text in broken]  # the last one is the problem

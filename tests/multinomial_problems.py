@@ -6,12 +6,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from flint import arb, ctx, fmpq
 from loss_oracle import BITS, certainly_above, exact, violates
-from loss_problems import ABSURD, FAMILIES, _points, costs, interval_faults, matrix, minimized, newton, wider
+from loss_problems import ABSURD, FAMILIES, _points, costs, in_memory, interval_faults, matrix, minimized, newton, wider
 from multinomial_oracle import Classes, Least, least, rational, softmax
 
 from gordan.certificates.losses import Optimum
@@ -74,15 +76,18 @@ def planes(r: random.Random, d: int, k: int, best: Least | None, kind: str) -> l
     return found if kind != "none" else [(W, np.zeros(k)) for W, _ in found]
 
 
-def attack(r: random.Random, family: str, kind: str, *, solve: bool = False) -> tuple[Counter[str], list[str]]:
-    """One problem: how many promises were looked at, by kind, and those that are broken. `solve`: those of a result, too."""
+def attack(
+    r: random.Random, family: str, kind: str, *, solve: bool = False, held: Callable[[np.ndarray], Any] = in_memory
+) -> tuple[Counter[str], list[str]]:
+    """One problem: how many promises were looked at, by kind, and those that are broken, for X as it is `held`. `solve`: those of
+    a result, too."""
     X, which, k, c = problem(r, family)
     found, faults = Counter(problems=1), list[str]()
     with ctx.workprec(BITS if family != "extreme" else 3000), np.errstate(over="ignore"):
         data = Classes.of(X, which, k, c, kind)
         best = least(data, rough(X, which, k, c, kind))
         found["minimizers"] += best is not None
-        objective = Multinomial(matrix(X), which, k, c, Intercept(kind))
+        objective = Multinomial(matrix(held(X)), which, k, c, Intercept(kind))
         assert objective.trouble() == ""
         for W, b in planes(r, X.shape[1], k, best, kind):
             slack = r.choice((1.0, CLAIM))
@@ -97,7 +102,7 @@ def attack(r: random.Random, family: str, kind: str, *, solve: bool = False) -> 
             found["informative"] += optimum.lower > 0 and optimum.upper < math.inf
             faults += [f"{fault}: W={W!r}, b={b!r}, slack={slack}" for fault in broken]
         if solve:
-            status, broken = solved(r, X, which, c, best, kind)
+            status, broken = solved(r, X, which, c, best, kind, held)
             found[status] += 1
             faults += broken
     if faults:
@@ -121,7 +126,7 @@ def enclosure_faults(
         kept = np.flatnonzero(objective.c > 0)
         s = Scores.of(objective.X, W).sums[kept] + b
         if np.isfinite(s).all():
-            q = [rational(softmax([arb(float(e)) for e in row])) for row in s]
+            q = [rational(softmax(below_largest(row.tolist()))) for row in s]
             _, V = data.dual(q)
             counted = [row for j, row in enumerate(V) if data.counted(j)]
             off = sum(
@@ -131,6 +136,11 @@ def enclosure_faults(
             if off > (2 * exact(optimum.error)) ** 2:
                 faults.append(f"V is off by more than {optimum.error}")
     return faults
+
+
+def below_largest(s: list[float]) -> list[arb]:
+    """Scores less the largest, exactly, or -10⁶ if that is more: of sums with 10³⁰⁰ no digits are left."""
+    return [arb(max(exact(e) - exact(max(s)), fmpq(-(10**6)))) for e in s]
 
 
 def region_faults(
@@ -186,10 +196,10 @@ def claim_faults(
 
 
 def solved(
-    r: random.Random, X: np.ndarray, which: np.ndarray, c: np.ndarray, best: Least | None, kind: str
+    r: random.Random, X: np.ndarray, which: np.ndarray, c: np.ndarray, best: Least | None, kind: str, held: Callable[..., Any]
 ) -> tuple[str, list[str]]:
     """`minimize_loss` of the problem: its status, and the promises of the result that are broken."""
-    result, faults = minimized(r, X, which, c, "multinomial", kind)
+    result, faults = minimized(r, X, which, c, "multinomial", kind, held)
     if result is None or best is None:
         return "refused" if result is None else result.status, faults
     objective, points = result._evidence.question.objective, _points(r, X)

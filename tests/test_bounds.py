@@ -449,3 +449,18 @@ def test_scores_of_long_rows_are_enclosed_narrowly(d):
         exact = int(problem.signs[i]) * (sum(terms) + Fraction(1, 4))
         assert Fraction(float(lo[i])) <= exact <= Fraction(float(hi[i]))
         assert hi[i] - lo[i] <= 2.0**-53 * 40_000 * float(np.abs(X[i]) @ np.abs(w))
+
+
+def test_sums_of_many_are_enclosed_and_equal_ones_exact():
+    r = np.random.default_rng(0)
+    for n in (1, 63, 64, 65, 1000):
+        for values in (r.random(n), np.full(n, 0.1), 10.0 ** r.uniform(-300, 300, n), np.zeros(n)):
+            exactly = sum(map(Fraction, values.tolist()))
+            low, high = bounds.near_bounds(values)
+            assert low <= exactly <= high
+            m, e = bounds.exact_sum(values)
+            assert m * Fraction(2) ** e == exactly
+            for nu in (0.1, 0.5, 1.0):  # which are decided by floats, and exactly where these do not tell
+                assert bounds.reaches(values * nu, values, nu, 1) == (
+                    sum(map(Fraction, (values * nu).tolist())) >= Fraction(nu) * exactly
+                )

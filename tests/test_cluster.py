@@ -191,6 +191,31 @@ def late(seconds, value):
     return value
 
 
+def test_arrays_of_messages_are_moved_to_where_their_type_wants_them():
+    """Products of matrices that begin anywhere take another way, with other last digits."""
+
+    def moved(array):
+        buffer = np.empty(array.nbytes + 1, np.uint8)
+        view = buffer[1:].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        assert not view.flags.aligned
+        return view
+
+    r = np.random.default_rng(0)
+    X, q = r.standard_normal((150, 5)), r.standard_normal((150, 3))
+    held, arrived = rows.stored(X), rows.stored(X)
+    arrived.__setstate__({**arrived.__dict__, "arrays": (moved(X),)})
+    assert arrived.arrays[0].flags.aligned
+    assert not arrived.arrays[0].flags.writeable
+    here, there = (tasks.reduce(block, values, combined, (), 1, False) for block, values in ((held, q), (arrived, moved(q))))
+    np.testing.assert_array_equal(here, there)
+
+
+def combined(x, q):
+    """What `reduce` adds up in the test above."""
+    return (x.T @ q,)
+
+
 def test_the_order_of_arrival_does_not_matter(client):
     engine = cluster.Workers(client)
     values = [np.random.default_rng(k).normal(size=5) * 10.0**k for k in range(12)]
@@ -270,6 +295,24 @@ def test_least_losses_and_classifiers_agree(client, loss, monkeypatch):
     assert np.allclose(model.coef_, here.coef_, atol=1e-2)
     assert (model.predict(there) == here.predict(X)).mean() > 0.98
     assert gordan.verify(model.certificate_[2], X, y == 2)
+
+
+def test_several_classes_agree(client, monkeypatch):
+    """The multinomial loss: found, proved and placed by sums of the workers."""
+    r = np.random.default_rng(1)
+    y = r.integers(0, 3, N)
+    X = r.standard_normal((N, D)) + r.standard_normal((3, D))[y]
+
+    def no_scores(*args):
+        raise AssertionError("scores were made")
+
+    monkeypatch.setattr(cluster.Cluster, "scores", no_scores)
+    there = gordan.LinearClassifier("multinomial", tol=1e-6).fit(da.from_array(X, chunks=(SIZE, D)), y)
+    monkeypatch.undo()
+    here = gordan.LinearClassifier("multinomial", tol=1e-6).fit(X, y)
+    assert there.status_ == "solved"
+    assert np.linalg.norm(there.coef_ - here.coef_) <= there.radius_ + here.radius_
+    assert gordan.verify(there.certificate_, X, y)
 
 
 def test_soft_margins_agree(client):
@@ -444,3 +487,42 @@ def test_killed_workers_cost_their_blocks_and_nothing_else():
             assert found.status == calm.status == "solved"
             assert found.margin == calm.margin
             np.testing.assert_array_equal(found.w, calm.w)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
+def test_workers_killed_while_losses_are_minimized(kills, monkeypatch):
+    """In the middle of a pass, of the search or of the proof: planes and intervals are the same to the last bit."""
+    r = np.random.default_rng(1)
+    y = r.integers(0, 3, 1200)
+    X = r.standard_normal((1200, 5)) + r.standard_normal((3, 5))[y]
+    start, passes, victim = cluster.Workers.start, [], []
+
+    def killing(self, work, *rest):
+        futures = start(self, work, *rest)
+        passes.append(work.__name__)
+        if victim and len(passes) == victim[0][0]:
+            os.kill(victim.pop()[1], signal.SIGKILL)
+        return futures
+
+    def fitted(loss):
+        passes.clear()
+        found = gordan.minimize_loss(lazy, y if loss == "multinomial" else y == 1, loss=loss, tol=1e-4)
+        return found.w, found.b, found.objective, found.place.row()
+
+    monkeypatch.setattr(cluster.Workers, "start", killing)
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, **options) as local,
+        distributed.Client(local) as client,
+    ):
+        lazy, calm = da.from_array(X, chunks=(300, 5)), {}
+        for loss in ("multinomial", "logistic"):
+            calm[loss] = fitted(loss), len(passes)
+            assert {"reduce", "each_block"} <= {*passes}
+        for k in range(kills):
+            loss = list(calm)[k % 2]
+            expected, count = calm[loss]
+            victim.append((int(r.integers(1, count + 1)), next(iter(client.run(os.getpid).values()))))
+            for found, right in zip(fitted(loss), expected, strict=True):
+                np.testing.assert_array_equal(found, right)
+            assert not victim

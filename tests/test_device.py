@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+from loss_problems import FAMILIES, KINDS
 from modes import CAN_BE_SET, MODES, REASON, mode
 from passes import Kept, passes_agree
 from scipy.sparse import csr_array
@@ -29,6 +30,8 @@ from gordan.geometry import Simplex
 from gordan.solve import nearest_points, proximal
 
 torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+
+import device_problems  # noqa: E402
 
 from gordan.rows import accept, device, reads  # noqa: E402
 from gordan.rows.blocks import Blocks  # noqa: E402
@@ -624,6 +627,15 @@ def test_the_double_oracle_goes_on_where_newton_stops(monkeypatch):
     result = gordan.maximize_margin(X, y)
     assert result.status == "solved"
     assert result.trace.method == "double_oracle"
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_least_losses_against_exact_minimizers(family, intercept):
+    """All that is proved holds, and both checkers find it; `python tests/fuzz.py --only device --instances 5000` has more."""
+    statuses, faults = device_problems.chunk(family, intercept, "suite", 12)
+    assert not faults, faults
+    assert statuses["solved"] >= (0 if family == "extreme" else 4)
 
 
 # ---- games on few rows ------------------------------------------------------------------------------------------------

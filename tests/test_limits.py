@@ -11,8 +11,10 @@ import scipy.sparse as sp
 
 import gordan
 from gordan import deadlines
+from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
 from gordan.deadlines import Deadline, Pace
+from gordan.ledger.question import PROOF
 from gordan.rows import Rows, ascent
 from gordan.solve import separation
 from gordan.solve.restricted import Gram
@@ -59,6 +61,8 @@ def charged(monkeypatch, clock):
 
 
 def of_storage(kind, X, tmp_path):
+    if kind == "device":
+        return pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'").from_numpy(X)
     if kind == "mapped":
         np.save(tmp_path / "X.npy", X)
         return np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -77,9 +81,10 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32", "sparse", "mapped"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "sparse", "mapped", "device"])
 @pytest.mark.parametrize("asked", ASKED)
-def test_no_piece_of_work_outlasts_the_limit(asked, kind, charged, clock, tmp_path):
+def test_no_piece_of_work_outlasts_the_limit(asked, kind, charged, clock, tmp_path, monkeypatch):
+    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)  # tensors stay where they are
     rng = np.random.default_rng(0)
     X, y = of_storage(kind, rng.standard_normal((900, 60)), tmp_path), rng.integers(0, 2, 900)
     begin = clock.now
@@ -87,6 +92,26 @@ def test_no_piece_of_work_outlasts_the_limit(asked, kind, charged, clock, tmp_pa
     assert clock.now - begin <= 1.1 * LIMIT + 0.3
     assert max(charged.values()) <= LIMIT
     assert getattr(found, "status", getattr(found, "kind", "")) in ("undecided", "time-limit", "margin-below-tol")
+
+
+def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monkeypatch):
+    """Every row has a weight that is looked at on the host: what that takes is kept of the limit."""
+    rng = np.random.default_rng(0)
+    X, each, upper = rng.standard_normal((900, 60)), 1e-4, Margin.upper
+    y = X[:, 0] + 0.5 * rng.standard_normal(900) > 0
+
+    def slow(margin, *arguments, **options):
+        clock.now += 0.5 * PROOF * each * margin.X.n
+        return upper(margin, *arguments, **options)
+
+    monkeypatch.setattr(gordan.rows.device, "WORTH_IT", 0)
+    monkeypatch.setattr(Pace, "measured", staticmethod(lambda seconds, entries: Pace(PACE.multiplication, seconds / entries)))
+    monkeypatch.setattr("gordan.ledger.question.SOFT_ON_HOST", each)
+    monkeypatch.setattr(Margin, "upper", slow)
+    begin = clock.now
+    found = gordan.maximize_margin(of_storage("device", X, None), y, nu=0.5, tol=1e-9, time_limit=LIMIT)
+    assert found.status == "time-limit"
+    assert 0.5 * LIMIT <= clock.now - begin <= 1.1 * LIMIT + 0.3
 
 
 def test_with_enough_time_nothing_is_refused(charged, clock):

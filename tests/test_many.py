@@ -235,7 +235,7 @@ BAD = {
     "text": (lambda Y: Y.astype(str), "labels of type"),
     "no rows": (lambda Y: Y * np.array([1, 1, 0, 1]), r"Y\[:, 2\] leaves out every row"),
     "rows": (lambda Y: Y[:-1], "5 rows"),
-    "ragged": (lambda Y: [[1, -1], [1, -1], [1], [1, 1], [1, 1]], "no table"),
+    "ragged": (lambda Y: [[1, -1], [1, -1], [1], [1, 1], [1, 1]], "not a table"),
     "missing": (
         lambda Y: pd.DataFrame(Y).astype("Int64").mask(pd.DataFrame(Y) > 5, 1).replace(-1, pd.NA),
         r"Y\[\d, \d\] is <NA>",

@@ -19,8 +19,14 @@ from sklearn.linear_model import LogisticRegression
 import gordan
 from gordan import InputError, LinearClassifier
 from gordan.certificates import elementary, standalone
-from gordan.certificates.multinomial import _weakest_link
+from gordan.certificates.matrix import CLAIM, Matrix
+from gordan.certificates.multinomial import Multinomial, Scores, _weakest_link
+from gordan.certificates.problem import Problem
+from gordan.intercepts import Intercept
 from gordan.losses import balancing, softmax
+from gordan.rows import stored
+from gordan.rows.blocks import Blocks
+from gordan.rows.memory import Dense
 
 # Problems of each family and intercept; `make fuzz` has others.
 SIZE = 3
@@ -354,14 +360,130 @@ def test_margins_for_scikit_learn():
         gordan.MaxMarginClassifier(on_inseparable="ignore").fit(X, y).to_sklearn()
 
 
-@pytest.mark.parametrize("d", [4, 60])
-def test_rows_on_a_device_that_stay_there(d, monkeypatch):
-    torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
-    monkeypatch.setattr("gordan.rows.device.WORTH_IT", 0)
-    X, y = data(200, d, 4)
-    there = gordan.minimize_loss(torch.tensor(X), y, loss="multinomial", tol=1e-6)
-    here = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-6)
-    assert there.status == "solved"
-    assert there.objective[0] <= here.objective[1]
-    assert here.objective[0] <= there.objective[1]
-    assert gordan.verify(there.certificate, X, y)
+# ---- rows that are not in memory --------------------------------------------------------------------------------------
+
+
+class Piece:
+    """Some rows that are read when they are needed."""
+
+    def __init__(self, X):
+        self.X, self.n, self.entries = X, len(X), X.size
+
+    def load(self):
+        return Dense(self.X)
+
+
+def blocks(X):
+    return Blocks([Piece(X[lo : lo + 150]) for lo in range(0, len(X), 150)], X.shape[1], X.dtype)
+
+
+def tensor(X):
+    pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    from device_problems import held
+
+    return held(X)
+
+
+@pytest.fixture(params=[blocks, tensor])
+def elsewhere(request, monkeypatch):
+    """What puts X there; of a device all that is done to rows is done there."""
+    if request.param is blocks:
+        yield blocks
+        return
+    pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
+    from device_problems import as_on_a_gpu
+
+    with as_on_a_gpu():
+        yield tensor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("k", [2, 5])
+def test_what_is_claimed_elsewhere_is_found_in_memory(elsewhere, kind, k):
+    """At planes good and bad, with columns and rows in any order, and where scores nearly cancel."""
+    r = np.random.default_rng(k)
+    X, y = data(700, 6, k, seed=k)
+    far = r.uniform(1e3, 2e3, (len(X), 3))
+    X = np.column_stack((X, far, r.normal(0, 0.2, (len(X), 3)) - far))
+    c = np.where(r.random(len(X)) < 0.1, 0.0, r.uniform(0.01, 2.0, len(X)))
+    c[:k] = 1.0
+    best = gordan.minimize_loss(X, y, loss="multinomial", intercept=kind, sample_weight=c, tol=1e-7)
+    there = Multinomial(Matrix(stored(elsewhere(X))), y, k, c, Intercept(kind))
+    columns, rows = r.permutation(X.shape[1]), r.permutation(len(X))
+    here = [
+        (Multinomial(Matrix(stored(X)), y, k, c, there.intercept), slice(None)),
+        (Multinomial(Matrix(stored(X[:, columns])), y, k, c, there.intercept), columns),
+        (Multinomial(Matrix(stored(X[rows])), y[rows], k, c[rows], there.intercept), slice(None)),
+    ]
+    nothing = np.empty(0, np.int64), np.empty(0)
+    for W, b in ((best.w, best.b), (0.9 * best.w, best.b + 0.1 * r.random(k)), (r.standard_normal(best.w.shape), 0 * best.b)):
+        b = b if kind != "none" else 0 * b
+        claimed = there.enclose(W, b, *nothing, slack=CLAIM)
+        for objective, order in here:
+            proved = objective.enclose(W[order], b, *nothing)
+            assert claimed.lower <= proved.lower <= proved.upper <= claimed.upper
+        assert claimed.upper <= here[0][0].enclose(W, b, *nothing, slack=CLAIM).upper * (1 + 1e-9)
+        (excess, least), (most, link) = there.balance(W, b, CLAIM), here[0][0].balance(W, b)
+        assert CLAIM * excess >= most
+        assert least == pytest.approx(link, rel=1e-9)
+    assert there.enclose(best.w, best.b, *nothing, slack=CLAIM).gap <= 5 * best._optimum.gap
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_passes_that_bring_back_sums(elsewhere, kind, monkeypatch):
+    """A classifier, found, proved and placed without a score coming back; the same as in memory."""
+    X, y = data(700, 12, 4)
+
+    def no_scores(*_):
+        raise AssertionError("scores were made")
+
+    monkeypatch.setattr(Scores, "of", no_scores)
+    monkeypatch.setattr(gordan.rows.Rows, "scores", no_scores)
+    there = LinearClassifier("multinomial", 0.5, intercept=kind, tol=1e-6).fit(elsewhere(X), y)
+    monkeypatch.undo()
+    here = LinearClassifier("multinomial", 0.5, intercept=kind, tol=1e-9).fit(X, y)
+    assert there.status_ == "solved"
+    assert there.gap_ <= 1e-6
+    assert np.linalg.norm(there.coef_ - here.coef_) <= there.radius_ + here.radius_
+    assert gordan.verify(there.certificate_, X, y)
+    assert not there._places[0].unproved(there.certificate_, Problem.of(X, y, None, several=True))
+    same = there.same_prediction(X)
+    assert same.mean() > 0.9
+    assert (there.predict(X)[same] == here.predict(X)[same]).all()
+
+
+def test_limits_of_rows_elsewhere(elsewhere, tmp_path, clock):
+    X, y = data(400, 5, 3)
+    true = gordan.minimize_loss(X, y, loss="multinomial", tol=1e-8).objective
+    results = {
+        "iteration-limit": gordan.minimize_loss(elsewhere(X), y, loss="multinomial", max_iter=1, tol=1e-9),
+        "interrupted": gordan.minimize_loss(elsewhere(X), y, loss="multinomial", callback=lambda moment: True),
+    }
+    clock.tick = 1.0
+    results["time-limit"] = gordan.minimize_loss(elsewhere(X), y, loss="multinomial", time_limit=8.0, tol=1e-9)
+    clock.tick = 0.0
+    for status, result in results.items():
+        assert result.status == status
+        assert result.objective[0] <= true[1]
+        assert true[0] <= result.objective[1] < math.inf
+    path = tmp_path / "run"
+    first = gordan.minimize_loss(elsewhere(X), y, loss="multinomial", max_iter=1, tol=1e-9, checkpoint=path)
+    assert first.n_iter == 1
+    assert gordan.minimize_loss(elsewhere(X), y, loss="multinomial", tol=1e-6, checkpoint=path).n_iter > 1
+
+
+def test_the_time_that_the_last_passes_take_is_kept(clock, monkeypatch):
+    """A search ends when what is left to do would end after the deadline, at the pace of its own passes."""
+    X, y = data(400, 5, 3)
+    reduce = Blocks.reduce
+
+    def slow(*arguments, **options):
+        clock.now += 1.0
+        return reduce(*arguments, **options)
+
+    monkeypatch.setattr(Blocks, "reduce", slow)
+    begin = clock.now
+    result = gordan.minimize_loss(blocks(X), y, loss="multinomial", C=100.0, tol=1e-12, time_limit=20.0)
+    assert 10.0 < clock.now - begin <= 22.3
+    assert result.status == "time-limit"
+    assert result.gap < 1

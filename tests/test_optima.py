@@ -209,6 +209,7 @@ def on_device(monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gordan[gpu]'")
     from gordan.rows import device
 
+    torch.set_num_threads(1)  # threads that wait for each other on busy cores cost more than they bring
     monkeypatch.setattr(device, "WORTH_IT", 0)  # however few rows there are
     return torch, device.Device
 
@@ -244,6 +245,121 @@ def test_a_classifier_of_rows_on_a_device_is_that_of_rows_in_memory(monkeypatch)
     assert (there.predict(X.astype(np.float32))[same] == here.predict(X.astype(np.float32))[same]).all()
 
 
+@pytest.mark.parametrize("intercept", list(Intercept))
+@pytest.mark.parametrize("place", ["device", "blocks"])
+def test_the_hinge_by_passes_that_bring_back_sums(monkeypatch, place, intercept):
+    """Smoothed ever less; scores come back once, for the weights that the certificate holds, and once for the proof."""
+    X, signs, c = problem(900, 6, 2, 3)
+    y, c = np.where(signs[:, 0] > 0, 1, -1), c + 0.01
+    there = Blocks([Piece(X[:400]), Piece(X[400:])], 6, X.dtype)
+    if place == "device":
+        torch, Device = on_device(monkeypatch)
+        there = Device(torch.from_numpy(X))
+    calls, scores = [], Rows.scores
+    monkeypatch.setattr(Rows, "scores", lambda rows, w: calls.append(w) or scores(rows, w))
+    options = {"loss": "hinge", "C": 0.3, "intercept": intercept.value, "sample_weight": c}
+    found = gordan.minimize_loss(there, y, tol=1e-3, **options)
+    assert (found.status, len(calls)) == ("solved", 1)
+    right = gordan.minimize_loss(X, y, tol=1e-8, **options)
+    assert found.objective[0] <= right.objective[1]
+    assert right.objective[0] <= found.objective[1]
+    assert np.linalg.norm(found.w - right.w) <= found.radius + right.radius
+    assert both(found.certificate, X, y) == (True, True)
+    few = gordan.minimize_loss(there, y, tol=1e-3, max_iter=2, **options)
+    assert (few.status, few.n_iter) == ("iteration-limit", 2)
+    assert few.objective[0] <= right.objective[1]
+    assert right.objective[0] <= few.objective[1]
+    further = gordan.minimize_loss(there, y, tol=1e-7, **options)  # by multipliers
+    assert further.status == "solved"
+    assert further.objective == pytest.approx(right.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", list(Intercept))
+@pytest.mark.parametrize("place", ["device", "blocks"])
+def test_hinges_of_many_label_vectors_share_passes(monkeypatch, place, intercept):
+    """Found, proved and placed together; every certificate is accepted, and no score comes back."""
+    X, signs, c = problem(900, 6, 4, 3)
+    there = Blocks([Piece(X[:400]), Piece(X[400:])], 6, X.dtype)
+    if place == "device":
+        torch, Device = on_device(monkeypatch)
+        there = Device(torch.from_numpy(X))
+
+    def no_scores(*_):
+        raise AssertionError("scores were made")
+
+    monkeypatch.setattr(Rows, "scores", no_scores)
+    options = {"loss": "hinge", "C": 0.3, "intercept": intercept.value, "sample_weight": c}
+    found = gordan.minimize_loss(there, signs, tol=1e-2, **options)
+    places = [each.place for each in found]
+    monkeypatch.undo()
+    right = gordan.minimize_loss(X, signs, tol=1e-8, **options)
+    assert (found.status == "solved").all()
+    for j, (each, exact, where) in enumerate(zip(found, right, places, strict=True)):
+        assert each.gap <= 1e-2
+        assert each.objective[0] <= exact.objective[1]
+        assert exact.objective[0] <= each.objective[1]
+        centre = np.append(exact.w, exact.b) if intercept.in_norm else exact.w
+        assert np.linalg.norm(where.centre - centre) <= where.r + exact.radius
+        if intercept.grouped:
+            assert where.offset[0] - 1e-3 <= exact.b + where.origin @ exact.w <= where.offset[1] + 1e-3
+        assert gordan.verify(each.certificate, X, signs[:, j], c)
+
+
+@pytest.mark.parametrize("limit", [4.0, 30.0])
+def test_hinges_of_many_label_vectors_keep_a_time_limit(monkeypatch, clock, limit):
+    """Each pass takes a fifth of a second by the clock, of the search, the proof and the places; something is proved of all."""
+    X, signs, _ = problem(900, 6, 12, 3)
+    signs[signs == 0] = -1
+
+    def slow(work):
+        def charged(*arguments, **options):
+            clock.now += 0.2
+            return work(*arguments, **options)
+
+        return charged
+
+    for name in ("reduce", "each_block"):
+        monkeypatch.setattr(Blocks, name, slow(getattr(Blocks, name)))
+    begin = clock.now
+    blocks = Blocks([Piece(X[:400]), Piece(X[400:])], 6, X.dtype)
+    found = gordan.minimize_loss(blocks, signs, loss="hinge", C=10.0, tol=1e-9, time_limit=limit)
+    assert clock.now - begin <= 1.1 * limit + 0.3
+    assert (found.status == "time-limit").all()
+    assert np.isfinite(found.objective).all()
+    assert all(len(each.bare_certificate.rows) < 0.3 * len(X) for each in found)  # however early the search ended
+    places = [each.place for each in found]
+    assert clock.now - begin <= 1.1 * limit + 3.0
+    assert all(np.isfinite(place.r) for place in places)
+
+
+@pytest.mark.parametrize("intercept", list(Intercept))
+@pytest.mark.parametrize("smoothing", [0.0, 1e-3, 0.3])
+def test_what_is_claimed_of_many_hinges_holds_what_is_proved_of_each(smoothing, intercept):
+    """At planes good and bad, also with rows on z = 1 itself: a checker finds it from the stated weights."""
+    r = np.random.default_rng(0)
+    X, signs, c = problem(700, 5, 3, 2)
+    X[:40], signs[:40] = np.round(X[:40]), 1
+    objectives = Objectives(Matrix(stored(X)), signs, Loss.HINGE, c, intercept, smoothing)
+    best = gordan.minimize_loss(X, signs, loss="hinge", intercept=intercept.value, tol=1e-7, sample_weight=c)
+    ones = np.zeros((5, 3))
+    ones[0] = 1.0
+    for W, b in (
+        (best.w, best.b),
+        (best.w * 0.9, best.b + 0.1),
+        (ones, np.zeros(3)),
+        (r.standard_normal((5, 3)), r.standard_normal(3)),
+    ):
+        b = b if intercept.exists else np.zeros(3)
+        for j, claimed in enumerate(objectives.enclose(W, b)):
+            for matrix in (objectives.X, Matrix(stored(np.ascontiguousarray(X[:, ::-1])))):
+                turned = slice(None) if matrix is objectives.X else slice(None, None, -1)
+                each = replace(one(objectives, j), X=matrix)
+                proved = each.enclose(np.ascontiguousarray(W[turned, j]), float(b[j]), claimed.rows, claimed.weights)
+                assert claimed.lower <= proved.lower <= proved.upper <= claimed.upper
+            assert best.objective[j, 0] <= claimed.upper
+            assert claimed.lower <= best.objective[j, 1]
+
+
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     """The work of the proofs, on a tensor and on an array with the same entries."""
@@ -258,7 +374,7 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
-        sums, combined, rows = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
+        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
         slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss)
         assert rows == more == 700
         both.append((sums, combined, slopes))

@@ -31,6 +31,12 @@ def namespace(x: Any) -> Any:
     return np if isinstance(x, (np.ndarray, np.generic)) else sys.modules["torch"]
 
 
+def aligned(x: Any) -> Any:
+    """x, or a copy of an array that does not begin where its type wants it to, as those in messages of other processes need not:
+    products of such matrices take another way, which is slower and has other last digits."""
+    return x.copy() if isinstance(x, np.ndarray) and not x.flags.aligned else x
+
+
 def dot(x: Array, y: Array) -> float:
     """x·y. Neither form warns of an overflow, as `x @ y` does: it is infinite, and whoever asked looks at it."""
     return float(np.vdot(x, y) if len(x) < LONG else np.einsum("i,i->", x, y))

@@ -100,16 +100,14 @@ class Loss(StrEnum):
 
 def softmax(S: Array) -> Array:
     """e^{s_c}/Σ e^s for each row."""
-    Q = S - S.max(axis=1, keepdims=True)
-    np.exp(Q, out=Q)
-    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
+    xp = namespace(S)
+    Q: Array = xp.exp(S - xp.amax(S, 1)[:, None])
+    Q /= Q.sum(1)[:, None]
+    return Q
 
 
 def balancing(S: Array, which: Array, c: Array) -> Array:
-    """b with Σ c softmax(s + b) = Σ c e_y, nearly, and a sum of 0: by Newton's method, as far as rounding lets it.
-
-    A step changes no entry by more than 1, so that it cannot go far astray.
-    """
+    """b with Σ c softmax(s + b) = Σ c e_y, nearly, and a sum of 0: by Newton's method, as far as rounding lets it."""
     b, mass = np.zeros(S.shape[1]), np.bincount(which, weights=c, minlength=S.shape[1])
     best, least = b, math.inf
     for _ in range(30):
@@ -130,11 +128,18 @@ def balancing(S: Array, which: Array, c: Array) -> Array:
         full = weighted
         full[np.arange(len(S)), which] = own
         H = np.diag(full.sum(axis=0)) - full.T @ Q
-        try:
-            s = -np.linalg.solve(H + np.max(np.diagonal(H)) / len(H), g)
-        except np.linalg.LinAlgError:
-            break
+        s = balancing_step(g, H)
         if not np.isfinite(s).all():
             break
-        b = b + s * min(1.0, 1.0 / max(float(np.max(np.abs(s))), 1e-300))
+        b = b + s
     return np.asarray(best - np.mean(best))
+
+
+def balancing_step(g: Array, H: Array) -> Array:
+    """A step of it, where masses are off by g, and H are their slopes; NaN where there is none. It changes no entry by more
+    than 1, so that it cannot go far astray."""
+    try:
+        s = -np.linalg.solve(H + np.max(np.diagonal(H)) / len(H), g)
+    except np.linalg.LinAlgError:
+        return np.full_like(g, math.nan)
+    return np.asarray(s * min(1.0, 1.0 / max(float(np.max(np.abs(s))), 1e-300)))

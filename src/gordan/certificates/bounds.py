@@ -92,8 +92,18 @@ def sum_bounds(values: Array) -> tuple[float, float]:
     return down(total), up(total)
 
 
+def near_bounds(values: Array) -> tuple[float, float]:
+    """Σ values for nonnegative ones, enclosed by `near_sum`; equal ones as well as `sum_bounds` has them."""
+    if len(values) <= GO or values.min() == values.max():
+        return sum_bounds(values)
+    total = near_sum(values)
+    return down(total * (1 - (GO + 2) * U)), up(total * (1 + (GO + 2) * U))
+
+
 def exact_sum(values: Array) -> tuple[int, int]:
     """Σ values exactly, as m·2^e; the values are finite. Mantissas are added up exponent by exponent."""
+    if len(values) and values.min() == values.max():
+        return multiply(dyadic(float(values[0])), (len(values), 0))
     fractions, exponents = np.frexp(values)
     mantissas = np.ldexp(fractions, 53).astype(np.int64)
     high, low = mantissas >> 27, mantissas & ((1 << 27) - 1)  # so that sums of 2³⁶ of them fit 64 bits
@@ -106,11 +116,12 @@ def exact_sum(values: Array) -> tuple[int, int]:
 
 def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
     """Whether Σ part ≥ ν Σ whole / groups (nonnegative finite values), by floats where they can tell, else exactly."""
-    have, total = sum_bounds(part), sum_bounds(whole)
-    if have[0] >= up(nu * total[1] / groups):
-        return True
-    if have[1] < down(nu * total[0] / groups):
-        return False
+    for enclosed_sum in (near_bounds, sum_bounds):
+        have, total = enclosed_sum(part), enclosed_sum(whole)
+        if have[0] >= up(nu * total[1] / groups):
+            return True
+        if have[1] < down(nu * total[0] / groups):
+            return False
     (m, e), (k, f) = exact_sum(part), multiply(exact_sum(whole), dyadic(nu))
     return add([(groups * m, e), (-k, f)])[0] >= 0
 

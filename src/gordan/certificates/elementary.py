@@ -79,8 +79,8 @@ def neg_log(q: Array) -> Array:
 
 def log1p_above(x: Array) -> Array:
     """What log(1 + x) is at most, for x ≥ 0: by -log(1/(1 + x)) above 1, where an error of 2u in 1/(1 + x) matters little."""
-    log = np.where(x <= 1, log1p(np.minimum(x, 1.0)), neg_log(np.minimum(1.0 / (1.0 + x), 0.5)))
-    return np.asarray(log * (1 + REL_TWO) + 4 * TINY)
+    log: Array = namespace(x).where(x <= 1, log1p(x.clip(max=1.0)), neg_log((1.0 / (1.0 + x)).clip(max=0.5)))
+    return log * (1 + REL_TWO) + 4 * TINY
 
 
 def neg_log_above(x: Array) -> Array:
@@ -90,8 +90,10 @@ def neg_log_above(x: Array) -> Array:
 
 def complement_below(x: Array) -> Array:
     """What -(1-x) ln(1-x) is at least, for 0 ≤ x < 1; 1 - x is exact from ½ on."""
-    log = np.where(x <= 0.5, -log1p(-np.minimum(x, 0.5)), neg_log(np.minimum(1.0 - x, 0.5)))
-    return np.where(x > LEAST_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
+    xp = namespace(x)
+    log = xp.where(x <= 0.5, -log1p(-x.clip(max=0.5)), neg_log((1.0 - x).clip(max=0.5)))
+    below: Array = xp.where(x > LEAST_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
+    return below
 
 
 def softplus_above(z: Array) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -45,7 +45,11 @@ class Optimum:
     w: Array
     v: Array
     error: float
-    """w and v have a column for each class where there are several, and the norm is then Frobenius's."""
+    rows: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    weights: Array = field(default_factory=lambda: np.empty(0))
+    """The rows whose weights do not follow from w, b, and these, where planes were proved together.
+
+    w and v have a column for each class where there are several, and the norm is then Frobenius's."""
 
     @property
     def gap(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import TINY, U, add, dyadic, multiply, norm_bound
+from gordan.certificates.bounds import GO, TINY, U, add, dyadic, multiply, norm_bound
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
 
@@ -32,6 +32,8 @@ WORTH_COMPILING = 1 << 19
 A_ROW, AN_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
 # Products above this and below its inverse are split into two floats without error.
 LEAST_SPLIT = 2.0**-900
+# Rows that are added up in one go, before their sums are, where sums of many columns are made at once.
+AT_ONCE = 256
 ALL = slice(None)
 
 T = TypeVar("T")
@@ -164,6 +166,25 @@ def error(absolute: Array, terms: Any) -> Array:
     bound: Array = absolute * ((2.0 * U) * (terms + 4.0))
     bound += (terms + 4.0) * TINY
     return bound
+
+
+def block_scores(block: Block, W: Array) -> tuple[Any, Any]:
+    """Scores, and the additions that a term goes through, both of float64: torch makes float32 of a whole number and a float."""
+    sums, terms = block.dots(W)
+    terms = block.lift(np.asarray(terms, dtype=np.float64))
+    return sums, terms if terms.ndim == 0 else terms[:, None]
+
+
+def added(x: Any) -> Any:
+    """The sum of the rows, of which a term goes through 2·AT_ONCE + rows/AT_ONCE additions at most."""
+    whole = len(x) - len(x) % AT_ONCE
+    return x[:whole].reshape(-1, AT_ONCE, x.shape[1]).sum(1).sum(0) + x[whole:].sum(0)
+
+
+def sum_share(rows: int, blocks: int) -> float:
+    """What a sum of nonnegative terms over all rows may be off by, as a share of it: a term goes through 2·AT_ONCE + rows/AT_ONCE
+    additions in its block (`added`) and one for each block; one that a checker makes is off by 2·GO roundings."""
+    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * GO)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,21 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, row_constants, sum_below
-from gordan.certificates.matrix import Matrix, error
+from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, row_constants
+from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.losses import Loss
+from gordan.losses import Loss, balancing_step, softmax
+from gordan.rows import Block
 
 # Scores that are worked on at a time, so that they stay in the cache.
 BLOCK = 1 << 15
@@ -67,12 +67,107 @@ class Weights(NamedTuple):
     """The weights of some rows, Σ of those that are not the largest, C e_y - α in floats, what C H is at least, and which is the
     largest; and how far each weight may be, as a share, from that of a checker whose sums are in another order."""
 
-    alpha: Array
-    others: Array
-    signed: Array
-    paid: Array
-    largest: Array
-    drift: Array
+    alpha: Any
+    others: Any
+    signed: Any
+    paid: Any
+    largest: Any
+    drift: Any
+
+    def mixed(self, own: Any, c: Any) -> Any:
+        """C in the column of the largest weight, where that is not the row's own class."""
+        return namespace(c).where(self.largest & ~own, c[:, None], 0.0)
+
+    def drifts(self, s: Any, sizes: Any) -> tuple[Any, tuple[Any, ...]]:
+        """|Δα| for each class, and the parts of `Drift`, of each row, where each α_c is off by a share ρ: the others by ρ of
+        their sum, and so the largest. KL(q'‖softmax(s)) is at most Σ|Δq||Δ log q|, 2ρ in place of each."""
+        xp, used = namespace(s), self.drift > 0
+        rho = self.drift * (1 + 16 * U)
+        moved, spread = 2 * rho * self.others, (xp.amax(s, 1) - xp.amin(s, 1)).clip(max=800.0) + 2.0
+        parts = moved, moved * sizes, moved * spread, 2 * moved * rho
+        by_class = rho[:, None] * xp.minimum(self.alpha, self.others[:, None])
+        return xp.where(used[:, None], by_class, 0.0), tuple(xp.where(used, part, 0.0) for part in parts)
+
+    def products(self, c: Any) -> Any:
+        """Σ α_j α_l/C."""
+        xp = namespace(c)
+        return xp.einsum("ij,il->jl", self.alpha, self.alpha / xp.where(c > 0, c, 1.0)[:, None])
+
+    def numbers(self, s: Any, c: Any) -> Any:
+        """Σ|α - α'| at most, but for weights that count as 0; how many rows have scores that are not finite; the most drift."""
+        xp = namespace(s)
+        odd = xp.where((c > 0) & ~xp.isfinite(s).all(1), 1.0, 0.0 * c)
+        return xp.stack(((2 * self.drift * self.others).sum(), odd.sum(), self.drift.max()))
+
+
+class Masses(NamedTuple):
+    """For each class Σ C over the rows whose largest weight is that of this class, and not their own; and Σ of the column of α -
+    C e_y, of positive entries, and of negative ones. All are off by that share of them at most."""
+
+    mixed: Array
+    gains: Array
+    losses: Array
+    share: float
+
+    @staticmethod
+    def of(signed: Array, mixed: Array) -> Masses:
+        """From C e_y - α."""
+        columns = np.ascontiguousarray(signed.T)
+        gains, losses = (np.array([bounds.near_sum(np.maximum(sign * row, 0.0)) for row in columns]) for sign in (-1.0, 1.0))
+        return Masses(mixed, gains, losses, 2 * bounds.GO * U)
+
+    @property
+    def imbalance(self) -> Iterator[tuple[float, float]]:
+        """M_c - N_c for each class, and what it is off by at most."""
+        k = len(self.mixed)
+        for mixed, gains, losses in zip(self.mixed.tolist(), self.gains.tolist(), self.losses.tolist(), strict=True):
+            rounded = (2 * self.share + 2 * U * (k + 4)) * (gains + losses)
+            yield gains - losses, up(rounded + 2 * (k + 4) * U * mixed)
+
+
+class Facts(NamedTuple):
+    """What is added up over the rows for planes W, b, each sum off by the share of `masses`: what the losses are at most, Σ C H
+    at least, Σ (C e_y - α)_y‖A_i‖ and Σ C‖x_i‖; how many rows have such a C e_y - α, in how many blocks, and the largest ‖A_i‖ of
+    these; for each class Σ|Δα| and N_c; and V, with Σ (C e_y - α) below it."""
+
+    above: float
+    paid: float
+    lengths: float
+    whole: float
+    used: float
+    blocks: int
+    longest: float
+    drift: Drift
+    drifts: Array
+    mass: Array
+    v: Array
+    masses: Masses
+
+    @property
+    def surplus(self) -> float:
+        """What λ is at most: M_c - N_c is minus the sum of the column c of C e_y - α, and λ_c at most that over N_c."""
+        worst, share = 0.0, 2 * self.masses.share
+        for (more, rounded), moved, mass in zip(self.masses.imbalance, self.drifts.tolist(), self.mass.tolist(), strict=True):
+            more = up(up(more) + up(rounded + up(moved)))
+            if more > 0:
+                worst = max(worst, up(more / (mass * (1 - share))) if mass > 0 else 1.0)
+        return worst
+
+
+class Balance(NamedTuple):
+    """Masses at W, b; Σ α_j α_l/C; Σ|α - α'| at most, α' the exact weights; the largest share that a weight drifts by; and
+    whether all scores are finite."""
+
+    masses: Masses
+    products: Array
+    moved: float
+    worst: float
+    finite: bool
+
+    @property
+    def step(self) -> Array:
+        """How to move b so that each class has the mass of its rows, nearly; NaN where that is unknown."""
+        return balancing_step(self.masses.gains - self.masses.losses, np.diag(self.products.sum(axis=1)) - self.products)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,122 +208,98 @@ class Multinomial:
     def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0, enough: object = None) -> Optimum:
         """The interval that W and b prove; `rows` are none, and `slack` is as for `Objective.enclose`."""
         assert not len(rows)
-        scores, plane = Scores.of(self.X, w), np.vstack((w, b)) if self.intercept.in_norm else w
+        plane = np.vstack((w, b)) if self.intercept.in_norm else w
+        with np.errstate(over="ignore", invalid="ignore"):
+            facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)
+            share, length = facts.masses.share, bounds.norm_bound(np.abs(plane).ravel(), 2.0, dual=False)
+            total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * share))
+            upper = up(total + up(facts.above * (1 + slack * share)))
+            lower, v, off = self._dual_below(plane, b, facts, slack)
+        return Optimum(lower, upper if upper < math.inf else math.inf, plane, v, off)  # NaN is no bound
+
+    def _is_claimed_elsewhere(self, slack: float) -> bool:
+        """Whether rows are not in memory, and there is room for sums in any order: these are then made where the rows are."""
+        return slack != 1 and not self.X.storage.in_memory
+
+    def _each_block(self, work: Any, w: Array, b: Any) -> Iterator[Any]:
+        """The results of `work` for the blocks, part by part."""
+        lengths = np.array([bounds.norm_bound(np.abs(column), 2.0, dual=True) for column in w.T])
+        shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
+        return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
+
+    def _facts_elsewhere(self, w: Array, b: Any) -> Facts:
+        numbers, longest, by_class, v, rows = self._each_block(_sums, w, b)
+        above, paid, lengths, whole, used, *drift = np.sum(numbers, axis=0).tolist()
+        mixed, gains, losses, drifts, mass = np.sum(by_class, axis=0)
+        blocks, total = len(rows), np.zeros_like(v[0])
+        for part in v:
+            total += part
+        found = Masses(mixed, gains, losses, sum_share(max(rows), blocks))
+        return Facts(above, paid, lengths, whole, used, blocks, max(longest), Drift(*drift), drifts, mass, total, found)
+
+    def _facts(self, w: Array, b: Any, slack: float) -> Facts:
+        """From scores that are all held at once."""
+        scores, norms, in_norm = Scores.of(self.X, w), self.X.norms, self.intercept.in_norm
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
-        mixed = np.zeros(self.k)  # Σ C over the rows whose largest weight is that of another class than their own
-        moved, drift = np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            wider = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack))
-            for part in self._blocks():
-                s, radius = scores.enclosed(self.X, b, part)
-                own = wider[part] if wider.ndim else wider
-                above[part] = self._losses_above(s, radius * own, part)
-                found = self._weights(s, radius, part)
-                signed[part], paid[part] = found.signed, found.paid
-                wrong = found.largest != self.which[part]
-                mixed += np.bincount(found.largest[wrong], weights=self.c[part][wrong], minlength=self.k)
-                if slack != 1:
-                    by_class, more = self._drift(found, s, part)
-                    moved, drift = moved + by_class, Drift(*map(add, drift, more))
-            upper = self._value_above(plane, above, slack)
-            lower, v, off = self._dual_below(plane, b, signed, paid, mixed, slack, moved, drift)
-        return Optimum(lower, upper, plane, v, off)
+        mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
+        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.GO * U
+        for part in self._blocks():
+            s, radius = scores.enclosed(self.X, b, part)
+            c, own = self.c[part], self._own(part)
+            above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
+            found = weights_of(s, radius, own, c)
+            signed[part], paid[part] = found.signed, found.paid
+            mixed += found.mixed(own, c).sum(axis=0)
+            if slack != 1:
+                by_class, more = found.drifts(s, norms[part] + in_norm)
+                drifts += [bounds.near_sum(np.ascontiguousarray(row)) * go for row in by_class.T]
+                drift = Drift(*(have + bounds.near_sum(terms) * go for have, terms in zip(drift, more, strict=True)))
+        v = self.X.remembered("block combination", signed, lambda: self.X.combination(signed))
+        used, counted = np.flatnonzero(signed.any(axis=1)), self.c > 0
+        sizes = norms[used] + in_norm
+        return Facts(
+            bounds.near_sum(above),
+            bounds.near_sum(paid) if np.isfinite(paid).all() else math.nan,
+            bounds.near_sum(signed[used, self.which[used]] * sizes),
+            bounds.near_sum(self.c[counted] * norms[counted]),
+            float(len(used)),
+            0,
+            float(np.max(sizes, initial=0.0)),
+            drift,
+            drifts,
+            np.array([bounds.near_sum(np.where(self.which == c, self.c, 0.0)) for c in range(self.k)]),
+            np.vstack((v, signed.sum(axis=0))),
+            Masses.of(signed, mixed),
+        )
 
     def _blocks(self) -> list[slice]:
         step = max(1, BLOCK // self.k)
         return [slice(lo, min(lo + step, self.X.n)) for lo in range(0, self.X.n, step)]
 
-    # ---- from W and b -----------------------------------------------------------------------------------------------
+    def _own(self, part: slice) -> Array:
+        return np.asarray(self.which[part, None] == np.arange(self.k))
 
-    def _losses_above(self, s: Array, radius: Array, part: slice) -> Array:
-        """What C (log Σ e^{s_c} - s_y) is at most: it grows in all s_c - s_y. Σ e^{t - max t} is one and the others."""
-        c, own = self.c[part], (np.arange(len(s)), self.which[part])
-        t = np.nextafter((s + radius) - (s - radius)[own][:, None], np.inf)
-        t[own] = 0.0
-        top = t.max(axis=1)
-        share = elementary.exp(np.minimum(np.nextafter(t - top[:, None], np.inf), 0.0)) * (1 + elementary.REL) + TINY
-        share[own[0], t.argmax(axis=1)] = 0.0
-        rest = share.sum(axis=1) * (1 + 2 * (self.k + 4) * U)
-        loss = (top + elementary.log1p_above(rest)) * (1 + 4 * U)
-        return np.where(c > 0, np.where(np.isfinite(t).all(axis=1), c * loss * (1 + 4 * U) + TINY, math.inf), 0.0)
-
-    def _value_above(self, plane: Array, above: Array, slack: float) -> float:
-        sums = 2 * bounds.GO * U
-        length = bounds.norm_bound(np.abs(plane).ravel(), 2.0, dual=False)
-        total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))
-        value = up(total + up(bounds.near_sum(above) * (1 + slack * sums)))
-        return value if value < math.inf else math.inf  # NaN is no bound
-
-    # ---- from the weights -------------------------------------------------------------------------------------------
-
-    def _weights(self, s: Array, radius: Array, part: slice) -> Weights:
-        """The weights that follow from scores: floats α = C e^s/Σe^s, of which the largest r stands for C - Σ_{c≠r} α_c.
-
-        Σ of the others is off by a share ku. C e_y - α is off by ku of itself, but for the entry r ≠ y, C less that sum: by kuC,
-        which is at most 2ku of the entry y. Entropy: α ln(C/α) for the others, where α/C ≤ ½, and for r at both ends of what
-        C - Σ may be, since q ln q has one minimum.
-        """
-        c, k, own = self.c[part], self.k, self.which[part]
-        line = np.arange(len(s))
-        top = s.max(axis=1)
-        e = np.exp(s - top[:, None])
-        alpha = e / e.sum(axis=1)[:, None] * c[:, None]
-        largest = s.argmax(axis=1)
-        alpha[line, largest] = 0.0
-        alpha[~(alpha >= LEAST)] = 0.0  # NaN too
-        others = alpha.sum(axis=1)
-        lost = ~((others * (1 + 2 * k * U) < c) & np.isfinite(top))
-        alpha[lost], others[lost], largest[lost] = 0.0, 0.0, own[lost]
-        right = largest == own
-        share = np.divide(alpha, c[:, None], out=np.zeros_like(alpha), where=alpha > 0)
-        used = share > elementary.LEAST_SHARE
-        logs = np.where(used, alpha * elementary.neg_log(np.where(used, np.minimum(share, 0.5), 0.5)), 0.0)
-        x = np.divide(others, c, out=np.zeros_like(others), where=others > 0)
-        ends = (x * (1 - (2 * k + 8) * U), np.minimum(x * (1 + (2 * k + 8) * U), 1.0))
-        last = np.minimum(*map(elementary.complement_below, ends))
-        paid = (logs.sum(axis=1) * (1 - elementary.REL_TWO) + c * last) * (1 - 2 * (k + 8) * U)
-        signed = -alpha
-        signed[line, largest] -= np.where(right, 0.0, c - others)
-        signed[line, own] += np.where(right, others, c)
-        alpha[line, largest] = c - others
-        spread = np.minimum((top - s.min(axis=1)), 800.0)
-        with np.errstate(invalid="ignore"):
-            drift = np.expm1(4 * radius.max(axis=1)) + (2 * spread + 4 * k + 32) * U
-        return Weights(alpha, others, signed, np.maximum(paid, 0.0), largest, np.where(others > 0, drift, 0.0))
-
-    def _drift(self, found: Weights, s: Array, part: slice) -> tuple[Array, Drift]:
-        """Σ|Δα| for each class, and the whole of it, where each α_c is off by a share ρ: the others by ρ of their sum, and so the
-        largest. KL(q'‖softmax(s)) is at most Σ|Δq||Δ log q|, 2ρ in place of each."""
-        used = found.drift > 0
-        rho, others = found.drift[used] * (1 + 16 * U), found.others[used]
-        moved, sizes = 2 * rho * others, self.X.norms[part][used] + self.intercept.in_norm
-        spread = np.minimum(s.max(axis=1) - s.min(axis=1), 800.0)[used] + 2.0
-        by_class = (rho[:, None] * np.minimum(found.alpha[used], others[:, None])).T
-        each = [bounds.near_sum(np.ascontiguousarray(row)) * (1 + 4 * bounds.GO * U) for row in by_class]
-        parts = moved, moved * sizes, moved * spread, 2 * moved * rho
-        return np.array(each), Drift(*(bounds.near_sum(terms) * (1 + 4 * bounds.GO * U) for terms in parts))
-
-    def _dual_below(
-        self, plane: Array, b: Any, signed: Array, paid: Array, mixed: Array, slack: float, moved: Array, drift: Drift
-    ) -> tuple[float, Array, float]:
+    def _dual_below(self, plane: Array, b: Any, facts: Facts, slack: float) -> tuple[float, Array, float]:
         """What D is at least for these weights, V, and its error; nothing better than α = C e_y, if that is better.
 
-        Where b is free the weights are mixed with one distribution for all rows: λ = max (1 - N_c/M_c)₊, M = Σ α_i, and q' =
-        (1-λ)q + λr has Σ C q' = N for r = (N - (1-λ)M)/(λΣN), which is one. Entropy falls by a share λ at most, and V moves by
-        λ√2 Σ C‖x‖ at most.
+        Rows of C e_y - α have a norm of √2 times the entry y. Where b is free the weights are mixed with one distribution for all
+        rows: λ = max (1 - N_c/M_c)₊, M = Σ α_i, and q' = (1-λ)q + λr has Σ C q' = N for r = (N - (1-λ)M)/(λΣN), which is one.
+        Entropy falls by a share λ at most, and V moves by λ√2 Σ C‖x‖ at most.
         """
-        nothing = 0.0, np.zeros_like(plane), 0.0
-        v, off = self._combined(signed)
-        if not (np.isfinite(v).all() and math.isfinite(off) and np.isfinite(paid).all()):
+        nothing, share = (0.0, np.zeros_like(plane), 0.0), slack * facts.masses.share
+        v = facts.v[: len(plane)]
+        terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.GO
+        off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
+        off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
+        if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):
             return nothing
-        off, total = up(slack * off), sum_below(paid, slack)
+        off, total, drift = up(slack * off), down(down(facts.paid * (1 - share))), facts.drift
         if self.intercept.grouped:
-            surplus = self._surplus(signed, mixed, moved)
+            surplus = facts.surplus
             if not surplus < 1:
                 return nothing
-            used = self.c > 0
-            whole = ROOT2 * bounds.near_sum(self.c[used] * self.X.norms[used]) * (1 + 4 * slack * bounds.GO * U)
+            whole = ROOT2 * facts.whole * (1 + 2 * share)
             total = down(total - up(surplus * up(max(total, 0.0))))
             cost = drift.cost + float(np.max(np.abs(b))) * drift.weights + surplus * drift.paid
             drift = drift._replace(cost=cost)
@@ -240,61 +311,158 @@ class Multinomial:
         lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
         return (lower, v, off) if LEAST <= lower < math.inf else nothing
 
-    def _combined(self, signed: Array) -> tuple[Array, float]:
-        """V as computed, and what it is off by at most in the 2-norm: rows of C e_y - α have one of √2 times the entry y."""
-        v = self.X.remembered("block combination", signed, lambda: self.X.combination(signed))
-        used = np.flatnonzero(signed.any(axis=1))
-        sizes = self.X.norms[used]
-        if self.intercept.in_norm:
-            v, sizes = np.vstack((v, signed.sum(axis=0))), sizes + 1.0
-        total = ROOT2 * bounds.near_sum(signed[used, self.which[used]] * sizes)
-        lost = len(used) * TINY * self.k * (float(np.max(sizes, initial=0.0)) + self.X.d + 1.0)
-        return v, 2 * U * (len(used) + 4 * self.k + 2 * bounds.GO) * total + lost
-
-    def _surplus(self, signed: Array, mixed: Array, moved: Array) -> float:
-        """What λ is at most: M_c - N_c is minus the sum of the column c of C e_y - α, and λ_c at most that over N_c."""
-        worst = 0.0
-        for c, (more, rounded) in enumerate(self._imbalance(signed, mixed)):
-            more = up(up(more) + up(rounded + up(float(moved[c]))))
-            if more > 0:
-                mass = bounds.near_sum(np.where(self.which == c, self.c, 0.0)) * (1 - 4 * bounds.GO * U)
-                worst = max(worst, up(more / mass) if mass > 0 else 1.0)
-        return worst
-
-    def _imbalance(self, signed: Array, mixed: Array) -> Iterator[tuple[float, float]]:
-        """M_c - N_c for each class, and what it is off by at most."""
-        share = 2 * U * (2 * bounds.GO + self.k + 4)
-        for c in range(self.k):
-            gains, losses = (bounds.near_sum(np.maximum(sign * signed[:, c], 0.0)) for sign in (-1.0, 1.0))
-            yield gains - losses, up(share * (gains + losses) + 2 * (self.k + 4) * U * float(mixed[c]))
-
     @ieee_floats()
-    def balance(self, w: Array, b: Array) -> tuple[float, float]:
+    def balance(self, w: Array, b: Array, slack: float = 1.0) -> tuple[float, float]:
         """ε = ½‖Σ C(q - e_y)‖₁ at most, and what Σ C q_T(1 - q_T) is at least for every set T of classes but none and all; q =
-        softmax(Wᵀx + b), and its weights as computed are off by a share as for a checker's (`_weights`).
+        softmax(Wᵀx + b), and its weights as computed are off by a share as for a checker's (`weights_of`).
 
         That sum is one of Σ C q_j q_l over j in T and l outside, of which some is an edge of the tree with the largest ones.
         """
-        scores, signed = Scores.of(self.X, w), np.empty((self.X.n, self.k))
-        products, moved, mixed, worst = np.zeros((self.k, self.k)), 0.0, np.zeros(self.k), 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in self._blocks():
-                s, radius = scores.enclosed(self.X, b, part)
-                found = self._weights(s, radius, part)
-                signed[part] = found.signed
-                if not np.isfinite(s[self.c[part] > 0]).all():
-                    return math.inf, 0.0
-                wrong = found.largest != self.which[part]
-                mixed += np.bincount(found.largest[wrong], weights=self.c[part][wrong], minlength=self.k)
-                moved += float(np.sum(2 * found.drift * found.others)) + 2 * self.k * LEAST * len(s)
-                worst = max(worst, float(np.max(found.drift)))
-                c, alpha = self.c[part][:, None], found.alpha
-                products += np.einsum("ij,il->jl", alpha, np.divide(alpha, c, out=np.zeros_like(alpha), where=c > 0))
+        found = self.balanced(w, b, slack)
+        if not found.finite:
+            return math.inf, 0.0
         # the largest weight of a row is C/k at least, and off by kuC
         rounded = 4 * (self.X.n + 2 * self.k**2 + 8) * U
-        least = down(_weakest_link(products) * (1 - 2 * worst) * (1 - rounded) - self.X.n * TINY)
-        excess = sum(abs(more) + rounded for more, rounded in self._imbalance(signed, mixed))
-        return up(0.5 * excess * (1 + 4 * self.k * U) + moved * (1 + 4 * self.X.n * U)), least if worst < 0.1 else 0.0
+        least = down(_weakest_link(found.products) * (1 - 2 * found.worst) * (1 - rounded) - self.X.n * TINY)
+        excess = sum(abs(more) + rounded for more, rounded in found.masses.imbalance)
+        most = up(0.5 * excess * (1 + 4 * self.k * U) + found.moved * (1 + 4 * self.X.n * U))
+        return most, least if found.worst < 0.1 else 0.0
+
+    @ieee_floats()
+    def balanced(self, w: Array, b: Array, slack: float) -> Balance:
+        """What `balance` is made of, and what is needed to balance b."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._is_claimed_elsewhere(slack):
+                numbers, by_class, products, rows = self._each_block(_balances, w, b)
+                (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
+                mixed, gains, losses = np.sum(by_class, axis=0)
+                masses = Masses(mixed, gains, losses, sum_share(max(rows), len(rows)))
+                return Balance(masses, np.sum(products, axis=0), moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
+            scores, signed = Scores.of(self.X, w), np.empty((self.X.n, self.k))
+            products, mixed, numbers = np.zeros((self.k, self.k)), np.zeros(self.k), []
+            for part in self._blocks():
+                s, radius = scores.enclosed(self.X, b, part)
+                c, own = self.c[part], self._own(part)
+                found = weights_of(s, radius, own, c)
+                signed[part] = found.signed
+                mixed += found.mixed(own, c).sum(axis=0)
+                numbers.append(found.numbers(s, c))
+                products += found.products(c)
+            (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
+            return Balance(Masses.of(signed, mixed), products, moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
+
+
+# ---- rows, in memory or on a device; `own` and `largest` are True for one class of each ------------------------------------
+
+
+def losses_above(s: Any, radius: Any, own: Any, c: Any) -> Any:
+    """What C (log Σ e^{s_c} - s_y) is at most: it grows in all s_c - s_y. Σ e^{t - max t} is one and the others."""
+    xp, k = namespace(s), s.shape[1]
+    t = _above((s + radius) - xp.where(own, s - radius, 0.0).sum(1)[:, None])
+    t = xp.where(own, 0.0, t)
+    top = xp.amax(t, 1)
+    share = elementary.exp(_above(t - top[:, None]).clip(max=0.0)) * (1 + elementary.REL) + TINY
+    share = xp.where(_first_largest(t), 0.0, share)
+    rest = share.sum(1) * (1 + 2 * (k + 4) * U)
+    loss = (top + elementary.log1p_above(rest)) * (1 + 4 * U)
+    return xp.where(c > 0, xp.where(xp.isfinite(t).all(1), c * loss * (1 + 4 * U) + TINY, math.inf), 0.0)
+
+
+def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
+    """The weights that follow from scores: floats α = C e^s/Σe^s, of which the largest r stands for C - Σ_{c≠r} α_c.
+
+    Σ of the others is off by a share ku. C e_y - α is off by ku of itself, but for the entry r ≠ y, C less that sum: by kuC,
+    which is at most 2ku of the entry y. Entropy: α ln(C/α) for the others, where α/C ≤ ½, and for r at both ends of what
+    C - Σ may be, since q ln q has one minimum.
+    """
+    xp, k = namespace(s), s.shape[1]
+    top = xp.amax(s, 1)
+    alpha, largest = softmax(s) * c[:, None], _first_largest(s)
+    alpha = xp.where(largest | ~(alpha >= LEAST), 0.0, alpha)  # NaN too
+    others = alpha.sum(1)
+    lost = ~((others * (1 + 2 * k * U) < c) & xp.isfinite(top))
+    alpha, others, largest = (
+        xp.where(lost[:, None], 0.0, alpha),
+        xp.where(lost, 0.0, others),
+        xp.where(lost[:, None], own, largest),
+    )
+    right = (largest & own).any(1)
+    share = alpha / xp.where(alpha > 0, c[:, None], 1.0)
+    used = share > elementary.LEAST_SHARE
+    logs = xp.where(used, alpha * elementary.neg_log(xp.where(used, share.clip(max=0.5), 0.5)), 0.0)
+    x = others / xp.where(others > 0, c, 1.0)
+    ends = (x * (1 - (2 * k + 8) * U), (x * (1 + (2 * k + 8) * U)).clip(max=1.0))
+    last = xp.minimum(*map(elementary.complement_below, ends))
+    paid = (logs.sum(1) * (1 - elementary.REL_TWO) + c * last) * (1 - 2 * (k + 8) * U)
+    signed = -alpha - xp.where(largest, xp.where(right, 0.0, c - others)[:, None], 0.0)
+    signed = signed + xp.where(own, xp.where(right, others, c)[:, None], 0.0)
+    spread = (top - xp.amin(s, 1)).clip(max=800.0)
+    drift = xp.expm1(4 * xp.amax(radius, 1)) + (2 * spread + 4 * k + 32) * U
+    alpha = xp.where(largest, (c - others)[:, None], alpha)
+    return Weights(alpha, others, signed, paid.clip(min=0.0), largest, xp.where(others > 0, drift, 0.0))
+
+
+def _first_largest(x: Any) -> Any:
+    """Which entry of each row is the first of the largest."""
+    xp = namespace(x)
+    classes = xp.cumsum(xp.ones_like(x[:1]), 1) - 1.0
+    return x.argmax(1)[:, None] == classes
+
+
+def _above(x: Any) -> Any:
+    """The next floats above."""
+    xp = namespace(x)
+    return xp.nextafter(x, xp.full_like(x[:1], math.inf))
+
+
+# ---- work on one block of rows, done where that is; sums are in any order ---------------------------------------------------
+
+
+def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]:
+    """Scores with b, what they are off by at most, the number of terms, whose own each class is, and the rest lifted."""
+    sums, terms = block_scores(block, W)
+    which, c, norms, b, lengths = map(block.lift, (np.asarray(which, dtype=np.float64), *more))
+    own = which[:, None] == namespace(sums).cumsum(namespace(sums).ones_like(sums[:1]), 1) - 1.0
+    return sums + b, error(norms[:, None] * lengths + abs(b), terms + 1.0), terms, own, c, norms
+
+
+def _sums(
+    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
+) -> tuple[Array, float, Array, Array, int]:
+    """The sums of `Facts`: numbers, the largest ‖A_i‖, those of each class, V, and how many rows these are."""
+    s, radius, terms, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
+    xp, found = namespace(s), weights_of(s, radius, own, c)
+    sizes, used = norms + in_norm, (found.signed != 0).any(1)
+    by_class, drift = found.drifts(s, sizes)
+    numbers = (
+        losses_above(s, radius * dense_slack(block.d, terms, CLAIM), own, c),
+        found.paid,
+        xp.where(used, xp.where(own, found.signed, 0.0).sum(1) * sizes, 0.0),
+        xp.where(c > 0, c * norms, 0.0),
+        used + 0.0 * c,
+        *drift,
+    )
+    classes = (
+        found.mixed(own, c),
+        (-found.signed).clip(min=0.0),
+        found.signed.clip(min=0.0),
+        by_class,
+        xp.where(own, c[:, None], 0.0),
+    )
+    longest = float(block.drop(xp.where(used, sizes, 0.0).max()))
+    v = np.vstack((block.drop(block.combined(found.signed)), block.drop(added(found.signed))))
+    return block.drop(added(xp.stack(numbers, 1))), longest, block.drop(xp.stack([*map(added, classes)])), v, len(s)
+
+
+def _balances(
+    block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
+) -> tuple[Array, Array, Array, int]:
+    """The numbers of `Balance`, its masses and products, and how many rows these are."""
+    s, radius, _, own, c, norms = _enclosed(block, which, W, c, norms, b, lengths)
+    xp, found = namespace(s), weights_of(s, radius, own, c)
+    classes = found.mixed(own, c), (-found.signed).clip(min=0.0), found.signed.clip(min=0.0)
+    masses = block.drop(xp.stack([*map(added, classes)]))
+    return block.drop(found.numbers(s, c)), masses, block.drop(found.products(c)), len(s)
 
 
 def _weakest_link(products: Array) -> float:

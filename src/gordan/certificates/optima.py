@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,13 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
 from gordan.certificates.bounds import GO, TINY, U, down, up
 from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, loss_above, paid_below
-from gordan.certificates.matrix import CLAIM, Matrix, error
+from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Block
 
-# Rows that are added up in one go, before their sums are.
-AT_ONCE = 256
 # Distances that grow fourfold at which the slope in b is looked at, at first and where none of these will do; and those between.
 NEAR, FAR, BETWEEN = 6, 16, 5
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
@@ -42,26 +40,33 @@ class Objectives:
     loss: Loss
     c: Array
     intercept: Intercept
+    smoothing: float = 0.0
+    """Up to this distance below z = 1 the weight of a row for the hinge grows to C: those are then stated."""
 
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
         length = np.array([bounds.norm_bound(np.abs(w), 2.0, dual=True) for w in W.T])
-        shared = W, b, length, self.loss, float(self.intercept.in_norm)
+        shared = W, b, length, self.loss, float(self.intercept.in_norm), self.smoothing
         step = self._rows_at_a_time(W.shape[1])
-        v, parts, most = np.zeros((self.X.d + 1, W.shape[1])), [], 0
+        v, parts, most, stated = np.zeros((self.X.d + 1, W.shape[1])), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
-            for sums, combined, rows in self.X.storage.each_block(_sums, (self.signs, self.c, self.X.norms), shared, step=step):
+            vectors, first = (self.signs, self.c, self.X.norms), 0
+            for sums, combined, rows, (i, j, alpha) in self.X.storage.each_block(_sums, vectors, shared, step=step):
                 v += combined
+                stated.append((i + first, j, alpha))
+                first += rows
                 most = max(most, rows)
                 parts.append(sums)
             whole = np.sum(parts, axis=0)
             whole[-1] = np.max([sums[-1] for sums in parts], axis=0)
-            found = []
+            found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
             for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
                 own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
                 facts = Sums(*whole[:, j].tolist())
-                found.append(self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts))))
+                optimum = self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts)))
+                mine = np.flatnonzero(column == j)
+                found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
 
     def _rows_at_a_time(self, k: int) -> int:
@@ -74,7 +79,7 @@ class Objectives:
         Four times what sums may be off by is claimed. v is off by as many roundings of a term as there are weights, and one for
         each block.
         """
-        share = CLAIM * _share(*terms)
+        share = CLAIM * sum_share(*terms)
         length = bounds.norm_bound(np.abs(plane), 2.0, dual=False)
         upper = up(up(0.5 * length * length * (1 + share)) + up(sums.above * (1 + share)))
         upper = upper if upper < math.inf else math.inf  # NaN is no bound
@@ -131,7 +136,7 @@ class Objectives:
             vectors = self.signs, self.c, self.X.norms, away
             parts = list(self.X.storage.each_block(_slopes, vectors, (M, sizes, shifts, ends, self.loss), step=step))
             gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
-            share = _share(max(rows for _, rows in parts), len(parts))
+            share = sum_share(max(rows for _, rows in parts), len(parts))
             return np.asarray(gains * (1 - share) > losses * (1 + share))
 
         with np.errstate(over="ignore", invalid="ignore"):
@@ -151,12 +156,6 @@ def _first_true(proved: Array, distance: Array) -> tuple[Array, Array]:
     at, some = np.argmax(proved, axis=1)[:, None], proved.any(axis=1)
     found, before = (np.take_along_axis(distance, np.maximum(i, 0), axis=1)[:, 0] for i in (at, at - 1))
     return np.where(some, found, math.inf), np.where(some, np.where(at[:, 0] > 0, before, 0.0), math.inf)
-
-
-def _share(rows: int, blocks: int) -> float:
-    """What a sum of nonnegative terms over all rows may be off by, as a share of it: a term goes through 2·AT_ONCE + rows/AT_ONCE
-    additions in its block (`_added`) and one for each block; one that a checker makes is off by 2·GO roundings."""
-    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * GO)
 
 
 def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:
@@ -196,14 +195,16 @@ class Sums:
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float
-) -> tuple[Array, Array, int]:
-    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, and how many rows these are.
+    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float, smoothing: float = 0.0
+) -> tuple[Array, Array, int, tuple[Array, Array, Array]]:
+    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, how many rows these are, and
+    the weights that are stated: row of the block, plane, α.
 
     As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
     checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
+    Those of the hinge do not: they are C or 0 where the claimed scores are on one side of z = 1, and stated else.
     """
-    sums, terms = _scores(block, W)
+    sums, terms = block_scores(block, W)
     xp = namespace(sums)
     y, c, norms, b, length = map(block.lift, (y, c, norms, b, length))
     c = c[:, None] * abs(y)
@@ -211,12 +212,15 @@ def _sums(
     z = (sums + b) * y
     low = z - radius * dense_slack(block.d, terms, CLAIM)
     above = xp.where(c > 0, c * loss_above(loss, low) * (1 + 4 * U) + TINY, 0.0)
-    alpha = c * loss.weight(z)
+    hinge = loss is Loss.HINGE
+    alpha = c * (((1.0 - z) / smoothing).clip(min=0.0, max=1.0) if hinge and smoothing > 0 else loss.weight(z))
     alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
+    stated = _stated(block, z, CLAIM * radius, alpha, c) if hinge else (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     low, high = z - 2.0 * radius, z + 2.0 * radius
     moved = xp.where(c > 0, c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha, 0.0)
+    moved = 0.0 * c if hinge else moved
     size = xp.maximum(abs(low), abs(high)) + 1.0
     size = xp.where(moved > 0, size, 0.0)
     rounded = alpha * ((512 + 64 * size) * U)
@@ -241,10 +245,19 @@ def _sums(
         alpha * sizes,
         0.0 * alpha + (alpha > 0),
     )
-    added = [block.drop(_added(part)) for part in parts]
+    totals = [block.drop(added(part)) for part in parts]
     signed = alpha * y
-    longest = np.full(len(added[0]), float(block.drop(sizes.max())))
-    return np.array([*added, longest]), np.vstack((block.drop(block.combined(signed)), block.drop(_added(signed)))), len(y)
+    longest = np.full(len(totals[0]), float(block.drop(sizes.max())))
+    combined = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
+    return np.array([*totals, longest]), combined, len(y), stated
+
+
+def _stated(block: Block, z: Any, radius: Any, alpha: Any, c: Any) -> tuple[Array, Array, Array]:
+    """The rows and planes whose weight is not what the side of z = 1 says, or that may be on either, and these weights."""
+    xp = namespace(z)
+    certain = ((z + radius < 1) & (alpha == c)) | ((z - radius > 1) & (alpha == 0))
+    i, j = xp.where((c > 0) & ~certain)
+    return block.drop(i), block.drop(j), block.drop(alpha[i, j])
 
 
 def _slopes(
@@ -257,7 +270,7 @@ def _slopes(
     as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
     one more: six roundings of all of them at most.
     """
-    sums, terms = _scores(block, M)
+    sums, terms = block_scores(block, M)
     xp = namespace(sums)
     y, c, norms, away, (length, r), (least, most), ends = map(block.lift, (y, c, norms, away, sizes, shifts, ends))
     c = c[:, None] * abs(y)
@@ -269,18 +282,5 @@ def _slopes(
         for b in some:
             z, wide = (scores + b) * y, rounded + 16 * U * abs(b)
             light, heavy = weight_bounds(loss, z - wide, z + wide)
-            found += [_added(xp.where(gaining, c * light, 0.0)), _added(xp.where(gaining, 0.0, c * heavy))]
+            found += [added(xp.where(gaining, c * light, 0.0)), added(xp.where(gaining, 0.0, c * heavy))]
     return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
-
-
-def _scores(block: Block, W: Array) -> tuple[Any, Any]:
-    """Scores, and the additions that a term goes through, both of float64: torch makes float32 of a whole number and a float."""
-    sums, terms = block.dots(W)
-    terms = block.lift(np.asarray(terms, dtype=np.float64))
-    return sums, terms if terms.ndim == 0 else terms[:, None]
-
-
-def _added(x: Any) -> Any:
-    """The sum of the rows, of which a term goes through 2·AT_ONCE + rows/AT_ONCE additions at most."""
-    whole = len(x) - len(x) % AT_ONCE
-    return x[:whole].reshape(-1, AT_ONCE, x.shape[1]).sum(1).sum(0) + x[whole:].sum(0)

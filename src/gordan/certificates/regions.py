@@ -30,6 +30,8 @@ from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 8
+# Steps that balance b, each by one pass over X.
+BALANCINGS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +308,11 @@ class ClassRegion:
         """A b that is about the best one for m: any will do."""
         objective, kept = self.objective, np.flatnonzero(self.objective.c)
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if not objective.X.storage.in_memory:
+                b = self.near
+                for _ in range(BALANCINGS):
+                    b = b + objective.balanced(self.m, b, CLAIM).step
+                return b if np.isfinite(b).all() else np.zeros(objective.k)
             S = Scores.of(objective.X, self.m).sums[kept] + self.near
             b = self.near + balancing(S, objective.which[kept], objective.c[kept])
         return b if np.isfinite(b).all() else np.zeros(objective.k)
@@ -321,7 +328,7 @@ class ClassRegion:
         objective = self.objective
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
-            excess, least = objective.balance(self.m, offset)
+            excess, least = objective.balance(self.m, offset, slack)
             reach = float(np.max(distances(objective.X, self._origin)[kept], initial=0.0))
             kappa = up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U)) if reach > 0 else 0.0
             share = up(slack * excess / (least * (1 - 2.0**-40))) if least > 0 else 1.0

@@ -19,7 +19,7 @@ from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
-from gordan.ledger.question import Asks, Budget, Play, Proposal
+from gordan.ledger.question import ON_HOST, SOFT_ON_HOST, Asks, Budget, Play, Proposal
 from gordan.losses import Loss
 from gordan.rows import Rows
 
@@ -61,6 +61,11 @@ class LossQuestion:
     def c(self) -> Array:
         """C_i of the rows that count."""
         return self.objective.c[self.kept]
+
+    @property
+    def on_host(self) -> float:
+        """Seconds for a row of a device in a proof: of the hinge every row may have a weight of its own."""
+        return ON_HOST if self.objective.loss.smooth else SOFT_ON_HOST
 
     @property
     def vectors(self) -> int:

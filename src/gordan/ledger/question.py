@@ -30,8 +30,9 @@ T = TypeVar("T")
 # Passes that it takes to end a round and to prove what was found, about; the share of a limit and the seconds that a call may
 # overrun it by, which the proof may use; and the share of the limit that is reserved for it at most.
 PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
-# Seconds for a row of a device in a proof on the host, as a share of the passes of a proof.
-ON_HOST = 4e-9
+# Seconds for a row of a device in a proof on the host, of a hard margin or a loss and of a soft margin, whose every row may have
+# a weight: as a share of the passes of a proof.
+ON_HOST, SOFT_ON_HOST = 4e-9, 2e-8
 # Seconds for an entry in a pass on a slow machine.
 SLOW = 1e-8
 
@@ -66,13 +67,13 @@ def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows:
     return UnitRows(A.scaled(1 / R), R, squares)
 
 
-def _measured(rows: Rows, seconds: float) -> Pace:
+def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
     """The pace, with a pass over rows in memory or on a device; over others it takes about the seconds that it took to read them.
     Of a device a proof is mostly vectors over rows on the host."""
     if rows.in_memory or rows.storage.on_device:
         begin = time.perf_counter()
         rows.scaled(1.0).residing().scores(np.zeros(rows.d))
-        seconds = time.perf_counter() - begin + (0.0 if rows.in_memory else ON_HOST * rows.n)
+        seconds = time.perf_counter() - begin + (0.0 if rows.in_memory else on_host * rows.n)
     return Pace.measured(seconds, rows.entries)
 
 
@@ -88,17 +89,18 @@ class Budget:
     seed: int = 1
     pace: Callable[[], Pace] = unknown
 
-    def paced(self, rows: Rows, vectors: int = 1) -> Budget:
+    def paced(self, rows: Rows, vectors: int = 1, on_host: float = ON_HOST) -> Budget:
         """With the pace of passes over these rows, and time for the proof reserved, beyond what a limit may be overrun by. The
-        proof is about so many vectors at once.
+        proof is about so many vectors at once, and takes that long for a row on the host.
 
         The pace is measured when it is asked for: at once only where the proof may need some of the limit.
         """
         limit = self.deadline - self.started
         if math.isinf(limit) or self.spent or self.pace is not unknown or not Pace.matters(rows.n, rows.d):
             return self  # nothing to measure, or no time for it
-        measure, overrun = partial(_measured, rows, time.perf_counter() - self.started), OVERRUN[0] * limit + OVERRUN[1]
-        if PROOF * SLOW * rows.entries * vectors <= overrun:
+        measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
+        overrun = OVERRUN[0] * limit + OVERRUN[1]
+        if PROOF * (SLOW * rows.entries * vectors + on_host * rows.n) <= overrun:
             return replace(self, pace=measure)
         pace = measure()
         reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries * vectors - overrun))
@@ -153,6 +155,11 @@ class Question:
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     vectors = 1
+
+    @property
+    def on_host(self) -> float:
+        """Seconds for a row of a device in a proof."""
+        return ON_HOST if self.margin.nu is None else SOFT_ON_HOST
 
     @property
     def sign_alone(self) -> bool:
@@ -216,7 +223,8 @@ class Question:
         caps = None
         if margin.nu is not None:
             c = np.ones(len(signs)) if margin.weights is None else margin.weights[self.kept]
-            total = margin.nu * math.fsum(c.tolist())  # a list is gone through in a quarter of the time
+            # a list is gone through in a quarter of the time
+            total = margin.nu * (float(len(signs)) if margin.weights is None else math.fsum(c.tolist()))
             with np.errstate(over="ignore"):
                 caps = np.minimum(c / total, 1.0) if total > 0 else np.ones(len(c))  # 1 is enough for any
         return Simplex(len(signs), caps=caps, halves=margin.intercept.halves(signs))

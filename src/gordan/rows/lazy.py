@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, aligned
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.blocks import Blocks
@@ -197,7 +197,7 @@ def _accepted(piece: Any, first: int) -> Held | None:
         piece = read(piece, labelled=False, keep_index=True).X  # one file of several: its index may begin anywhere
     if len(getattr(piece, "shape", ())) == 2 and piece.shape[0] == 0:
         return None
-    held = stored(piece, first=first)
+    held = stored(aligned(piece), first=first)
     if not isinstance(held, Held):
         raise InputError(
             f"a block of X is {type(piece).__name__}; blocks must be NumPy arrays, data frames or SciPy sparse arrays"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, aligned
 from gordan.blas import blas_has_room, blas_threads
 from gordan.floats import ieee_floats
 from gordan.rows import reads
@@ -67,6 +67,9 @@ class _Memory(HostVectors):
         # in so large a file that rows should be visited in its order, and not one by one
         self.on_disk = is_large_file(arrays)
         self.in_memory = not self.on_disk
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
 
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, aligned
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Held
 from gordan.rows.storage import Sums
@@ -29,6 +29,7 @@ def combine(held: Held, q: Array, threads: int) -> Array:
 def reduce(held: Held, *own: Any) -> list[Array]:
     """What `work` gives for the pieces of the block, added up: its parts of vectors over rows, then how."""
     *over_rows, work, shared, threads, rough = own
+    over_rows, shared = [*map(aligned, over_rows)], tuple(map(aligned, shared))
     return held.reduce(work, over_rows, shared, threads, rough=rough)
 
 

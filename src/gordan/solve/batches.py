@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -420,22 +420,26 @@ def _room(x: Array, dx: Array) -> Array:
 # ---- losses -------------------------------------------------------------------------------------------------------------
 
 
-def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget) -> tuple[Array | None, Array]:
+def least_losses(
+    problem: Problem, signs: Array, asked: Objectives, tol: float, budget: Budget
+) -> tuple[Array | None, Array, Objectives]:
     """Planes (k × columns, b last where there is one) near those of least loss, for every column of signs, where C_i is c for all
-    of them, and the steps that each took. No planes for losses without a slope, and for many rows in memory that are `narrow` or
-    sparse: conjugate gradients for one label vector leave out the rows that do not count in it, and cost less."""
+    of them, the steps that each took, and what is asked, with what a hinge was smoothed by. No planes for a hinge of rows in
+    memory, and for many rows there that are `narrow` or sparse: conjugate gradients for one label vector leave out the rows that
+    do not count in it, and cost less."""
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
     together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
-    if not loss.smooth or not c.any() or not (together or _shares_passes(problem, d)):
-        return None, steps
+    shared = together or _shares_passes(problem, d) if loss.smooth else not storage.in_memory
+    if not c.any() or not shared:
+        return None, steps, asked
     halted = threading.Event()
 
     def spent() -> bool:
         return halted.is_set() or time.perf_counter() >= budget.deadline
 
     found = np.full((k, d), math.nan)
-    if together:
+    if together and loss.smooth:
         plain = storage.plain()
         X = np.asarray(plain.toarray() if storage.sparse else plain)
         A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
@@ -453,17 +457,24 @@ def least_losses(problem: Problem, signs: Array, asked: Objectives, tol: float, 
                 in_threads(stack, ranges, budget.threads or available())
             finally:
                 halted.set()
-        return found, steps
+        return found, steps, asked
     rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
     size = block_newton.block_size(rows, k)
     for lo in range(0, k, size):
         if spent():
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
-        table = block_newton.Table(rows, Y, storage.lift(c), loss, intercept.grouped)
-        W, steps[lo : lo + size] = block_newton.planes(table, tol, spent)
+        table = block_newton.Table(rows, Y, storage.lift(c), loss, intercept.grouped, deadline=budget.time)
+        W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
         found[lo : lo + size] = W.T
-    return found, steps
+    return found, steps, asked
+
+
+def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: Spent) -> tuple[Array, Array, Objectives]:
+    if asked.loss.smooth:
+        return *block_newton.planes(table, tol, spent), asked
+    W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)
+    return W, steps, replace(asked, smoothing=smoothed.stated)
 
 
 def _shares_passes(problem: Problem, d: int) -> bool:

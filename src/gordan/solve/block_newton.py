@@ -5,19 +5,24 @@ the rows are, and sums over rows come back. So the method is the same for rows i
 machines. Each label vector has its own step. The second derivatives J + AᵀhA do not depend on signs, and are the same for all
 label vectors at the start: one factorization of these is the preconditioner of all steps, until steps take long; then one of
 their mean.
+
+The columns of a multinomial loss are those of one problem: values, slopes and products are then sums over all of them, and its
+work on a piece is another one. All else is the same.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array, namespace
-from gordan.losses import Loss
+from gordan.deadlines import UNLIMITED, Deadline
+from gordan.losses import Loss, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -44,13 +49,21 @@ class Tuning:
     fewest: int = 4
     # A step is taken as it is if it leaves at most this share of the slope along it; else these multiples of it are looked at.
     slope_left: float = 0.5
-    multiples: tuple[float, ...] = (0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+    multiples: tuple[float, ...] = (0.002, 0.01, 0.03, 0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
     # The masses of both classes are to be equal for a free intercept, up to this share of them, or of the tolerance.
     unequal: float = 1e-13
     unequal_of_tol: float = 1e-6
     # At the end of the time, moves of b at most, and the share of the masses from which one is the last.
-    balancings: int = 5
+    balancings: int = 3
     balanced: float = 1e-8
+    # The ε that the hinge is smoothed by, how exactly planes are found for each, as a share of ε², and the share of the tolerance
+    # that the gap is brought to; and the largest ε with which the rows near z = 1 are few enough to be stated.
+    smoothings: tuple[float, ...] = (2.0, 0.5, 0.2, 0.08, 0.03, 0.015, 6e-3, 3e-3, 1e-3, 3e-4, 1e-4)
+    of_square: float = 0.03
+    hinge_share: float = 0.8
+    most_stated: float = 0.1
+    # And all passes that come then, about.
+    ending: float = 5.0
     # A part of the rows is solved first where there are at least so many for each column: that part, at least so many for each
     # column, to that accuracy.
     rows_per_column: int = 40
@@ -63,17 +76,51 @@ class Tuning:
 TUNING = Tuning()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class SmoothHinge:
+    """The hinge with a parabola in place of its corner: with s = 1 - z, s²/2ε up to s = ε, and s - ε/2 beyond."""
+
+    epsilon: float
+    several = False
+
+    @property
+    def stated(self) -> float:
+        """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
+        return self.epsilon if self.epsilon <= TUNING.most_stated else 0.0
+
+    def cost(self, z: Any) -> Any:
+        """ℓ(z)."""
+        s = (1.0 - z).clip(min=0.0)
+        near = s.clip(max=self.epsilon)
+        return near * near / (2 * self.epsilon) + (s - near)
+
+    def weight(self, z: Any) -> Any:
+        """a(z) = -ℓ'(z)."""
+        return ((1.0 - z) / self.epsilon).clip(min=0.0, max=1.0)
+
+    def curvature(self, z: Any, a: Any) -> Any:
+        """ℓ''(z), given a(z)."""
+        return ((a > 0) & (a < 1)) * (1 / self.epsilon)
+
+
+@dataclass(eq=False)
 class Table:
     """The losses of k label vectors: `rows` without signs, the columns of signs Y (n × k, 0 leaves a row out) and C_i, both where
-    the rows are."""
+    the rows are. Of a multinomial loss Y has a 1 in the column of the class of each row, and else 0."""
 
     rows: Rows
     Y: Any
     c: Any
-    loss: Loss
+    loss: Loss | SmoothHinge
     free: bool
     seed: int = 1
+    deadline: Deadline = UNLIMITED
+    pace: float = field(default=0.0, init=False)
+    """Seconds of the slowest pass, of late."""
+
+    def spent(self) -> bool:
+        """Whether the passes that are left to do once the time is up would end after the deadline."""
+        return not self.deadline.affords(TUNING.ending * self.pace)
 
     @property
     def J(self) -> Array:
@@ -82,11 +129,36 @@ class Table:
         J[-1] = not self.free
         return J
 
+    @property
+    def work(self) -> Work:
+        """What is done to a piece of the rows."""
+        return COUPLED if self.loss.several else SEPARATE
+
+    def dot(self, x: Array, y: Array) -> Array:
+        """x·y for each label vector; of several classes the whole sum, for each of them."""
+        found = np.sum(x * y, axis=0)
+        return np.full_like(found, found.sum()) if self.loss.several else found
+
+    def shifts(self, here: Looked, unequal: float) -> tuple[Array, Array]:
+        """How far to move b so that the masses of the classes are equal, or those of their rows; and where they are further apart
+        than that share of them, and can be moved."""
+        g = here.gradient[-1]
+        apart = np.abs(g) > unequal * here.mass
+        if not len(g):
+            return g, apart
+        if not self.loss.several:
+            return -g / here.bend, apart & (here.bend > 0)
+        step = balancing_step(g, here.bend)
+        return step, np.full(len(g), apart.any() and np.isfinite(step).all())
+
     def reduce(self, work: Any, W: Array, *more: Any, rough: bool = False) -> list[Array]:
         """What `work` gives for planes W with b as their last row, and whatever else it needs."""
         if not self.rows.constant:
             W = np.vstack((W, np.zeros((1, W.shape[1]))))
-        return self.rows.reduce(work, (self.Y, self.c), (W, *more, self.loss), rough=rough)
+        begin = time.perf_counter()
+        found = self.rows.reduce(work, (self.Y, self.c), (W, *more, self.loss), rough=rough)
+        self.pace = max(time.perf_counter() - begin, 0.5 * self.pace)
+        return found
 
     def columns(self, sums: Array, constant: Array) -> Array:
         """Aᵀq from Xᵀq and Σ q."""
@@ -94,14 +166,15 @@ class Table:
 
     def at(self, W: Array, todo: Array) -> Looked:
         """What is found at the planes W of these label vectors."""
-        cost, sums, signed, bend, mass, active = self.reduce(_slopes, W, todo)
+        cost, sums, signed, bend, mass, active = self.reduce(self.work.slopes, W, todo)
         J = self.J
-        value = 0.5 * np.sum(J * W * W, axis=0) + cost
+        value = 0.5 * self.dot(J * W, W) + cost
         return Looked(value, J * W - self.columns(sums, signed), bend, mass, active)
 
 
 class Looked(NamedTuple):
-    """Values and gradients of P at some planes, its second derivatives in b, Σ α, and how many rows have a second derivative."""
+    """Values and gradients of P at some planes, its second derivatives in b (of several classes a matrix), Σ α, or for a class
+    Σ C, and how many rows have a second derivative."""
 
     value: Array
     gradient: Array
@@ -131,23 +204,21 @@ def planes(
     """For each label vector the w near the least ½wᵀJw + Σ c_i ℓ(y_i A_i·w), J = 0 for a free b, the last entry, and else 1, and
     the steps that it took, at most so many. Not finite where floats do not get there."""
     rows, k = table.rows, table.Y.shape[1]
-    steps = np.zeros(k, np.int64)
-    if start is None:
-        start, steps = _from_part(table, tol, spent)
-    W, todo, J = start, np.arange(k), table.J
+    W = _from_part(table, tol, spent) if start is None else start
+    steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
     precondition = Preconditioner(table)
     first, here = np.full(k, math.nan), table.at(W, todo)
     for _ in range(most):
-        size = np.sum(J * here.gradient**2, axis=0)
+        size = table.dot(J * here.gradient, here.gradient)
         near = 0.5 * size <= TUNING.share * tol * here.value
-        unequal = np.abs(here.gradient[-1]) > max(TUNING.unequal, TUNING.unequal_of_tol * tol) * here.mass
-        shifted = near & unequal & (here.bend > 0) if table.free else np.zeros(len(todo), dtype=bool)
+        shift, unequal = table.shifts(here, max(TUNING.unequal, TUNING.unequal_of_tol * tol))
+        shifted = near & unequal & table.free
         on = np.isfinite(here.value) & (~near | shifted)
-        todo, here, size, shifted, near = todo[on], here.some(on), size[on], shifted[on], near[on]
+        todo, here, size, shifted, near, shift = todo[on], here.some(on), size[on], shifted[on], near[on], shift[on]
         if not len(todo) or spent():
             break
         step = np.zeros((rows.d, len(todo)))
-        step[-1, shifted] = -here.gradient[-1, shifted] / here.bend[shifted]
+        step[-1, shifted] = shift[shifted]
         far = np.flatnonzero(~shifted)
         if len(far):
             first[todo[far]] = np.fmax(first[todo[far]], size[far])
@@ -155,7 +226,7 @@ def planes(
             # elsewhere there is nobody else who has a factorization
             active = float(np.mean(here.active[far])) if rows.in_memory else rows.n
             most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
-            if rows.in_memory and steps.any() and most < TUNING.least_cg:
+            if rows.in_memory and most < TUNING.least_cg and W.any():
                 break
             precondition.renew(W, todo[far])
             step[:, far], met = _conjugate_gradients(
@@ -176,22 +247,46 @@ def planes(
     return W, steps
 
 
+@np.errstate(all="ignore")
+def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
+    """The same for the hinge, of which ever less is smoothed: a weight a of a row leaves a gap of Cεa(1-a), so that all of it
+    falls as ε², with the rows that have one. And what it was smoothed to in the end: where the widest gap is least."""
+    k = table.Y.shape[1]
+    own, steps, W, widest = replace(table), np.zeros(k, np.int64), start, math.inf
+    best = np.zeros((table.rows.d, k)), SmoothHinge(TUNING.smoothings[0])
+    for loss in map(SmoothHinge, TUNING.smoothings):
+        own.loss = loss
+        enough = max(tol, TUNING.of_square * loss.epsilon**2)
+        W, more = planes(own, enough, own.spent, W, min(TUNING.steps, (max_iter or TUNING.steps**2) - int(steps.max())))
+        steps += more
+        here, rest = own.at(W, np.arange(k)), own.reduce(_corner, W, np.arange(k))[0]
+        gap = float(np.max((0.5 * own.dot(own.J * here.gradient, here.gradient) + rest) / (here.value + 0.5 * rest)))
+        if not gap < widest and widest < TUNING.part_tol:
+            break
+        best, widest = (W.copy(), loss), gap
+        if gap <= TUNING.hinge_share * tol or own.spent() or steps.max() == max_iter:
+            break
+    W, own.loss = best
+    if table.free:
+        _balance(own, W, np.arange(k))
+    return W, steps, best[1]
+
+
 def _balance(table: Table, W: Array, todo: Array) -> None:
     """Move b to where both classes have the same mass: without that a plane proves nothing."""
     for _ in range(TUNING.balancings):
-        here = table.at(W[:, todo], todo)
-        shift = np.where(here.bend > 0, -here.gradient[-1] / here.bend, 0.0)
-        W[-1, todo] += np.where(np.isfinite(shift), shift, 0.0)
-        todo = todo[np.abs(here.gradient[-1]) > TUNING.balanced * here.mass]
+        shift, unequal = table.shifts(table.at(W[:, todo], todo), TUNING.balanced)
+        todo, shift = todo[unequal], shift[unequal]
         if not len(todo):
             return
+        W[-1, todo] += shift
 
 
-def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Array, Array]:
+def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     """Planes of a part of the rows, which stand for all of them, where these are many; else 0."""
     rows, k = table.rows, table.Y.shape[1]
-    zero = np.zeros((rows.d, k)), np.zeros(k, np.int64)
-    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol:
+    zero = np.zeros((rows.d, k))
+    if rows.n < TUNING.rows_per_column * rows.d or rows.reduces or tol >= TUNING.part_tol or spent():
         return zero
     count = max(int(TUNING.part * rows.n), TUNING.part_rows_per_column * rows.d)
     if not fits(8 * count * rows.d):
@@ -203,22 +298,22 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> tuple[Arr
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count))
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
-    W, steps = planes(part, TUNING.part_tol, spent, zero[0], TUNING.part_steps)
+    W, _ = planes(part, TUNING.part_tol, spent, zero, TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
-    return np.where(np.isfinite(W), W, 0.0), steps
+    return np.where(np.isfinite(W), W, 0.0)
 
 
 def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
     """Where a step goes too far, or not far enough, to where the slope along it is about 0; by one look at some multiples."""
-    start, end = (np.sum(look.gradient * step, axis=0) for look in (before, here))
+    start, end = (table.dot(look.gradient, step) for look in (before, here))
     off = np.flatnonzero(~(np.abs(end) <= TUNING.slope_left * np.abs(start)) & (start < 0))
     if not len(off):
         return
     own, s, multiples = todo[off], step[:, off], np.array(TUNING.multiples)[:, None]
     base, J = W[:, own] - s, table.J
     wide = np.hstack((base, s))
-    slopes = multiples * np.sum(J * s * s, axis=0) + np.sum(J * base * s, axis=0)
-    slopes -= table.reduce(_along, wide, own, multiples[:, 0], rough=True)[0]
+    slopes = multiples * table.dot(J * s, s) + table.dot(J * base, s)
+    slopes -= table.reduce(table.work.along, wide, own, multiples[:, 0], rough=True)[0]
     known = np.vstack((start[off], slopes))
     at = np.vstack((np.zeros((1, 1)), multiples))
     last = np.argmax(np.vstack((known > 0, np.ones((1, len(off)), dtype=bool))), axis=0)  # the first that is too far, if any
@@ -252,10 +347,14 @@ class Preconditioner:
             return
         if made and not self.used > max(TUNING.stale, TUNING.more_than_fresh * self.fresh):
             return
-        products, column, total = self.table.reduce(_moments, W[:, todo] if made else 0.0 * W[:, todo], todo, rough=True)
+        # those of w = 0 are the same for all label vectors; but there the hinge has none
+        own = made or len(todo) == 1 or isinstance(self.table.loss, SmoothHinge)
+        at = W[:, todo] if own else 0.0 * W[:, todo]
+        products, column, total = self.table.reduce(self.table.work.moments, at, todo, rough=True)
         H = np.block([[products, column[:, None]], [column[None], total[None, None]]]) if rows.constant else products
         H = H + np.diag(self.table.J[:, 0])
-        self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
+        if np.isfinite(H).all() and (np.diagonal(H) > 0).all():
+            self.solve, self.fresh, self.used = rows.storage.solving(H), math.nan, 0
 
 
 class Effort(NamedTuple):
@@ -280,19 +379,19 @@ def _conjugate_gradients(
     most = max(effort.most, TUNING.least_cg)
     step, r = np.zeros_like(gradient), -gradient
     q = precondition.solve(r)
-    p, rq = q, np.sum(r * q, axis=0)
+    p, rq = q, table.dot(r, q)
     aim, left, J = effort.enough**2 * rq, np.arange(gradient.shape[1]), table.J
     for precondition.used in range(1, most + 1):
         if not len(left) or effort.spent():
             break
         wide = np.hstack((W[:, left], p))
-        Hp = J * p + table.columns(*table.reduce(_curved, wide, todo[left], rough=True))
-        bend = np.sum(p * Hp, axis=0)
+        Hp = J * p + table.columns(*table.reduce(table.work.curved, wide, todo[left], rough=True))
+        bend = table.dot(p, Hp)
         t = np.where(bend > 0, rq / bend, 0.0)
         step[:, left] += t * p
         r = r - t * Hp
         q = precondition.solve(r)
-        new = np.sum(r * q, axis=0)
+        new = table.dot(r, q)
         p = q + (new / rq) * p
         on = (new > aim[left]) & (bend > 0)
         left, p, r, rq = left[on], p[:, on], r[:, on], new[on]
@@ -308,13 +407,23 @@ def _steps_for_a_factor(rows: Rows, active: float) -> float:
 # ---- work on a piece of the rows, done where it is -----------------------------------------------------------------------
 
 
+class Work(NamedTuple):
+    """Values and gradients with what else `Looked` has; products with the second derivatives; the moments of a preconditioner;
+    and slopes along steps."""
+
+    slopes: Callable[..., tuple[Any, ...]]
+    curved: Callable[..., tuple[Any, ...]]
+    moments: Callable[..., tuple[Any, ...]]
+    along: Callable[..., tuple[Any, ...]]
+
+
 def _counted(y: Any, c: Any, todo: Any) -> tuple[Any, Any]:
     """The signs of these label vectors, and C_i where they are not 0."""
     y = y[:, todo]
     return y, c[:, None] * abs(y)
 
 
-def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     y, c = _counted(y, c, todo)
     z = y * (x @ W[:-1] + W[-1])
     a = loss.weight(z)
@@ -323,7 +432,7 @@ def _slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any,
     return (c * loss.cost(z)).sum(0), x.T @ signed, signed.sum(0), bend.sum(0), mass.sum(0), (bend > 0).sum(0)
 
 
-def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z = y * both[:, :k]
@@ -331,20 +440,69 @@ def _curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Loss) -> tuple[A
     return x.T @ bent, bent.sum(0)
 
 
-def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Loss) -> tuple[Any, ...]:
+def _moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
     """Σ h x xᵀ, Σ h x and Σ h for the mean h of these label vectors."""
     y, c = _counted(y, c, todo)
     z = y * (x @ W[:-1] + W[-1])
-    h = (c * loss.curvature(z, loss.weight(z))).mean(1)
+    return _second_moments(x, (c * loss.curvature(z, loss.weight(z))).mean(1))
+
+
+def _second_moments(x: Any, h: Any) -> tuple[Any, ...]:
     size = h.max() + 1e-30
     rows = ((h / size) ** 0.5)[:, None] * x  # of which the product with itself is half the work
     return (rows.T @ rows) * size, (x.T @ h[:, None])[:, 0], h.sum(0)
 
 
-def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Loss) -> tuple[Any, ...]:
+def _corner(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: SmoothHinge) -> tuple[Any, ...]:
+    """Σ Cεa(1-a)."""
+    y, c = _counted(y, c, todo)
+    a = loss.weight(y * (x @ W[:-1] + W[-1]))
+    return ((loss.epsilon * c * a * (1.0 - a)).sum(0),)
+
+
+def _along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Any) -> tuple[Any, ...]:
     """Σ c a(z + t u) u for some t, where z are the scores of the first half and u those of the second."""
     y, c = _counted(y, c, todo)
     both, k = x @ wide[:-1] + wide[-1], y.shape[1]
     z, u = y * both[:, :k], y * both[:, k:]
     found = namespace(z).stack([(c * loss.weight(z + t * u) * u).sum(0) for t in multiples])
     return (found,)
+
+
+SEPARATE = Work(_slopes, _curved, _moments, _along)
+
+
+def _class_slopes(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
+    S = x @ W[:-1] + W[-1]
+    xp, Q = namespace(S), softmax(S)
+    top = xp.amax(S, 1)
+    losses = xp.log(xp.exp(S - top[:, None]).sum(1)) + (top - (S * y).sum(1))
+    others = Q * (1 - y)  # C less its own weight, without losing the digits of a small difference
+    signed, weighted = c[:, None] * (y * others.sum(1)[:, None] - others), c[:, None] * Q
+    bend, mass = xp.diag(weighted.sum(0)) - weighted.T @ Q, (c[:, None] * y).sum(0)
+    return (c * losses).sum(0), x.T @ signed, signed.sum(0), bend, mass, 0.0 * mass + len(y)
+
+
+def _class_curved(x: Any, y: Any, c: Any, wide: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
+    both, k = x @ wide[:-1] + wide[-1], y.shape[1]
+    Q = softmax(both[:, :k])
+    bent = Q * both[:, k:]
+    bent = c[:, None] * (bent - Q * bent.sum(1)[:, None])
+    return x.T @ bent, bent.sum(0)
+
+
+def _class_moments(x: Any, y: Any, c: Any, W: Any, todo: Any, loss: Any) -> tuple[Any, ...]:
+    """For the mean h of the second derivatives of a row's loss, over the directions in which it has any."""
+    Q = softmax(x @ W[:-1] + W[-1])
+    return _second_moments(x, c * (1.0 - (Q * Q).sum(1)).clip(min=0.0) / (y.shape[1] - 1))
+
+
+def _class_along(x: Any, y: Any, c: Any, wide: Any, todo: Any, multiples: Any, loss: Any) -> tuple[Any, ...]:
+    both, k = x @ wide[:-1] + wide[-1], y.shape[1]
+    S, U = both[:, :k], both[:, k:]
+    own = (y * U).sum(1)
+    found = [(c * (own - (softmax(S + t * U) * U).sum(1))).sum(0) for t in multiples]
+    return (namespace(S).stack(found)[:, None],)
+
+
+COUPLED = Work(_class_slopes, _class_curved, _class_moments, _class_along)

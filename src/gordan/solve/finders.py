@@ -176,20 +176,22 @@ def _outgrown(question: Question, evidence: Evidence) -> bool:
 
 
 def _smooth(question: Any, evidence: Any) -> bool:
-    return question.objective.loss.smooth and not _several(question, evidence)
+    return question.objective.loss.smooth and not question.objective.loss.several
 
 
 def _several(question: Any, evidence: Any) -> bool:
-    return bool(question.objective.loss.several)
+    return question.objective.loss.several and not _elsewhere(question, evidence)
 
 
-def _smooth_elsewhere(question: Any, evidence: Any) -> bool:
+def _elsewhere(question: Any, evidence: Any) -> bool:
     """Rows in a file, on a device or on other machines, where vectors over rows are to stay; and nobody waits for steps."""
-    return not question.rows.in_memory and question.play.watch is None and _smooth(question, evidence)
+    play = question.play
+    return not question.rows.in_memory and play.watch is None and play.checkpoint is None
 
 
 def _not_smooth(question: Any, evidence: Any) -> bool:
-    return not question.objective.loss.smooth
+    """The hinge; if not all time was spent by passes alone."""
+    return not question.objective.loss.smooth and not (evidence.optimum is not None and question.budget.short)
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
@@ -223,7 +225,7 @@ FINDERS = (
     Finder("equal columns", soft.by_equal_columns, sign=_soft),
     Finder("recession cone", _by_cone, cone=_hard_margin),
     Finder("accelerated game", playing.by_accelerated_game, width=_outgrown),
-    Finder("passes alone", minimizing.by_passes_alone, loss=_smooth_elsewhere),
+    Finder("passes alone", minimizing.by_passes_alone, loss=_elsewhere),
     Finder("coordinate ascent for the hinge", minimizing.by_coordinate_ascent, loss=_sparse_hinge),
     Finder("Newton's method for losses", minimizing.by_smooth_newton, loss=_smooth),
     Finder("Newton's method for several classes", minimizing.by_softmax_newton, loss=_several),
@@ -238,7 +240,7 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
-    question = replace(question, budget=question.budget.paced(question.rows, question.vectors))
+    question = replace(question, budget=question.budget.paced(question.rows, question.vectors, question.on_host))
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
     asked: set[str] = set()
 

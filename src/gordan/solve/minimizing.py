@@ -185,26 +185,44 @@ def by_smooth_newton(question: LossQuestion, evidence: LossEvidence, doubt: obje
 
 
 def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
-    """Newton's method by passes that bring back a few numbers, as for many label vectors, of which this is one."""
-    rows, budget = question.rows, question.budget
+    """Newton's method by passes that bring back a few numbers, as for many label vectors, of which this is one; or which are the
+    classes of a multinomial loss."""
+    rows, budget, which = question.rows, question.budget, question.which
     bare = replace(rows, signs=np.ones(rows.n, np.int8))
+    labels = rows.signs[:, None] if which is None else (which[:, None] == np.arange(question.vectors)).astype(np.int8)
     table = block_newton.Table(
         bare,
-        rows.storage.place(rows.signs[:, None], "y"),
+        rows.storage.place(labels, "y"),
         rows.storage.lift(question.c),
         question.objective.loss,
         question.objective.intercept.grouped,
         budget.seed,
+        budget.time,
     )
-    start, most = question.play.start, block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
-    W, steps = block_newton.planes(
-        table, question.tol, lambda: budget.spent, None if start is None else start[:, None].copy(), most
-    )
-    looked = table.at(W, np.zeros(1, np.intp))
-    upper, g = float(looked.value[0]), looked.gradient[:, 0] * table.J[:, 0]
+    first = None if question.play.start is None else question.play.start.reshape(rows.d, -1).copy()
+    most = block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
+    if table.loss is Loss.HINGE:
+        found = _smoothed(table, question, first)
+    else:
+        W, steps = block_newton.planes(table, question.tol, table.spent, first, most)
+        if table.free and which is not None:
+            W[-1] -= np.mean(W[-1])
+        looked = table.at(W, np.arange(question.vectors))
+        upper, gap = float(looked.value[0]), 0.5 * float(table.dot(table.J * looked.gradient, looked.gradient)[0])
+        found = Found(W[:, 0] if which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
     rows.passes += bare.passes
-    found = Found(W[:, 0], np.empty(0), upper - 0.5 * float(g @ g), upper, int(steps[0]))
     yield _proposal(found, [_moment(found, question)], question)
+
+
+def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None) -> Found:
+    """The plane of the smoothed hinge, and its weights: those of rows near z = 1 do not follow from it."""
+    W, steps, loss = block_newton.hinge_planes(table, question.tol, start, question.budget.max_iter)
+    w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
+    z = question.rows.scores(w)
+    alpha = question.c * (loss if loss.stated else Loss.HINGE).weight(z)
+    v = question.rows.combine(alpha)
+    task = Task(question.rows, question.c, Loss.HINGE, table.free, question.tol)
+    return Found(w, alpha, task.dual(alpha, v), task.value(w, z), int(steps[0]))
 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:

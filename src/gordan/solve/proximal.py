@@ -137,9 +137,9 @@ class ProximalNewton:
         # p proves the upper bound ‖v‖; the lower one is that of v = Aᵀp, or of w, which comes near it
         fresh = self._scores(v)
         upper, length = math.sqrt(dot(v, v)), math.sqrt(dot(w, w))
-        output, lowest = v, self._lowest(fresh)
-        if length > 0 and self._lowest(scores) / length > lowest / max(upper, 1e-300):
-            output, lowest = w, self._lowest(scores)
+        output, lowest, other = v, self._lowest(fresh), self._lowest(scores)
+        if length > 0 and other / length > lowest / max(upper, 1e-300):
+            output, lowest = w, other
         gap = 1 - max(0.0, lowest / math.sqrt(dot(output, output))) / upper if upper > 0 else 0.0
         stalled = 0 if gap < 0.9 * state.gap or upper < 0.99 * state.upper else state.stalled + 1
         after = State(parts, v, fresh, SHRINK * tau, min(gap, state.gap), min(upper, state.upper), stalled)

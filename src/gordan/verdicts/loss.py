@@ -405,6 +405,6 @@ def _status(evidence: LossEvidence) -> Status:
         return Status.SOLVED
     if effort.stopped:
         return Status.INTERRUPTED
-    if budget.spent:
+    if budget.short:
         return Status.TIME_LIMIT
     return Status.ITERATION_LIMIT if effort.trace is not None and effort.trace.status == "rounds" else Status.NO_PROGRESS

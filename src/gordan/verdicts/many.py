@@ -48,6 +48,8 @@ SHARE = 0.2
 PASSES = 3
 # Of the time, what planes are looked for together, in memory, where what is left is looked for one by one, and elsewhere.
 FOUND_TOGETHER, FOUND_BY_PASSES = 0.5, 0.9
+# Seconds below which what is then left is too little for a proof and places by passes.
+PROVED_BY_PASSES = 1.0
 # Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
 MOST_PROVED = {"host": 1 << 26, "device": 1 << 37}
 
@@ -262,22 +264,21 @@ class ManyLosses(Many[LossResult]):
                     columns.problem(j), columns.own_budget(), asked, sample, None if starts is None else starts[j]
                 )
 
-        planes, steps = None, np.zeros(signs.shape[1], np.int64)
+        planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
         c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
         table = Objectives(problem.X, problem.storage.place(signs, "Y"), asked.loss, c, asked.kind)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
             try:
-                share = FOUND_TOGETHER if problem.storage.in_memory else FOUND_BY_PASSES
-                until = min(budget.deadline, (1 - share) * time.perf_counter() + share * budget.deadline)
-                planes, steps = batches.least_losses(problem, signs, table, asked.tol, replace(budget, deadline=until))
+                search = _of_the_search(budget, problem.storage.in_memory)
+                planes, steps, table = batches.least_losses(problem, signs, table, asked.tol, search)
             except KeyboardInterrupt:
                 columns.stopped = True
         optima: dict[int, Optimum] = {}
         if planes is not None and asked.class_weight is None:  # whose weights differ from one column to the next
             optima = columns.prove(planes, table, asked.tol)
         if not problem.storage.in_memory and planes is not None and asked.class_weight is None:  # one by one would take no less
-            columns.status[columns.open] = (columns.end if budget.spent else Status.NO_PROGRESS).value
+            columns.status[columns.open] = (columns.end if search.short else Status.NO_PROGRESS).value
             columns.open[:] = False
         for j in columns.left():
             own = question(j)
@@ -300,7 +301,11 @@ class ManyLosses(Many[LossResult]):
             objective = Objective(own.X, own.signs, asked.loss, c if own.signs.all() else c * abs(own.signs), asked.kind)
             head = losses.head_of(own, asked, sample)
             evidence = LossEvidence(
-                LossQuestion(own, objective, budget, asked.tol, Play(), head), *columns.plane(j), optimum=optima[j]
+                LossQuestion(own, objective, budget, asked.tol, Play(), head),
+                *columns.plane(j),
+                optima[j].rows,
+                optima[j].weights,
+                optima[j],
             )
             result = losses.result_of(evidence.question, evidence, int(steps[j]))
             return replace(result, status=STATUSES[words[j]], seconds=columns.share, _placed=lambda: places()[j])
@@ -309,6 +314,14 @@ class ManyLosses(Many[LossResult]):
             columns.status[j] = columns.end.value
         words = columns.words(Status.SOLVED)
         return ManyLosses(words, columns.w, columns.b, columns.seconds, columns.made, made, columns.margins)
+
+
+def _of_the_search(budget: Budget, in_memory: bool) -> Budget:
+    """The budget of the search for planes that are proved together."""
+    now, share = time.perf_counter(), FOUND_TOGETHER if in_memory else FOUND_BY_PASSES
+    if (1 - share) * (budget.deadline - now) < PROVED_BY_PASSES:
+        share = FOUND_TOGETHER
+    return replace(budget, deadline=min(budget.deadline, (1 - share) * now + share * budget.deadline))
 
 
 # ---- the columns of a table ---------------------------------------------------------------------------------------------
@@ -372,7 +385,8 @@ class _Columns(Generic[One]):
         size = max(1, MOST_PROVED["device" if storage.on_device else "host"] // storage.entries)
         able = np.flatnonzero(np.isfinite(planes).all(axis=1))
         for lo in range(0, len(able), size):
-            if self.stopped or self.budget.spent:
+            # one by one, as w = 0 would be proved where the time is up, takes longer than one pass for all of them
+            if self.stopped or (self.budget.spent and (lo > 0 or storage.in_memory)):
                 break
             own = able[lo : lo + size]
             W, b = self.kind.plane_of(np.ascontiguousarray(planes[own].T))
