@@ -59,7 +59,8 @@ def run(
 ) -> list[Part]:
     """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each.
 
-    Where one thread does it all that is the calling one, whose floating-point mode is left as it is.
+    The calling thread is one of them: it begins at once, and does not wait for others that have not come to begin anything.
+    Where it does it all from the start its floating-point mode is left as it is.
     """
     parts: list[Any] = [None] * len(ranges)
     waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
@@ -73,9 +74,12 @@ def run(
         drain()
         return parts
 
-    tasks = [_shared_pool().submit(ieee_floats()(drain)) for _ in range(min(threads, len(ranges)))]
+    work_through = ieee_floats()(drain)
+    tasks = [_shared_pool().submit(work_through) for _ in range(min(threads, len(ranges)) - 1)]
+    work_through()
     for task in tasks:
-        task.result()
+        if not task.cancel():
+            task.result()
     return parts
 
 
