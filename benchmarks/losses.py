@@ -30,7 +30,7 @@ from sklearn.svm import LinearSVC
 import gordan
 
 GAP = 1e-6
-FORK = multiprocessing.get_context("fork")
+SPAWN = multiprocessing.get_context("spawn")
 TOLERANCES = tuple(10.0**-k for k in range(1, 10))
 
 Fit = Callable[[Any, Any, float, float], tuple[np.ndarray, Any]]
@@ -90,41 +90,70 @@ def value(loss: str, X: Any, y: np.ndarray, C: float, w: np.ndarray, b: Any, pen
     return 0.5 * float(w @ w) + (0.5 * b * b if penalized else 0.0) + C * math.fsum(losses.tolist())
 
 
-def timed(fit: Fit, data: tuple[Any, np.ndarray, float], tol: float, limit: float) -> tuple[float, Any]:
-    """Seconds and plane of one run, in a process that is ended at the limit: some of the peers cannot be told one.
+def serve(requests: Any) -> None:
+    """Answer requests: a tuple is data to be kept, a name and a tolerance a run of that peer on them, timed.
 
-    A short run is repeated there: the first touch of memory in a new process would be counted as theirs.
+    A short run is repeated: the first touch of memory would be counted as the peer's.
     """
-    ours, theirs = FORK.Pipe(duplex=False)
-
-    def work() -> None:
-        seconds = 0.0
+    warnings.simplefilter("ignore")
+    data: tuple[Any, ...] = ()
+    while True:
+        asked = requests.recv()
+        if len(asked) == 3:
+            data = asked
+            continue
+        (loss, intercept, name), tol = asked
         for _ in range(3):
             started = time.perf_counter()
-            plane = fit(*data, tol)
+            plane = PEERS[loss][intercept][name](*data, tol)
             seconds = time.perf_counter() - started
             if seconds > 0.2:
                 break
-        theirs.send((seconds, plane))
+        requests.send((seconds, plane))
 
-    process = FORK.Process(target=work, daemon=True)
-    process.start()
-    found = ours.recv() if ours.poll(limit) else (math.inf, None)
-    process.kill()
-    process.join()
-    return found
+
+class Other:
+    """A process of the peers: some of them cannot be told a limit of time, so that it is ended at that.
+
+    Not a fork of this one: after a fork BLAS starts its threads anew, which would be counted as gordan's.
+    """
+
+    def __init__(self) -> None:
+        self.process: Any = None
+        self.requests: Any = None
+        self.data: Any = None
+
+    def keep(self, data: tuple[Any, np.ndarray, float]) -> None:
+        """What the next runs are about."""
+        self.data = data
+        if self.process is None:
+            self.requests, theirs = SPAWN.Pipe()
+            self.process = SPAWN.Process(target=serve, args=(theirs,), daemon=True)
+            self.process.start()
+        self.requests.send(data)
+
+    def timed(self, peer: tuple[str, str, str], tol: float, limit: float) -> tuple[float, Any]:
+        """Seconds and plane of one run; no plane where it takes longer than three times the limit."""
+        self.requests.send((peer, tol))
+        if self.requests.poll(3 * limit + 1):
+            return self.requests.recv()
+        self.process.kill()
+        self.process.join()
+        self.process = None
+        self.keep(self.data)
+        return math.inf, None
 
 
 def peer_seconds(
-    fit: Fit, data: tuple[Any, np.ndarray, float], judge: Callable[[np.ndarray, float], bool], limit: float, repeats: int
+    other: Other, peer: tuple[str, str, str], judge: Callable[[np.ndarray, float], bool], limit: float, repeats: int
 ) -> float:
     """The median time of the loosest run that is good enough; the limit where none is within it."""
     for tol in TOLERANCES:
-        seconds, plane = timed(fit, data, tol, limit)
-        if plane is None:
+        seconds, plane = other.timed(peer, tol, limit)
+        if plane is None or seconds > limit:
             return limit
         if judge(*plane):
-            return float(np.median([seconds, *(timed(fit, data, tol, limit)[0] for _ in range(repeats - 1))]))
+            return float(np.median([seconds, *(other.timed(peer, tol, limit)[0] for _ in range(repeats - 1))]))
     return limit
 
 
@@ -170,13 +199,14 @@ def main() -> None:
         y = np.arange(60) % 3 if loss == "multinomial" else warm[:, 0] + warm[:, 1] > 0
         gordan.minimize_loss(warm, y, loss=loss)  # compile before anything is timed
     chosen, asked = [part for part in options.sets.split(",") if part], options.losses.split(",")
+    other = Other()
     for several in (False, True):
         own = [loss for loss in asked if (loss == "multinomial") == several]
         for name, X, y, C in cases(options.folder, chosen, several) if own else ():
             wide = X.shape[1] > 3000
             for loss in own:
                 for intercept, peers in PEERS[loss].items():
-                    line = compare(loss, intercept, peers, (X, y, C), options.limit, options.repeats)
+                    line = compare((loss, intercept, [*peers]), (X, y, C), other, options.limit, options.repeats)
                     lines.append({"set": name, "n": X.shape[0], "d": X.shape[1], "wide": wide, "C": C} | line)
                     size = f"{X.shape[0]:6} × {X.shape[1]:<6} C={C:<6g}"
                     ours = f"{line['status']:9} gap {line['gap']:.1e}  {line['gordan']:8.4f} s"
@@ -196,10 +226,11 @@ def main() -> None:
 
 
 def compare(
-    loss: str, intercept: str, peers: dict[str, Fit], data: tuple[Any, np.ndarray, float], limit: float, repeats: int
+    asked: tuple[str, str, list[str]], data: tuple[Any, np.ndarray, float], other: Other, limit: float, repeats: int
 ) -> dict[str, Any]:
     """One line of the table: gordan and the fastest peer."""
-    X, y, C = data
+    (loss, intercept, peers), (X, y, C) = asked, data
+    other.keep(data)
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -211,7 +242,7 @@ def compare(
     def good(w: np.ndarray, b: float) -> bool:
         return value(loss, X, y, C, w, b, intercept == "penalized") - optimum <= GAP * optimum + (result.objective[1] - optimum)
 
-    found = {name: peer_seconds(fit, data, good, limit, repeats) for name, fit in peers.items()}
+    found = {name: peer_seconds(other, (loss, intercept, name), good, limit, repeats) for name in peers}
     best = min(found, key=found.__getitem__)
     return {
         "loss": loss,
