@@ -519,3 +519,18 @@ def test_the_squared_hinge_of_wide_sparse_rows_with_a_large_c(intercept):
     same = gordan.minimize_loss(X.toarray(), y, C=100.0, intercept=intercept, tol=1e-9)
     assert max(found.objective[0], same.objective[0]) <= min(found.objective[1], same.objective[1])
     assert found.passes < 400
+
+
+@pytest.mark.parametrize("intercept", KINDS)
+def test_a_small_c_is_solved_by_epochs_and_then_by_multipliers(intercept):
+    """Most weights are at their bounds, which coordinate ascent finds out; its estimates count a sum that must vanish."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 6)) + np.array([3.0, 0, 0, 0, 0, 0])
+    y = np.where(X[:, 0] + rng.standard_normal(300) > 3.5, 1, -1)
+    seen = []
+    result = gordan.minimize_loss(X, y, loss="hinge", C=0.005, intercept=intercept, tol=1e-8, callback=seen.append)
+    assert result.status == "solved"
+    assert seen[0].t == 3  # epochs
+    assert all(moment.lower <= moment.upper * (1 + 1e-12) for moment in seen)
+    other = gordan.minimize_loss(X, y, loss="hinge", C=0.005, intercept=intercept, tol=1e-8, start=np.zeros(6))
+    assert max(result.objective[0], other.objective[0]) <= min(result.objective[1], other.objective[1])

@@ -80,7 +80,8 @@ class Multipliers:
 class Epochs:
     """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most. Where w is so many
     tolerances `near` the optimum, by the weights of the ascent, Newton's method goes on with the squared hinge. Where b is
-    `free`, after so many epochs it does so from a plane with a penalized b, found up to the gap `neighbour`."""
+    `free`, after so many epochs it does so from a plane with a penalized b, found up to the gap `neighbour`. C ‖x‖² counts as
+    `small` up to this, on average, and so many epochs then come before the method of multipliers."""
 
     first: float = 3.0
     growth: float = 1.5
@@ -89,6 +90,8 @@ class Epochs:
     near: float = 1.0
     free: int = 200
     neighbour: float = 1e-2
+    small: float = 1.0
+    before_multipliers: int = 60
 
 
 TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
@@ -227,7 +230,7 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
     """The proximal method of multipliers, for the hinge."""
-    yield from _proposals(question, evidence, by_multipliers)
+    yield from _proposals(question, evidence, by_hinge)
 
 
 def by_coordinate_ascent(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
@@ -431,6 +434,21 @@ def _half_square(gradient: Array, free: bool) -> float:
     return 0.5 * float(np.sum(g * g))
 
 
+def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
+    """The hinge by the method of multipliers; where C is so small that most weights are at their bounds, after some epochs of
+    coordinate ascent, which tell which."""
+    if w is None and task.rows.in_memory and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small:
+        found = None
+        for found in by_ascent(task):
+            yield found
+            if found.steps >= EPOCHS.before_multipliers or task.spent():
+                break
+        if found is not None:
+            yield from _then(found, by_multipliers(replace(task, alpha=found.alpha), found.w))
+            return
+    yield from by_multipliers(task, w)
+
+
 def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
     """The hinge by the proximal method of multipliers: α = clip(ᾱ + (1 - z)/ε, 0, C), Newton's method for each ᾱ and ε.
 
@@ -539,10 +557,13 @@ def _look(task: Task) -> Callable[[Array, Array, int], Found]:
         nonlocal value, plane
         if task.loss.smooth:
             return replace(_looked(task, Newton.start(task.rows, task.free, w))[0], steps=done)
-        upper = task.value(w, task.rows.scores(w))
+        upper, lower = task.value(w, task.rows.scores(w)), task.dual(alpha, w)
+        if task.free:  # P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish
+            imbalance = float(w[-1]) * float(alpha @ task.rows.signs)
+            lower -= imbalance + abs(imbalance)
         if upper < value:
             plane, value = w.copy(), upper
-        return Found(plane, alpha.copy(), task.dual(alpha, w), value, done)
+        return Found(plane, alpha.copy(), lower, value, done)
 
     return look
 
