@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 import gordan
 from gordan import InputError
-from gordan.certificates import problem, standalone
+from gordan.certificates import matrix, problem, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.solve.row_space import RowSpace
@@ -487,6 +487,19 @@ def test_scores_are_rounded_once_where_rounding_hides_the_optimum(loss, C):
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     narrower = dataclasses.replace(certificate, upper=certificate.lower + 0.2 * (certificate.upper - certificate.lower))
     assert not gordan.verify(narrower, X, y) or narrower.upper >= result.objective[1]
+
+
+def test_what_is_proved_of_sparse_rows_is_found_again_with_dense_ones(monkeypatch):
+    """Scores are rounded once where few entries are not 0: no other number of entries counts."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((300, 50))
+    X[:, :4] = rng.standard_normal((300, 4)) * [1e4, 1e4, 1.0, 1.0]
+    y = np.where(X[:, 3] + rng.standard_normal(300) > 0, 1, -1)
+    monkeypatch.setattr(matrix, "WORTH_ROUNDING_ONCE", 300 * matrix.A_ROW + 1200.5 * matrix.AN_ENTRY)
+    result = gordan.minimize_loss(sp.csr_array(X), y, loss="logistic", tol=1e-8)
+    assert result.status == "solved"
+    for storage in (sp.csr_array, np.asarray, np.asfortranarray):
+        assert gordan.verify(result.certificate, storage(X), y)
 
 
 @pytest.mark.parametrize("rank", [30, 7])
