@@ -633,3 +633,19 @@ def test_no_binary_problem_is_begun_after_the_deadline(kind, clock, monkeypatch)
     assert len(begun) < 20
     assert np.sum(np.isinf(model.margin_[:, 1])) > 5
     assert model.predict(X).shape == (200,)
+
+
+@pytest.mark.parametrize(("size", "intercept"), [(1e154, "free"), (1e200, "free"), (1e-150, "none")])
+def test_margins_whose_squares_are_beyond_the_floats_are_not_called_solved_unproved(size, intercept):
+    """Of such rows the proof for many columns has no upper end: each is then asked for alone."""
+    X = np.random.default_rng(0).uniform(-1, 1, (9, 4)) * size
+    y = np.repeat([0, 1, 2], 3)
+    X[:, 0] = (y - 1) * size
+    Y = np.column_stack([y == 0, y == 2])
+    for k, found in enumerate(gordan.maximize_margin(X, Y, intercept=intercept)):
+        assert found.status != "solved" or found.gap <= 1e-3
+        assert found.margin[1] < np.inf
+        assert gordan.verify(found.certificate, X, Y[:, k])
+    if intercept == "free":
+        fitted = gordan.MaxMarginClassifier().fit(X, y)
+        assert np.isfinite(fitted.margin_).all()

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from device_problems import as_on_a_gpu, held
 from loss_problems import FAMILIES, KINDS, LOSSES, attack
 from sklearn.datasets import load_digits
 
 import gordan
 from gordan import InputError
-from gordan.certificates import problem, standalone
+from gordan.certificates import matrix, problem, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.solve.row_space import RowSpace
@@ -487,6 +488,33 @@ def test_scores_are_rounded_once_where_rounding_hides_the_optimum(loss, C):
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     narrower = dataclasses.replace(certificate, upper=certificate.lower + 0.2 * (certificate.upper - certificate.lower))
     assert not gordan.verify(narrower, X, y) or narrower.upper >= result.objective[1]
+
+
+@pytest.mark.parametrize("size", [100.0, 1e4, 1e100])
+@pytest.mark.parametrize("loss", [*LOSSES, "multinomial"])
+def test_a_start_that_leads_astray_is_forgotten(loss, size):
+    """Far from the optimum no row has curvature, so that nothing tells where a free b is."""
+    X, y = data(40)
+    if loss == "multinomial":
+        y = np.arange(40) % 3
+    for k in range(3):
+        start = size * np.random.default_rng(k).uniform(-1, 1, (3, 3) if loss == "multinomial" else 3)
+        assert gordan.minimize_loss(X, y, loss=loss, start=start).status == "solved"
+        with as_on_a_gpu():
+            assert gordan.minimize_loss(held(X), y, loss=loss, start=start).status == "solved"
+
+
+def test_what_is_proved_of_sparse_rows_is_found_again_with_dense_ones(monkeypatch):
+    """Scores are rounded once where few entries are not 0: no other number of entries counts."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((300, 50))
+    X[:, :4] = rng.standard_normal((300, 4)) * [1e4, 1e4, 1.0, 1.0]
+    y = np.where(X[:, 3] + rng.standard_normal(300) > 0, 1, -1)
+    monkeypatch.setattr(matrix, "WORTH_ROUNDING_ONCE", 300 * matrix.A_ROW + 1200.5 * matrix.AN_ENTRY)
+    result = gordan.minimize_loss(sp.csr_array(X), y, loss="logistic", tol=1e-8)
+    assert result.status == "solved"
+    for storage in (sp.csr_array, np.asarray, np.asfortranarray):
+        assert gordan.verify(result.certificate, storage(X), y)
 
 
 @pytest.mark.parametrize("rank", [30, 7])

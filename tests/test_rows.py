@@ -6,6 +6,8 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -958,14 +960,42 @@ def test_threads_match_the_twin(storage):
 
 def test_threads_from_many_callers():
     """Several threads of the caller may use the same rows at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
     X = large("dense", np.float64)
     made, w = rows.of(X, threads=2), vector(16)
     want = made.scores(w)
     with ThreadPoolExecutor(4) as pool:
         for got in pool.map(lambda _: made.scores(w), range(8)):
             assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("caller", [True, False])
+def test_nothing_is_begun_after_an_exception(monkeypatch, caller):
+    """Ctrl-C in the calling thread, or an error in one of the pool: the arrays may be gone when the next range is begun."""
+    begun, both, leaving, own = [], threading.Barrier(2), threading.Event(), threading.current_thread()
+
+    class Watched(ThreadPoolExecutor):
+        def submit(self, *task):
+            future = super().submit(*task)
+            future.add_done_callback(lambda _: leaving.set())
+            withdraw = future.cancel
+            future.cancel = lambda: leaving.set() or withdraw()
+            return future
+
+    def work(lo, hi):
+        begun.append(lo)
+        if len(begun) <= 2:
+            both.wait()  # one for each thread
+        if (threading.current_thread() is own) == caller:
+            raise KeyboardInterrupt
+        leaving.wait()  # until the other one has given up
+
+    pool = Watched(1)
+    monkeypatch.setattr(threads, "_pool", pool)
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(work, [(k, k + 1) for k in range(64)], 2)
+    leaving.set()
+    pool.shutdown(wait=True)
+    assert len(begun) == 2
 
 
 # ---- what may be passed, and that it is left alone ------------------------------------------------------------------

@@ -57,10 +57,11 @@ class Matrix:
         """Number of columns."""
         return self.storage.d
 
-    @property
+    @cached_property
     def seconds_row_by_row(self) -> float:
-        """About the time that `Products.rounded_once` takes."""
-        return A_ROW * self.n + AN_ENTRY * self.storage.entries
+        """About the time that `Products.rounded_once` takes, from entries that are not 0: what is worth it for sparse rows is
+        worth it for a checker that holds them as dense ones. One pass."""
+        return float(A_ROW * self.n + AN_ENTRY * sum(self.storage.each_block(_nonzeros)))
 
     def remembered(self, kind: str, vector: Array, compute: Callable[[], Any]) -> Any:
         """compute(), or what it gave last time if that was for the same vector."""
@@ -135,6 +136,10 @@ def _norms(block: Block) -> Array:
         above = np.nextafter(top * np.sqrt(lengths) * (1 + 8 * U), np.inf)  # subnormals are rounded by up to half a unit
         norms[lost] = np.where(top == 0, 0.0, above)[lost]
     return norms
+
+
+def _nonzeros(block: Block) -> float:
+    return float(np.sum(block.by_row(np.add, lambda values, columns: (values != 0).astype(np.float64))))
 
 
 def _products(block: Block, w: Array, with_norms: bool) -> tuple[Array, Array, Array | None]:

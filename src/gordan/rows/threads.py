@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,9 +67,12 @@ def run(
     waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
 
     def drain() -> None:
-        for k, (lo, hi) in waiting:
-            begun()
-            parts[k] = work(lo, hi)
+        try:
+            for k, (lo, hi) in waiting:
+                begun()
+                parts[k] = work(lo, hi)
+        finally:
+            deque(waiting, maxlen=0)  # after an exception, or Ctrl-C, nobody begins anything more
 
     if len(ranges) == 1 or threads == 1:
         drain()
@@ -76,10 +80,12 @@ def run(
 
     work_through = ieee_floats()(drain)
     tasks = [_shared_pool().submit(work_through) for _ in range(min(threads, len(ranges)) - 1)]
-    work_through()
-    for task in tasks:
-        if not task.cancel():
-            task.result()
+    try:
+        work_through()
+    finally:  # what others have begun may read or write arrays that the caller is about to give up
+        failed = [error for task in tasks if not task.cancel() and (error := task.exception())]
+    if failed:
+        raise failed[0]
     return parts
 
 

@@ -90,7 +90,7 @@ def search(evidence: TableEvidence, at: Array, budget: Budget, enough: float, *,
     intercept, X = evidence.intercept, evidence.X
     if not len(at):
         return at
-    R = math.sqrt(float(np.max(evidence.problem.X.norms)) ** 2 + intercept.exists)
+    R = math.hypot(float(np.max(evidence.problem.X.norms)), intercept.exists)
     constant = 0.0 if not intercept.exists else 1 / R if intercept.in_norm else 1.0
     rows = Coordinates.of(X / R, constant, intercept.grouped)
     few = rows

@@ -49,6 +49,8 @@ class Tuning:
     continued: int = 40
     shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     share_tol: float = 0.1
+    # A start from which no interval narrower than this was proved has led astray.
+    astray: float = 0.1
 
 
 @dataclass(frozen=True)
@@ -202,24 +204,31 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: objec
         budget.seed,
         budget.time,
     )
-    first = None if question.play.start is None else question.play.start.reshape(rows.d, -1).copy()
-    most = block_newton.TUNING.steps if budget.max_iter is None else budget.max_iter
-    if table.loss is Loss.HINGE:
-        found = _smoothed(table, question, first)
-    else:
-        W, steps = block_newton.planes(table, question.tol, table.spent, first, most)
-        if table.free and which is not None:
-            W[-1] -= np.mean(W[-1])
-        looked = table.at(W, np.arange(question.vectors))
-        upper, gap = float(looked.value[0]), 0.5 * float(table.dot(table.J * looked.gradient, looked.gradient)[0])
-        found = Found(W[:, 0] if which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
-    rows.passes += bare.passes
-    yield _proposal(found, [_moment(found, question)], question)
+    start, done = question.play.start, 0
+    find = _smoothed if table.loss is Loss.HINGE else _by_table
+    for first in (None,) if start is None else (start.reshape(rows.d, -1).copy(), None):
+        found = find(table, question, first, None if budget.max_iter is None else budget.max_iter - done)
+        done += found.steps
+        rows.passes, bare.passes = rows.passes + bare.passes, 0.0
+        found = replace(found, steps=done)
+        yield _proposal(found, [_moment(found, question)], question)
+        if evidence.bracket_width <= TUNING.astray or done == budget.max_iter or table.spent():
+            return
 
 
-def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None) -> Found:
+def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
+    """The plane of a smooth loss, or those of several classes."""
+    W, steps = block_newton.planes(table, question.tol, table.spent, start, block_newton.TUNING.steps if most is None else most)
+    if table.free and question.which is not None:
+        W[-1] -= np.mean(W[-1])
+    looked = table.at(W, np.arange(question.vectors))
+    upper, gap = float(looked.value[0]), 0.5 * float(table.dot(table.J * looked.gradient, looked.gradient)[0])
+    return Found(W[:, 0] if question.which is None else W, np.empty(0), upper - gap, upper, int(steps[0]))
+
+
+def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
     """The plane of the smoothed hinge, and its weights: those of rows near z = 1 do not follow from it."""
-    W, steps, loss = block_newton.hinge_planes(table, question.tol, start, question.budget.max_iter)
+    W, steps, loss = block_newton.hinge_planes(table, question.tol, start, most)
     w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
     z = question.rows.scores(w)
     alpha = question.c * (loss if loss.stated else Loss.HINGE).weight(z)
@@ -262,7 +271,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
     found, earlier = None, _earlier(question, find)
     task, start = (task, question.play.start) if earlier is None else (replace(task, alpha=earlier.alpha), earlier.w)
     try:
-        for found in _until_overflow(_in_row_space(find, task, start), question):
+        for found in _until_overflow(_in_row_space(find, task, start, evidence), question):
             offered = False
             _write(question, found, earlier, at_once=False)
             moment = _moment(_kept(found, earlier, objective.loss), question)
@@ -285,17 +294,24 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
         yield _proposal(found, moments, question)
 
 
-def _in_row_space(find: Find, task: Task, start: Array | None) -> Iterator[Found]:
-    """What a method finds, first in the coordinates of the rows where these are few; then, if that is not enough, as they are."""
+def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvidence) -> Iterator[Found]:
+    """What a method finds, first in the coordinates of the rows where these are few; then, if that is not enough, as they are.
+
+    Where a start is so far off that no row has curvature left there is no slope to follow to a free b: it is then forgotten.
+    """
     space, last = None if start is not None else RowSpace.of(task.rows, task.time), None
     if space is not None:
         for found in find(replace(task, rows=space.rows), None):
             last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
             yield last
-    if last is None:
-        yield from find(task, start)
+    if last is not None:
+        yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
         return
-    yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
+    for last in find(task, start) if start is None else _until_overflow(find(task, start), evidence.question):
+        yield last
+    if start is not None and evidence.bracket_width > TUNING.astray and not task.spent():
+        again = _in_row_space(find, replace(task, alpha=None), None, evidence)
+        yield from again if last is None else _then(last, again)
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:

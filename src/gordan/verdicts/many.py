@@ -371,7 +371,7 @@ class _Columns(Generic[One]):
         except KeyboardInterrupt:
             self.stopped = True
         with np.errstate(invalid="ignore"):
-            narrow = (evidence.upper - evidence.lower) <= tol * evidence.upper
+            narrow = (evidence.upper - evidence.lower <= tol * evidence.upper) & ((evidence.upper < math.inf) | (tol == math.inf))
         done = evidence.decided & (~evidence.separable | narrow)
         self.w[:, done], self.b[done] = evidence.planes[:, done], evidence.b[done]
         self.margins[done] = np.column_stack((evidence.lower, evidence.upper))[done]
