@@ -1808,6 +1808,11 @@ def test_the_data_is_not_written_over(tmp_path):
         assert result.exit_code == 2
         assert "is the input file" in result.stderr
     assert data.read_text() == IRIS.read_text()
+    one = tmp_path / "one.gordan"
+    result = run("fit", data, "-o", one, "--checkpoint", tmp_path / "." / "one.gordan")
+    assert result.exit_code == 2
+    assert "two files" in result.stderr
+    assert not one.exists()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["race", RASH], ["separate", RASH]])
