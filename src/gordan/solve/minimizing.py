@@ -83,7 +83,8 @@ class Epochs:
     """Of coordinate ascent, before the first look at the gap; how these grow, and how many there are at most. Where w is so many
     tolerances `near` the optimum, by the weights of the ascent, Newton's method goes on with the squared hinge. Where b is
     `free`, after so many epochs it does so from a plane with a penalized b, found up to the gap `neighbour`. C ‖x‖² counts as
-    `small` up to this, on average, and so many epochs then come before the method of multipliers."""
+    `small` up to this, on average, and so many epochs then come before the method of multipliers, for so many entries: rows are
+    visited in random order, which is slow where they are not in a cache."""
 
     first: float = 3.0
     growth: float = 1.5
@@ -94,6 +95,7 @@ class Epochs:
     neighbour: float = 1e-2
     small: float = 1.0
     before_multipliers: int = 60
+    most_entries: int = 1 << 22
 
 
 TUNING, PART, MULTIPLIERS, EPOCHS = Tuning(), Part(), Multipliers(), Epochs()
@@ -453,7 +455,8 @@ def _half_square(gradient: Array, free: bool) -> float:
 def by_hinge(task: Task, w: Array | None = None) -> Iterator[Found]:
     """The hinge by the method of multipliers; where C is so small that most weights are at their bounds, after some epochs of
     coordinate ascent, which tell which."""
-    if w is None and task.rows.in_memory and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small:
+    few = w is None and task.rows.in_memory and task.rows.entries <= EPOCHS.most_entries
+    if few and float(np.mean(task.c * task.rows.squares())) <= EPOCHS.small:
         found = None
         for found in by_ascent(task):
             yield found
