@@ -195,8 +195,9 @@ def _not_smooth(question: Any, evidence: Any) -> bool:
 
 
 def _sparse_hinge(question: Any, evidence: Any) -> bool:
-    """The hinge or its square, of sparse rows with so many columns that no matrix of them is factorized."""
-    rows, hinged = question.rows, question.objective.loss in (Loss.HINGE, Loss.SQUARED_HINGE)
+    """The hinge, or its square for rows that fit a cache, with so many sparse columns that no matrix of them is factorized."""
+    rows, loss = question.rows, question.objective.loss
+    hinged = loss is Loss.HINGE or (loss is Loss.SQUARED_HINGE and rows.entries <= minimizing.EPOCHS.most_entries)
     wide = rows.sparse and rows.in_memory and rows.d > NEWTON.most_factorized
     return wide and hinged and question.play.start is None
 
