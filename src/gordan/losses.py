@@ -10,6 +10,7 @@ s and the label y: a row has a weight for each class, a point q of a simplex, an
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -93,6 +94,28 @@ class Loss(StrEnum):
         q = np.minimum(a, 1.0 - a)
         s = np.where(q > 0, q, 0.5)
         return np.where(q > 0, -s * np.log(s) - (1.0 - s) * np.log1p(-s), 0.0)
+
+
+@dataclass(frozen=True)
+class SmoothHinge:
+    """The hinge with a parabola in place of its corner: with s = 1 - z, s²/2ε up to s = ε, and s - ε/2 beyond."""
+
+    epsilon: float
+    several = False
+
+    def cost(self, z: Any) -> Any:
+        """ℓ(z)."""
+        s = (1.0 - z).clip(min=0.0)
+        near = s.clip(max=self.epsilon)
+        return near * near / (2 * self.epsilon) + (s - near)
+
+    def weight(self, z: Any) -> Any:
+        """a(z) = -ℓ'(z)."""
+        return ((1.0 - z) / self.epsilon).clip(min=0.0, max=1.0)
+
+    def curvature(self, z: Any, a: Any) -> Any:
+        """ℓ''(z), given a(z)."""
+        return ((a > 0) & (a < 1)) * (1 / self.epsilon)
 
 
 # ---- several classes ------------------------------------------------------------------------------------------------

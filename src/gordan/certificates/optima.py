@@ -22,7 +22,7 @@ from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error
 from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.losses import Loss
+from gordan.losses import Loss, SmoothHinge
 from gordan.rows import Block
 
 # Distances that grow fourfold at which the slope in b is looked at, at first and where none of these will do; and those between.
@@ -213,7 +213,7 @@ def _sums(
     low = z - radius * dense_slack(block.d, terms, CLAIM)
     above = xp.where(c > 0, c * loss_above(loss, low) * (1 + 4 * U) + TINY, 0.0)
     hinge = loss is Loss.HINGE
-    alpha = c * (((1.0 - z) / smoothing).clip(min=0.0, max=1.0) if hinge and smoothing > 0 else loss.weight(z))
+    alpha = c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
     alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)

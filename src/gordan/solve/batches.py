@@ -474,7 +474,7 @@ def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: 
     if asked.loss.smooth:
         return *block_newton.planes(table, tol, spent), asked
     W, steps, smoothed = block_newton.hinge_planes(table, tol, None, None)
-    return W, steps, replace(asked, smoothing=smoothed.stated)
+    return W, steps, replace(asked, smoothing=block_newton.stated(smoothed))
 
 
 def _shares_passes(problem: Problem, d: int) -> bool:

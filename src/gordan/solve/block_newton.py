@@ -22,7 +22,7 @@ import numpy as np
 
 from gordan.arrays import Array, namespace
 from gordan.deadlines import UNLIMITED, Deadline
-from gordan.losses import Loss, balancing_step, softmax
+from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
 from gordan.rows import Rows
 from gordan.solve.loss_newton import TUNING as NEWTON
@@ -74,33 +74,6 @@ class Tuning:
 
 
 TUNING = Tuning()
-
-
-@dataclass(frozen=True)
-class SmoothHinge:
-    """The hinge with a parabola in place of its corner: with s = 1 - z, s²/2ε up to s = ε, and s - ε/2 beyond."""
-
-    epsilon: float
-    several = False
-
-    @property
-    def stated(self) -> float:
-        """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
-        return self.epsilon if self.epsilon <= TUNING.most_stated else 0.0
-
-    def cost(self, z: Any) -> Any:
-        """ℓ(z)."""
-        s = (1.0 - z).clip(min=0.0)
-        near = s.clip(max=self.epsilon)
-        return near * near / (2 * self.epsilon) + (s - near)
-
-    def weight(self, z: Any) -> Any:
-        """a(z) = -ℓ'(z)."""
-        return ((1.0 - z) / self.epsilon).clip(min=0.0, max=1.0)
-
-    def curvature(self, z: Any, a: Any) -> Any:
-        """ℓ''(z), given a(z)."""
-        return ((a > 0) & (a < 1)) * (1 / self.epsilon)
 
 
 @dataclass(eq=False)
@@ -248,6 +221,11 @@ def planes(
 
 
 @np.errstate(all="ignore")
+def stated(loss: SmoothHinge) -> float:
+    """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
+    return loss.epsilon if loss.epsilon <= TUNING.most_stated else 0.0
+
+
 def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
     """The same for the hinge, of which ever less is smoothed: a weight a of a row leaves a gap of Cεa(1-a), so that all of it
     falls as ε², with the rows that have one. And what it was smoothed to in the end: where the widest gap is least."""

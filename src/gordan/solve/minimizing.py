@@ -233,7 +233,7 @@ def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | 
     W, steps, loss = block_newton.hinge_planes(table, question.tol, start, most)
     w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
     z = question.rows.scores(w)
-    alpha = question.c * (loss if loss.stated else Loss.HINGE).weight(z)
+    alpha = question.c * (loss if block_newton.stated(loss) else Loss.HINGE).weight(z)
     v = question.rows.combine(alpha)
     task = Task(question.rows, question.c, Loss.HINGE, table.free, question.tol)
     return Found(w, alpha, task.dual(alpha, v), task.value(w, z), int(steps[0]))
@@ -513,20 +513,57 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
 
 
 def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
-    """The hinge or its square by dual coordinate ascent, for rows of few entries: w = Aᵀα for α in the box, one row at a time.
+    """The hinge or its square by dual coordinate ascent, for rows of few entries."""
+    if task.loss.smooth:
+        yield from _by_ascent_and_newton(task, w)
+        return
+    value, plane = math.inf, np.zeros(task.rows.d)
+    for v, alpha, done in _epochs(task, w):
+        upper, lower = task.value(v, task.rows.scores(v)), task.dual(alpha, v)
+        if task.free:  # P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish
+            imbalance = float(v[-1]) * float(alpha @ task.rows.signs)
+            lower -= imbalance + abs(imbalance)
+        if upper < value:
+            plane, value = v.copy(), upper
+        yield Found(plane, alpha.copy(), lower, value, done)
+
+
+def _by_ascent_and_newton(task: Task, w: Array | None) -> Iterator[Found]:
+    """The squared hinge: epochs until the rows that matter are known, and then Newton's method, which needs no weights."""
+    if w is not None:
+        yield from by_newton(task, w)
+        return
+    for v, alpha, done in _epochs(task, None):
+        found = replace(_looked(task, Newton.start(task.rows, task.free, v))[0], steps=done)
+        yield found
+        if task.spent():
+            return
+        near = found.upper - task.dual(alpha, v) <= EPOCHS.near * task.tol * found.upper
+        if (
+            near and found.gap > EPOCHS.near * task.tol
+        ):  # weights that follow from w are C times as far off as those of the ascent
+            yield from _then(found, by_newton(task, v))
+            return
+        if task.free and done >= EPOCHS.free:  # the plane with a penalized b is a neighbour, and takes a tenth of the epochs
+            for found in by_ascent(replace(task, free=False)):
+                if found.gap <= EPOCHS.neighbour:
+                    break
+            yield from _then(replace(found, steps=done + found.steps), by_newton(task, found.w))
+            return
+
+
+def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
+    """Planes Aᵀα, the weights α in the box, one row at a time, and the epochs done; from the weights of the task, if w is given.
 
     A free intercept is the multiplier of Σ y α = 0: a further column keeps the sum small, and its weight moves b.
     """
-    if w is not None and task.loss.smooth:  # there are no weights to go on with
-        yield from by_newton(task, w)
-        return
     rows, c = task.rows, task.c
     if task.free:
         rows = replace(rows, constant=False)
     squares = rows.squares()
     alpha, v = np.zeros(rows.n), np.zeros(rows.d + 1)
     column = math.sqrt(float(np.mean(squares))) if task.free else 0.0
-    b, epochs, done, look = 0.0, EPOCHS.first, 0, _look(task)
+    b, epochs, done = 0.0, EPOCHS.first, 0
     caps, bend = (None, 0.5 / c) if task.loss.smooth else (c, None)
     if task.alpha is not None and w is not None:
         alpha, b = task.alpha.copy(), float(w[-1]) if task.free else 0.0
@@ -539,26 +576,10 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
         epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:
             b += column * float(v[-1])
-        w = np.append(v[:-1], b) if task.free else v[: rows.d]
         task.rows.passes += rows.passes if rows is not task.rows else 0.0
         rows.passes = 0.0 if rows is not task.rows else rows.passes
-        found = look(w, alpha, done)
-        yield found
+        yield np.append(v[:-1], b) if task.free else v[: rows.d], alpha, done
         if task.spent():
-            return
-        if (
-            task.loss.smooth
-            and found.upper - task.dual(alpha, w) <= EPOCHS.near * task.tol * found.upper < found.gap * found.upper
-        ):
-            # the rows that matter are known, and w has the right size: its own weights are C times as far off
-            yield from _then(found, by_newton(task, w))
-            return
-        if task.free and task.loss.smooth and done >= EPOCHS.free:
-            # the plane with a penalized b is a neighbour, and takes a tenth of the epochs
-            for found in by_ascent(replace(task, free=False)):
-                if found.gap <= EPOCHS.neighbour:
-                    break
-            yield from _then(replace(found, steps=done + found.steps), by_newton(task, found.w))
             return
 
 
@@ -566,25 +587,6 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
     """These steps, counted from there on."""
     for found in steps:
         yield replace(found, steps=before.steps + found.steps)
-
-
-def _look(task: Task) -> Callable[[Array, Array, int], Found]:
-    """What w and the weights of an ascent are worth, with the best plane so far; of a smooth loss, weights that follow from w."""
-    value, plane = math.inf, np.zeros(task.rows.d)
-
-    def look(w: Array, alpha: Array, done: int) -> Found:
-        nonlocal value, plane
-        if task.loss.smooth:
-            return replace(_looked(task, Newton.start(task.rows, task.free, w))[0], steps=done)
-        upper, lower = task.value(w, task.rows.scores(w)), task.dual(alpha, w)
-        if task.free:  # P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish
-            imbalance = float(w[-1]) * float(alpha @ task.rows.signs)
-            lower -= imbalance + abs(imbalance)
-        if upper < value:
-            plane, value = w.copy(), upper
-        return Found(plane, alpha.copy(), lower, value, done)
-
-    return look
 
 
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
