@@ -441,6 +441,19 @@ BAD_LABELS = {
 }
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("end", ["least", "largest"])
+def test_labels_that_can_be_counted_are_read_as_numpy_reads_them(dtype, end):
+    info = np.iinfo(dtype)
+    first = int(info.min) if end == "least" else int(info.max) - 255  # of the narrow types: over their whole range
+    y = np.array([first + int(k) for k in np.random.default_rng(5).choice([0, 3, 4, 40, 255], 400)], dtype=dtype)
+    found, places = read_labels(y, 400)
+    expected, inverse = np.unique(y, return_inverse=True)
+    assert found == expected.tolist()
+    assert {*map(type, found)} == {int}
+    assert np.array_equal(places, inverse)
+
+
 @pytest.mark.parametrize("name", BAD_LABELS)
 def test_labels_that_are_refused(name):
     y, message = BAD_LABELS[name]

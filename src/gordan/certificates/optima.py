@@ -25,8 +25,10 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
 from gordan.rows import Block
 
-# Distances that grow fourfold at which the slope in b is looked at, at first and where none of these will do; and those between.
-NEAR, FAR, BETWEEN = 6, 16, 5
+# Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
+# on average; and where none of these will do, at distances that grow fourfold.
+NEAR = np.array([0.95, 1.05, 1.2, 1.6])
+FAR = 4.0 ** np.arange(1, 20)
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
 NUMBERS = 1 << 20
 
@@ -110,8 +112,7 @@ class Objectives:
         """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones.
 
         For a free intercept one end of the interval for b*, moved to an origin amid the rows, is any b at which the slope is
-        proved to have the right sign. Some are looked at in one pass, at distances that grow; then some more between the last one
-        that was not proved and the first that was.
+        proved to have the right sign. Some are looked at in one pass, at distances that grow.
         """
         balls, kind = [optimum.ball for optimum in optima], self.intercept
         M, r = np.column_stack([m for m, _ in balls]), np.array([radius for _, radius in balls])
@@ -125,37 +126,26 @@ class Objectives:
         away, shifts = distances(self.X, origin), np.array([enclosed_product(origin, m) for m in M.T]).T
         near = b + 0.5 * shifts[0] + 0.5 * shifts[1]
         near = np.where(np.isfinite(near), near, 0.0)
-        # an end is about as far from `near` as scores are uncertain
-        first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.max(away)) * r / 32, 1e150)
+        # scores of rows that far out are uncertain by r times that, and b* by the mean of it
+        first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.mean(away)) * r, 1e150)
         sizes = np.array([[bounds.norm_bound(np.abs(m), 2.0, dual=True) for m in M.T], r])
         step = self._rows_at_a_time(M.shape[1])
 
-        def looked(far: Array) -> Array:
-            """For both ends, and each distance and label vector, whether b at that distance is beyond b*."""
-            ends = np.stack((near - far[0], near + far[1]))
+        def nearest(multiples: Array) -> Array:
+            """For both ends the least of these distances at which b is proved to be beyond b*; infinite where none is."""
+            distance = first * multiples[:, None]
+            shared = M, sizes, shifts, np.stack((near - distance, near + distance)), self.loss
             vectors = self.signs, self.c, self.X.norms, away
-            parts = list(self.X.storage.each_block(_slopes, vectors, (M, sizes, shifts, ends, self.loss), step=step))
+            parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=step))
             gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
             share = sum_share(max(rows for _, rows in parts), len(parts))
-            return np.asarray(gains * (1 - share) > losses * (1 + share))
+            return np.asarray(np.where(gains * (1 - share) > losses * (1 + share), distance, math.inf).min(axis=1))
 
         with np.errstate(over="ignore", invalid="ignore"):
-            far = np.stack([first * 4.0 ** np.arange(NEAR)[:, None]] * 2)
-            proved = looked(far)
-            if not proved.any(axis=1).all():
-                more = np.stack([first * 4.0 ** np.arange(NEAR, NEAR + FAR)[:, None]] * 2)
-                far, proved = np.concatenate((far, more), axis=1), np.concatenate((proved, looked(more)), axis=1)
-            outer, inner = _first_true(proved, far)
-            closer = inner[:, None] + np.linspace(0.0, 1.0, BETWEEN + 2)[1:-1, None] * (outer - inner)[:, None]
-            best = np.fmin(outer, _first_true(looked(closer), closer)[0])
+            best = nearest(NEAR)
+            if np.isinf(best).any():
+                best = np.minimum(best, nearest(FAR))
             return np.column_stack((near - best[0], near + best[1]))
-
-
-def _first_true(proved: Array, distance: Array) -> tuple[Array, Array]:
-    """For both ends the least distance that is proved, infinite where none is, and the one before it."""
-    at, some = np.argmax(proved, axis=1)[:, None], proved.any(axis=1)
-    found, before = (np.take_along_axis(distance, np.maximum(i, 0), axis=1)[:, 0] for i in (at, at - 1))
-    return np.where(some, found, math.inf), np.where(some, np.where(at[:, 0] > 0, before, 0.0), math.inf)
 
 
 def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:

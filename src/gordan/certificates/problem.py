@@ -259,6 +259,10 @@ def _read_array(array: Array) -> tuple[list[Label], Array]:
         second = array == high
         if low != high and (second | (array == low)).all():  # two numbers: no need to sort
             return [low.item(), high.item()], second.astype(np.intp)
+        if array.dtype.kind in "iu" and int(high) - int(low) < len(array):  # nor where they can be counted
+            above = (array - low if array.dtype.kind == "u" else array.astype(np.int64) - int(low)).astype(np.intp)
+            held = np.bincount(above) > 0
+            return [int(low) + k for k in np.flatnonzero(held).tolist()], (np.cumsum(held) - 1)[above]
     distinct, which = np.unique(array, return_inverse=True)
     return distinct.tolist(), which
 

@@ -53,8 +53,11 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y.dtype.kind == "f" and np.isinf(y).any():  # scikit-learn takes no such label
             row = int(np.argmax(np.isinf(y)))
             raise InputError(f"y[{row}] is {y[row]}; pass finite numbers or text for labels")
-        check_classification_targets(y)
-        classes = np.unique(y)
+        if y.dtype.kind in "biu":  # which are no targets of a regression, and were sorted once
+            classes = np.array(labels, dtype=y.dtype)
+        else:
+            check_classification_targets(y)
+            classes = np.unique(y)
         require_labels(classes)
         if len(classes) != len(labels):
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
