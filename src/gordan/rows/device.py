@@ -193,7 +193,8 @@ class Device(FetchesRows):
         numbers = WIDTH * widest(shared) + (0 if rough else self.d)
         step = self._size(BLOCK)
         if self.X.is_cuda:  # pieces as large as there is room for: a launch costs as much as the work on a hundred thousand rows
-            step = max(1, int(SHARE_OF_ROOM * room(self.X.device)) // ((4 if rough else 8) * numbers + 4 * self.d))
+            size = (4 if rough else 8) * numbers + 4 * self.d
+            step = max(1, int(SHARE_OF_ROOM * room(self.X.device, self.n * size / SHARE_OF_ROOM)) // size)
         pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
         found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
         return [self.fetch(total) for total in sums_of(found)]

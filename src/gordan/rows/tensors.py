@@ -125,10 +125,12 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
         ) from None
 
 
-def room(device: Any) -> int:
-    """Bytes that are free on a GPU, those that torch keeps for later included."""
+def room(device: Any, enough: float) -> int:
+    """Bytes that are free on a GPU; with those that torch keeps for later, which take a millisecond to count, where it has not
+    enough."""
     cuda = torch_for().cuda
-    return int(cuda.mem_get_info(device)[0] + cuda.memory_reserved(device) - cuda.memory_allocated(device))
+    free = int(cuda.mem_get_info(device)[0])
+    return free if free >= enough else free + int(cuda.memory_reserved(device) - cuda.memory_allocated(device))
 
 
 class Piece:

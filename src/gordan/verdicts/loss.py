@@ -326,6 +326,7 @@ def question_of(
 def result_of(question: LossQuestion, evidence: LossEvidence | None = None, steps: int = 0) -> LossResult:
     """What is found about a question, or follows from evidence that there is; so many steps were taken before."""
     # finders may overflow: what they then propose is not finite, and proves nothing
+    known = evidence is not None  # and nothing was passed over here
     with blas_threads(question.problem.storage.entries), np.errstate(over="ignore", invalid="ignore"):
         evidence = answer(question) if evidence is None else evidence
         assert evidence is not None
@@ -344,7 +345,7 @@ def result_of(question: LossQuestion, evidence: LossEvidence | None = None, step
         C=float(question.head.C or 0.0),
         intercept=objective.intercept.value,
         n_iter=steps + (0 if effort.trace is None else int(effort.trace.t[-1])),
-        passes=evidence.question.rows.passes,
+        passes=0.0 if known else evidence.question.rows.passes,
         seconds=time.perf_counter() - question.budget.started,
         trace=effort.trace,
         _optimum=optimum,
