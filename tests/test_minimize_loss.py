@@ -17,9 +17,12 @@ from sklearn.datasets import load_digits
 
 import gordan
 from gordan import InputError
+from gordan.blas import factorized
 from gordan.certificates import matrix, problem, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
+from gordan.rows import storage as rows_storage
+from gordan.solve import loss_newton, row_space
 from gordan.solve.row_space import RowSpace
 
 SIZE = 2
@@ -534,6 +537,32 @@ def test_few_long_rows_are_solved_in_the_coordinates_of_what_they_span(rank):
     assert RowSpace.of(rows.take(np.arange(30)).scaled(1e200), UNLIMITED) is None  # products beyond the floats
     wide = Rows(stored(X[:, :40]), rows.signs)
     assert RowSpace.of(wide, UNLIMITED) is None
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize("n", [24, 200])  # all label vectors at a time, and each on its own
+def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, intercept, n, monkeypatch):
+    """No matrix of the size of the columns is factorized, which would take a thousand times as long."""
+    rng = np.random.default_rng(2)
+    X, which = rng.standard_normal((n, 700)), np.arange(n) % 3
+    X[np.arange(n), which] += 2.0
+    Y = which[:, None] == np.arange(3)
+    sizes = []
+
+    def spy(H, *args):
+        sizes.append(len(H))
+        return factorized(H, *args)
+
+    for module in (loss_newton, row_space, rows_storage):
+        monkeypatch.setattr(module, "factorized", spy)
+    many = gordan.minimize_loss(X, Y, loss=loss, C=2.0, intercept=intercept, tol=1e-8)
+    assert max(sizes, default=0) <= n
+    for j, result in enumerate(many):
+        one = gordan.minimize_loss(X, Y[:, j], loss=loss, C=2.0, intercept=intercept, tol=1e-8)
+        assert result.status == "solved"
+        assert gordan.verify(result.certificate, X, Y[:, j])
+        np.testing.assert_allclose(result.w, one.w, rtol=0, atol=one.radius + result.radius)
 
 
 @pytest.mark.parametrize("intercept", KINDS)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from gordan.rows import SMALLEST_RADIUS, Rows, available, in_threads
 from gordan.solve import block_newton
 from gordan.solve.cancelling import dependence, in_floats
 from gordan.solve.interior import LIGHT, MOST_STEPS, NEARLY, Coordinates
+from gordan.solve.row_space import RowSpace, few_and_long
 
 
 @dataclass(frozen=True)
@@ -429,7 +431,9 @@ def least_losses(
     do not count in it, and cost less."""
     storage, (n, k), loss, c, intercept = problem.storage, signs.shape, asked.loss, asked.c, asked.intercept
     steps, d = np.zeros(k, np.int64), intercept.columns(problem.X.d)
-    together = n * d <= TUNING.most_entries_of_a_loss and applies(problem, intercept)
+    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
+    space = RowSpace.of(rows, budget.time) if loss.smooth and _few(n, n + 1) else None
+    together = space is not None or (_few(n, d) and applies(problem, intercept))
     shared = together or _shares_passes(problem, d) if loss.smooth else not storage.in_memory
     if not c.any() or not shared:
         return None, steps, asked
@@ -440,7 +444,7 @@ def least_losses(
 
     found = np.full((k, d), math.nan)
     if together and loss.smooth:
-        plain = storage.plain()
+        plain: Any = storage.plain() if space is None else space.L
         X = np.asarray(plain.toarray() if storage.sparse else plain)
         A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
         J = np.ones(A.shape[1])
@@ -448,7 +452,8 @@ def least_losses(
 
         def stack(lo: int, hi: int) -> None:
             blas_has_room()
-            found[lo:hi], steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, c, J, tol, spent)
+            W, steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, c, J, tol, spent)
+            found[lo:hi] = W if space is None else space.plane(W.T, refined=2).T
 
         size = stack_size(*A.shape)
         ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
@@ -458,7 +463,6 @@ def least_losses(
             finally:
                 halted.set()
         return found, steps, asked
-    rows = Rows(storage, np.ones(n, np.int8), constant=intercept.exists, threads=budget.threads)
     size = block_newton.block_size(rows, k)
     for lo in range(0, k, size):
         if spent():
@@ -477,9 +481,16 @@ def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: 
     return W, steps, replace(asked, smoothing=block_newton.stated(smoothed))
 
 
+def _few(n: int, d: int) -> bool:
+    """Whether so many rows and columns are few enough for steps of many label vectors at a time."""
+    return n * d <= TUNING.most_entries_of_a_loss
+
+
 def _shares_passes(problem: Problem, d: int) -> bool:
-    """Whether many rows are worth a pass for all label vectors at a time."""
-    return not problem.storage.sparse and (d > TUNING.narrow or not problem.storage.in_memory)
+    """Whether many rows are worth a pass for all label vectors at a time: of few long ones each is solved in their own space."""
+    if not problem.storage.in_memory:
+        return not problem.storage.sparse
+    return not problem.storage.sparse and d > TUNING.narrow and not few_and_long(problem.X.n, d)
 
 
 @np.errstate(all="ignore")

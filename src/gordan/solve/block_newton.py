@@ -71,6 +71,11 @@ class Tuning:
     part_rows_per_column: int = 10
     part_tol: float = 1e-2
     part_steps: int = 12
+    # The squared hinge of rows that planes nearly separate: the rows that matter change at every step. Where after so many steps
+    # most gaps are as wide as `share_tol`, all is solved anew, with these shares of C first.
+    continued: int = 8
+    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    share_tol: float = 0.1
 
 
 TUNING = Tuning()
@@ -88,6 +93,8 @@ class Table:
     free: bool
     seed: int = 1
     deadline: Deadline = UNLIMITED
+    continues: bool = True
+    """Whether C may be approached from below."""
     pace: float = field(default=0.0, init=False)
     """Seconds of the slowest pass, of late."""
 
@@ -181,7 +188,7 @@ def planes(
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
     precondition = Preconditioner(table)
     first, here = np.full(k, math.nan), table.at(W, todo)
-    for _ in range(most):
+    for step_number in range(most):
         size = table.dot(J * here.gradient, here.gradient)
         near = 0.5 * size <= TUNING.share * tol * here.value
         shift, unequal = table.shifts(here, max(TUNING.unequal, TUNING.unequal_of_tol * tol))
@@ -190,6 +197,10 @@ def planes(
         todo, here, size, shifted, near, shift = todo[on], here.some(on), size[on], shifted[on], near[on], shift[on]
         if not len(todo) or spent():
             break
+        if step_number == TUNING.continued and _is_far(table, size, here.value):
+            W[:, todo] = _continued(table, todo, spent)
+            here, precondition = table.at(W[:, todo], todo), Preconditioner(table)
+            continue
         step = np.zeros((rows.d, len(todo)))
         step[-1, shifted] = shift[shifted]
         far = np.flatnonzero(~shifted)
@@ -273,11 +284,26 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     rows.passes += count / rows.n
     own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
     at = rows.storage.lift(i)
-    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count))
+    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), continues=False)
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
     W, _ = planes(part, TUNING.part_tol, spent, zero, TUNING.part_steps)
     rows.passes += own.passes * count / rows.n
+    return np.where(np.isfinite(W), W, 0.0)
+
+
+def _is_far(table: Table, size: Array, value: Array) -> bool:
+    """Whether most gaps are wide, and an approach from a smaller C may be what helps."""
+    wide = 0.5 * size > TUNING.share_tol * value
+    return table.continues and table.loss is Loss.SQUARED_HINGE and float(np.mean(wide)) > 0.5
+
+
+def _continued(table: Table, todo: Array, spent: Callable[[], bool]) -> Array:
+    """Planes of these label vectors for less of C, and from there for more of it."""
+    W = np.zeros((table.rows.d, len(todo)))
+    for share in TUNING.shares:
+        own = replace(table, Y=table.Y[:, table.rows.storage.lift(todo)], c=share * table.c, continues=False)
+        W = planes(own, TUNING.share_tol, spent, W)[0]
     return np.where(np.isfinite(W), W, 0.0)
 
 

@@ -21,6 +21,11 @@ MOST_ROWS = 1000
 COLUMNS_PER_ROW = 2
 
 
+def few_and_long(n: int, d: int) -> bool:
+    """Whether so many rows are few, and of so many columns that it is worth it."""
+    return n <= MOST_ROWS and d >= COLUMNS_PER_ROW * n
+
+
 @dataclass(frozen=True, eq=False)
 class RowSpace:
     """The `rows` in coordinates of what they span, L, and the rows of X themselves."""
@@ -32,8 +37,8 @@ class RowSpace:
     @staticmethod
     def of(rows: Rows, time: Deadline) -> RowSpace | None:
         """None where there are too many rows or too few columns for it, or products are beyond the floats."""
-        n, wide = rows.n, rows.d >= COLUMNS_PER_ROW * rows.n
-        if not (wide and n <= MOST_ROWS and rows.in_memory and not rows.sparse and fits(8 * 3 * n * n)):
+        n = rows.n
+        if not (few_and_long(n, rows.d) and rows.in_memory and not rows.sparse and fits(8 * 3 * n * n)):
             return None
         if not time.affords(time.pace.gram(rows, n, n)):
             return None
