@@ -22,7 +22,7 @@ from gordan.certificates import matrix, problem, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
-from gordan.solve import loss_newton, row_space
+from gordan.solve import block_newton, loss_newton, row_space
 from gordan.solve.row_space import RowSpace
 
 SIZE = 2
@@ -563,6 +563,28 @@ def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, inter
         assert result.status == "solved"
         assert gordan.verify(result.certificate, X, Y[:, j])
         np.testing.assert_allclose(result.w, one.w, rtol=0, atol=one.radius + result.radius)
+
+
+def test_a_large_c_is_approached_from_below_where_rows_are_not_in_memory(monkeypatch):
+    """Planes nearly separate these rows: those that matter change at every step, and no plane proves anything for long."""
+    rng = np.random.default_rng(0)
+    means, which = rng.standard_normal((3, 80)), np.arange(600) % 3
+    means *= 6 / np.linalg.norm(means, axis=1, keepdims=True)
+    X = (rng.standard_normal((600, 80)) + means[which]).astype(np.float16).astype(np.float64)
+    Y, shares = which[:, None] == np.arange(3), []
+
+    def spy(table, todo, spent):
+        shares.append(len(todo))
+        return continued(table, todo, spent)
+
+    continued = block_newton._continued
+    monkeypatch.setattr(block_newton, "_continued", spy)
+    with as_on_a_gpu():
+        many = gordan.minimize_loss(held(X), Y, C=1.0, tol=1e-6)
+    assert shares == [3]
+    for j, result in enumerate(many):
+        assert result.status == "solved"
+        assert gordan.verify(result.certificate, X, Y[:, j])
 
 
 @pytest.mark.parametrize("intercept", KINDS)

@@ -34,7 +34,7 @@ class Tuning:
 
     # Of the tolerance, what the gap in floats is brought to.
     share: float = 0.5
-    steps: int = 60
+    steps: int = 200
     # Largest relative residual of conjugate gradients; how many of their steps cost as much as one would for a single vector; and
     # the least number of them that is worth beginning: where a factorization costs less, each label vector is left to its own.
     forcing: float = 0.1
