@@ -22,7 +22,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
 from gordan.rows import cluster, memory, reads, stored
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, InBlocks
 from gordan.rows.cluster import Cluster
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.reads import DenseBlock
@@ -48,21 +48,19 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
         assert length * (1 - 1e-14) <= upper[0] <= length * (1 + 1e-12)
 
 
-class Here:
-    """An engine that works on blocks as another machine would."""
+class Elsewhere(Cluster):
+    """Rows in blocks that are worked on one by one, as on other machines."""
+
+    def __init__(self, blocks, d, dtype):
+        InBlocks.__init__(self, blocks, d, dtype)
 
     def run(self, work, blocks, own, shared):
         return [work(block.load(), *mine, *shared) for block, mine in zip(blocks, own, strict=True)]
 
 
 def elsewhere(X, length):
-    """Rows in blocks of some length that are worked on one by one, as on other machines."""
-    held = [stored(X[lo : lo + length]) for lo in range(0, X.shape[0], length)]
-    storage = Cluster.__new__(Cluster)
-    storage.engine, storage._blocks = Here(), Blocks([Kept(part) for part in held], X.shape[1], X.dtype, engine=Here())
-    for name in ("blocks", "ends", "n", "d", "entries"):
-        setattr(storage, name, getattr(storage._blocks, name))
-    return storage
+    """Those in blocks of some length."""
+    return Elsewhere([Kept(stored(X[lo : lo + length])) for lo in range(0, X.shape[0], length)], X.shape[1], X.dtype)
 
 
 class OnDevice(Dense):

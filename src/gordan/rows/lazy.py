@@ -1,7 +1,7 @@
 """Dask collections, and files that workers read: what becomes of them when they are passed for X.
 
 With a client of `dask.distributed` they are blocks on its workers (`rows.cluster`). Without one, blocks are made one after the
-other, anew for each pass, by Dask's own threads in this process (`Made`): slower, but no more than two of them are in memory.
+other, anew for each pass, by Dask's own threads in this process: slower, but no more than two of them are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from gordan.arrays import Array, aligned
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Chunk, Cluster, Workers, large_graphs
 from gordan.rows.memory import Held
 
@@ -91,20 +91,6 @@ class Shape(NamedTuple):
 Again = Callable[[int, int], Any]
 
 
-@dataclass(eq=False)
-class Made:
-    """A block that is made here each time it is needed."""
-
-    delayed: Any
-    n: int
-    entries: int
-
-    def load(self) -> Held:
-        """Its rows."""
-        held: Held = _here(self.delayed)
-        return held
-
-
 def in_blocks(X: Any) -> Cluster | Blocks:
     """The storage for a lazy X: blocks on the workers of the current client, or made here, pass by pass, where there is none."""
     from dask import delayed
@@ -130,7 +116,10 @@ def _settled(client: Any, futures: list[Any], again: Again) -> Cluster:
     d, dtype = _agreed(shapes)
     found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
     places = client.who_has([future for future, _ in found])
-    chunks = [Chunk(future, shape.n, shape.entries, next(iter(places.get(future.key, ())), None)) for future, shape in found]
+    chunks = [
+        Chunk(shape.n, shape.entries, future.result, future, next(iter(places.get(future.key, ())), None))
+        for future, shape in found
+    ]
     return Cluster(client, chunks, d, dtype)
 
 
@@ -138,7 +127,11 @@ def _by_passes(blocks: list[Any], again: Again) -> Blocks:
     """The storage from blocks that are to be made here."""
     shapes = _shapes([partial(_measured_here, block) for block in blocks], again)
     d, dtype = _agreed(shapes)
-    made = [Made(block, shape.n, shape.entries) for block, shape in zip(blocks, shapes, strict=True) if shape is not None]
+    made = [
+        Loadable(shape.n, shape.entries, partial(_here, block))
+        for block, shape in zip(blocks, shapes, strict=True)
+        if shape is not None
+    ]
     return Blocks(made, d, dtype, kind="dask")
 
 

@@ -1,8 +1,8 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
-Whoever can make the rows a..b of X in memory writes none of it: a class with `n`, `entries` and `load()`, and `blocks.Blocks` of
-such pieces, is a storage (`accept.Slice` is an example). A subclass of `Blocks` then overrides what it can do better: `scores`,
-`combine`, `_squares`, `take`, `snapshot`.
+Whoever can make the rows a..b of X in memory writes none of it: `blocks.Blocks` of such pieces (`blocks.Loadable`) is a storage;
+`accept._sliced` makes one. A subclass of `Blocks` then overrides what it can do better: `scores`, `combine`, `_squares`, `take`,
+`snapshot`.
 
 A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
 few numbers: for rows on other machines); `Rows` asks by `isinstance`. That rows can be visited one by one no backend has to
@@ -340,6 +340,9 @@ class OnHost(ABC):
     def largest_norm(self, p: float, threads: int) -> float:
         return float(np.max(self.norms(p, threads)))
 
+    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
+        return sums.totals
+
     def ieee(self) -> bool:
         return True  # threads see to their own mode
 
@@ -400,9 +403,6 @@ class HostVectors(OnHost):
         chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
         chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
         return chosen, scores[chosen]
-
-    def totals(self, scores: Array, log_p0: Array | None, groups: Array | None, sums: Sums) -> Array:
-        return sums.totals
 
 
 def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
