@@ -273,8 +273,7 @@ class Cluster(InBlocks, Reduces):
         return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
     def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Spread | None) -> tuple[list[Array], list[Array], bool]:
-        """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
-        reduction, O(k) numbers of each worker."""
+        """By one reduction, of O(k) numbers of each worker."""
         over_rows = (self.firsts, signs, groups)
         found: tasks.Lowest = self.workers.merged(
             self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), tasks.Lowest.merged
@@ -285,7 +284,6 @@ class Cluster(InBlocks, Reduces):
         return np.concatenate(self.workers.gather(self._start(tasks.norms, (), (p, self._threads))))
 
     def largest_norm(self, p: float, threads: int) -> float:
-        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
         return float(self.workers.merged(self._start(tasks.largest_norm, (), (p, self._threads)), np.max))
 
     def take(self, i: Array) -> Held:

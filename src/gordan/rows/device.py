@@ -96,7 +96,6 @@ class Device(FetchesRows):
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
     def place(self, values: Any, name: str) -> Any:
-        """One number for each row, on the device; int8 stays int8, everything else becomes the type of the scores."""
         if not is_tensor(values):
             array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, self.n)
             values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
@@ -115,22 +114,18 @@ class Device(FetchesRows):
         return Split(groups, order, ends)
 
     def lift(self, values: Any) -> Any:
-        """A vector over rows on the device: numbers as float64, whatever the type of the scores; positions as they are."""
         torch = torch_for()
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 
     def fetch(self, values: Any) -> Array:
-        """A vector over rows as float64 on the host."""
         fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
     def finite(self, values: Any) -> bool:
-        """Whether every entry is finite."""
         return bool(torch_for().isfinite(values).all())
 
     def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
-        """The k smallest, lowest first, and where they are; ties go to the earlier row."""
         torch = torch_for()
         last = torch.topk(scores, k, largest=False, sorted=False).values.max()
         chosen = torch.nonzero(scores <= last)[:, 0]
@@ -259,7 +254,6 @@ class Device(FetchesRows):
         return Dense(exact(self._picked(i)))
 
     def part(self, i: Array) -> Device:
-        """The rows i where they are, for a problem that has only those."""
         return Device(self._picked(i), sums=self.sums, fused=self._fused)
 
     @_within_memory
@@ -271,8 +265,8 @@ class Device(FetchesRows):
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products over all rows are
-        narrow. Those over few rows are float64: an interior point weighs rows by up to 10¹⁵ times others."""
+        """Products over all rows are narrow, good for a direction. Those over few rows are float64: an interior point weighs rows
+        by up to 10¹⁵ times others."""
         torch = torch_for()
         kind = self.narrow if i is None else torch.float64
         size = self.d + constant
@@ -288,7 +282,6 @@ class Device(FetchesRows):
 
     @_within_memory
     def solve(self, H: Any, b: Array) -> Array | None:
-        """H⁻¹ b for a positive definite H on the device; None where it is not."""
         torch = torch_for()
         L, failed = torch.linalg.cholesky_ex(H)
         x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]

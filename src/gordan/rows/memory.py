@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,15 +39,6 @@ SPREAD = 3
 UNIFORM = np.zeros(1)
 
 
-class Kernels(NamedTuple):
-    """The compiled loop of each pass, of which the first arguments are the arrays."""
-
-    scores: Any
-    combine: Any
-    softmin: Any
-    norms: Any
-
-
 class _Memory(HostVectors):
     """The passes, over whichever kernels and arrays a subclass names."""
 
@@ -58,7 +49,6 @@ class _Memory(HostVectors):
     _over: Any  # the same rows over other arrays
     spread: Any  # rows lo..hi-1 as a plain array
     _piece: Any  # and in float64, of SciPy's CSR if sparse
-    _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
@@ -74,6 +64,12 @@ class _Memory(HostVectors):
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
         return sum(int(array.nbytes) for array in self.arrays)
+
+    def _kernel(self, name: str) -> Any:
+        """The compiled loop of a pass, whose first arguments are the arrays; not imported before, since numba takes its time."""
+        from gordan.rows import kernels
+
+        return getattr(kernels, f"{self.kind}_{name}")
 
     @cached_property
     def _norms(self) -> dict[float, Array]:
@@ -114,7 +110,7 @@ class _Memory(HostVectors):
 
             self._by_products(products, self._ranges, threads)
             return scores
-        kernel = self._kernels.scores
+        kernel = self._kernel("scores")
         self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
@@ -122,7 +118,7 @@ class _Memory(HostVectors):
         if q.ndim == 2:
             most = min(len(self._ranges), MERGED // (8 * self.d * q.shape[1]))
             return _added(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
-        kernel = self._kernels.combine
+        kernel = self._kernel("combine")
 
         def part(lo: int, hi: int) -> Array:
             acc = np.zeros(self.d)
@@ -183,7 +179,7 @@ class _Memory(HostVectors):
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty((len(v), self.n))
-        kernel = self._kernels.softmin
+        kernel = self._kernel("softmin")
         log_p0 = UNIFORM if log_p0 is None else log_p0
         count, groups = (1, self._one_group) if groups is None else (2, groups)
 
@@ -199,7 +195,7 @@ class _Memory(HostVectors):
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:  # asked for R first, then for the squares
             norms = np.empty(self.n)
-            kernel = self._kernels.norms
+            kernel = self._kernel("norms")
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
             self._norms[p] = _read_only(norms)
         return self._norms[p]
@@ -252,12 +248,6 @@ class Dense(_Memory):
         X = np.asarray(X).view(np.ndarray)
         X.flags.writeable = False
         super().__init__((X,), *X.shape)
-
-    @cached_property
-    def _kernels(self) -> Kernels:
-        from gordan.rows import kernels
-
-        return Kernels(kernels.dense_scores, kernels.dense_combine, kernels.dense_softmin, kernels.dense_norms)
 
     def take(self, i: Array) -> Dense:
         if not self.on_disk or len(i) < MANY * self.n:
@@ -339,12 +329,6 @@ class Sparse(_Memory):
         arrays = data, _indices(indices, columns), _indices(indptr, ends)
         super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
 
-    @cached_property
-    def _kernels(self) -> Kernels:
-        from gordan.rows import kernels
-
-        return Kernels(kernels.sparse_scores, kernels.sparse_combine, kernels.sparse_softmin, kernels.sparse_norms)
-
     def take(self, i: Array) -> Sparse:
         data, indices, indptr = self.arrays
         where, lengths = entries_of(indptr, i)
@@ -377,10 +361,7 @@ class Sparse(_Memory):
         if self.entries * SPREAD >= self.n * self.d:
             return super()._square(root, lo, hi)
         total = np.zeros((self.d, self.d))
-        from gordan.rows import kernels
-
-        kernel: Any = kernels.sparse_squares
-        kernel(*self.arrays, root, lo, hi, total)
+        self._kernel("squares")(*self.arrays, root, lo, hi, total)
         return total
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:

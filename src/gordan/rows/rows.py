@@ -263,16 +263,12 @@ class Rows:
 
     def squares(self) -> Array:
         """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""
+        self.passes += not self.storage.knows_norms(2.0)
         with np.errstate(over="ignore"):
-            norms = self._norms(2.0) * self.scale
+            norms = self.storage.norms(2.0, self._threads) * self.scale
             if np.isnan(norms).any():
                 self.check(math.nan)
             return np.asarray(norms**2 + (self.scale * self.constant) ** 2)
-
-    def _norms(self, p: float) -> Array:
-        """‖x_i‖_p."""
-        self.passes += not self.storage.knows_norms(p)
-        return self.storage.norms(p, self._threads)
 
     def gram(self, i: Array, j: Array | None = None, weights: Array | None = None) -> Array:
         """The products Σ_k weights_k A_ik A_jk for rows i and j (i again if None), in memory; costs their share of a pass.

@@ -93,41 +93,32 @@ class Storage(Protocol):
     def place(self, values: Any, name: str) -> Any:
         """One number per row, or a block (n, k) of such vectors, where the rows are; an InputError that names it otherwise. int8
         stays int8."""
-        ...
 
     def split(self, halves: Any, name: str) -> Any:
         """0 or 1 per row, as `softmin` wants its groups."""
-        ...
 
     def lift(self, values: Any) -> Any:
         """A vector over rows where they are, in float64; positions of rows as they are."""
-        ...
 
     def fetch(self, values: Any) -> Array:
         """A vector over rows as float64 on the host."""
-        ...
 
     def finite(self, values: Any) -> bool:
         """Whether a vector over rows is finite."""
-        ...
 
     def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
         """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
-        ...
 
     def repeated(self, scores: Any) -> Array:
         """The rows whose score is that of another row, in order, on the host."""
-        ...
 
     # ---- passes -----------------------------------------------------------------------------------------------------
 
     def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
         """y_i (x_i·w + b); for a block w (d, k) and k numbers b, one column for each of them from one pass."""
-        ...
 
     def combine(self, q: Any, threads: int) -> Array:
         """Xᵀq, for a vector over rows or a block (n, k) of them."""
-        ...
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         """The arrays of `work(x, *its part of each vector over rows, *shared)`, added up over all pieces x of the rows.
@@ -135,22 +126,18 @@ class Storage(Protocol):
         `work` is a function at the top of a module, for arrays of whatever kind vectors over rows have, which are placed ones.
         Products of a piece with blocks of vectors are x @ V and x.T @ Q, `rough` ones to three digits at least.
         """
-        ...
 
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i (all if None; each once), for a = y (x, 1?) and q ≥ 0, where the rows are.
 
         On the host in float64; on a device good for a direction.
         """
-        ...
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
-        ...
 
     def solving(self, H: Array) -> Callable[[Array], Array]:
         """What gives H⁻¹ b, nearly, for blocks b, all on the host; H is made definite where it is not by rounding."""
-        ...
 
     def softmin(
         self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
@@ -159,42 +146,33 @@ class Storage(Protocol):
 
         `log_p0` is uniform where it is None, and there is one group where `groups` are.
         """
-        ...
 
     def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
         """The totals of that pass, per v and group, to the digits of float64."""
-        ...
 
     def norms(self, p: float, threads: int) -> Array:
         """‖x_i‖_p on the host; NaN where an entry is not finite."""
-        ...
 
     def largest_norm(self, p: float, threads: int) -> float:
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-        ...
 
     def knows_norms(self, p: float) -> bool:
         """Whether that costs no pass: the rows are dear to read, and it was asked before."""
-        ...
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite."""
-        ...
 
     # ---- some rows --------------------------------------------------------------------------------------------------
 
     def take(self, i: Array) -> Storage:
         """The rows i, in memory (`memory.Dense` or `memory.Sparse`). It may be asked for a few rows again and again, as a working
         set grows: what it costs to begin should be little, or rows be kept."""
-        ...
 
     def part(self, i: Array) -> Storage:
         """The rows i, for a problem that has only those: where they are, if that is a device, else in memory."""
-        ...
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
-        ...
 
     # ---- reads for proofs -------------------------------------------------------------------------------------------
 
@@ -207,28 +185,22 @@ class Storage(Protocol):
         `work` is a function at the top of a module. Blocks have a size that suits the storage, or end at multiples of `step`.
         Those whose results are only to be `added` up may be larger, or come added up.
         """
-        ...
 
     def prefetch(self, rows: Any) -> None:
         """These rows will be asked for one by one."""
-        ...
 
     def row(self, i: int) -> tuple[Array, Array]:
         """Columns and float64 values of the entries of row i that are not zero, in memory."""
-        ...
 
     def plain(self) -> Any:
         """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows."""
-        ...
 
     def snapshot(self, most: int) -> Storage | None:
         """A copy that nobody else can change, where what is stored (of rows that are made: what they are made of) has at most so
         many bytes; None elsewhere, and the `checksum` of the blocks is compared instead."""
-        ...
 
     def ieee(self) -> bool:
         """Whether arithmetic where the rows are can be that of IEEE 754."""
-        ...
 
 
 class Block(Protocol):
@@ -242,59 +214,45 @@ class Block(Protocol):
     @property
     def lengths(self) -> Array:
         """The stored entries of each row; one number if all have as many."""
-        ...
 
     def dot(self, w: Array) -> tuple[Array, Array]:
         """x_i·w, and the additions that a term goes through at most, as `lengths`."""
-        ...
 
     def dots(self, W: Array) -> tuple[Any, Array]:
         """x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
-        ...
 
     def combined(self, Q: Any) -> Any:
         """Σ_i q_i x_i for each column q of Q, where the block is."""
-        ...
 
     def lift(self, values: Any) -> Any:
         """An array where the block is: on a device a tensor there, in whose arithmetic work on it is done."""
-        ...
 
     def drop(self, values: Any) -> Array:
         """And back."""
-        ...
 
     def abs_dot(self, size: Array) -> Array:
         """Σ_j |x_ij| size_j."""
-        ...
 
     def squares(self) -> Array:
         """Σ_j x_ij²."""
-        ...
 
     def weighted(self, q: Array) -> Array:
         """Σ_i q_i x_i."""
-        ...
 
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         """The terms(values, columns) of the stored entries of each row, joined; 0 where there are none."""
-        ...
 
     def sample(self, k: int) -> tuple[Array, Array] | None:
         """Columns and values of k entries of each row, the same of equal rows; None where they cannot be chosen so."""
-        ...
 
     def entries(self) -> tuple[Array, Array, Array]:
         """The stored entries, row by row: position of the row in the block, column, float64 value."""
-        ...
 
     def only(self, i: Array) -> Block:
         """The rows at these positions."""
-        ...
 
     def checksum(self, at_length: bool) -> list[int]:
         """Numbers of which one is another if anything stored was changed; `at_length` by a loop that has to be compiled."""
-        ...
 
 
 def widest(shared: Any) -> int:
