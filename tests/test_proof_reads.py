@@ -164,9 +164,9 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
         for j, found in enumerate(M.combination(q).tolist()):
             terms = [x * row[j] for x, row in zip(p, exact, strict=True)]
             assert abs(Fraction(found) - sum(terms)) <= sum(map(abs, terms)) * Fraction(1, 10**14)
-    M.have(range(23))
+    M.storage.prefetch(range(23))
     for i in range(23):
-        columns, values = M.row(i)
+        columns, values = M.storage.row(i)
         assert columns.tolist() == np.flatnonzero(X[i]).tolist()
         assert values.tolist() == X[i][X[i] != 0].tolist()
         assert values.dtype == np.float64

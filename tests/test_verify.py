@@ -468,7 +468,7 @@ def test_problems_elsewhere_and_in_part(monkeypatch):
     problem = Problem.of([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]], ["b", "a", "b"])
     part = problem.part(np.array([2, 1]))
     assert (part.X.n, part.X.d, part.signs.tolist(), part.classes) == (2, 2, [1, -1], ("a", "b"))
-    assert [part.X.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
+    assert [part.storage.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
     assert part.storage.n == 2
     other = Problem.of([[1.0, 2.0]] * 2, [0, 1]).storage
     monkeypatch.setattr(problem_module, "nearby", lambda storage: other)

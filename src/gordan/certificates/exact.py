@@ -42,7 +42,7 @@ SMALLEST = 2.0**-500
 
 def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
     """Columns and integers m with x_ij = m_j·2^e for the entries of row i that are not zero, and e."""
-    columns, values = X.row(i)
+    columns, values = X.storage.row(i)
     return columns.tolist(), *whole(values)
 
 
@@ -135,7 +135,7 @@ def integer_row(problem: Problem, i: int, intercept: Intercept) -> tuple[list[in
 def integer_rows(problem: Problem, rows: Iterable[int], intercept: Intercept) -> tuple[list[list[int]], list[int]]:
     """These rows of A, each divided by its power of two 2^e, and the e."""
     chosen = [int(i) for i in rows]
-    problem.X.have(chosen)
+    problem.storage.prefetch(chosen)
     found = [integer_row(problem, i, intercept) for i in chosen]
     return [row for row, _ in found], [e for _, e in found]
 

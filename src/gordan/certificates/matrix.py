@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import GO, TINY, U, add, dyadic, multiply, norm_bound
+from gordan.certificates.bounds import GO, TINY, U, add, dyadic, length, multiply
+from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
 
@@ -35,6 +36,8 @@ LEAST_SPLIT = 2.0**-900
 # Rows that are added up in one go, before their sums are, where sums of many columns are made at once.
 AT_ONCE = 256
 ALL = slice(None)
+# Bytes of X up to which it is copied, so that it may be changed after a proof.
+COPIED = 1 << 20
 
 T = TypeVar("T")
 
@@ -44,6 +47,8 @@ class Matrix:
     """The user's X as stored, read by blocks of rows. Values are used exactly."""
 
     storage: Storage
+    seen: int | None = None
+    """Its `checksum` when it was `watched`, if that was taken."""
     # what was computed last, by kind, with the vector it was computed for: a claim and its check ask for the same
     _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -103,25 +108,40 @@ class Matrix:
                 total += part
         return total
 
-    def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero."""
-        return self.storage.row(i)
-
-    def have(self, rows: Any) -> None:
-        """These rows will be asked for one by one (`row`): if they are elsewhere, bring them here together."""
-        self.storage.prefetch(rows)
-
     def brought(self, rows: Array) -> Iterator[int]:
         """The numbers of these rows, some of them at a time brought here if they are elsewhere."""
         for lo in range(0, len(rows), ROWS_AT_A_TIME):
             part = rows[lo : lo + ROWS_AT_A_TIME].tolist()
-            self.have(part)
+            self.storage.prefetch(part)
             yield from part
 
     def checksum(self) -> int:
         """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
         found = self.storage.each_block(_checksum, (), (self.storage.entries >= WORTH_COMPILING,))
         return zlib.crc32(repr(list(found)).encode())
+
+    def watched(self, given: Any) -> Matrix:
+        """The same, so that it is known whether it has `changed`: copied where it is small, else its checksum is taken.
+
+        `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
+        """
+        if given is self.storage:
+            return self
+        copied = self.storage.snapshot(COPIED)
+        return replace(self, seen=self.checksum()) if copied is None else Matrix(copied)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is not what it was when it was `watched`. One pass."""
+        return self.seen is not None and self.checksum() != self.seen
+
+    def require_unchanged(self, wanted: str) -> None:
+        """Refuse what is `wanted` of an X that has changed."""
+        if self.changed:
+            raise InputError(
+                f"X was changed after it was read, so there is no {wanted} of what it was; "
+                f"ask for .{wanted} before you change X, or pass a copy of it"
+            )
 
 
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
@@ -216,15 +236,15 @@ class Products:
 
     @staticmethod
     def _computed(X: Matrix, w: Array) -> Products:
-        (sums, terms), length = X.products(w), norm_bound(np.abs(w), 2.0, dual=True)
+        (sums, terms), size = X.products(w), length(w)
         absolute = np.empty(X.n)
 
         def fill(lo: int, hi: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                np.multiply(X.norms[lo:hi], length, out=absolute[lo:hi])
+                np.multiply(X.norms[lo:hi], size, out=absolute[lo:hi])
 
         over_rows(fill, X.n)
-        return Products(X, w, length, sums, absolute, terms)
+        return Products(X, w, size, sums, absolute, terms)
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -312,7 +332,7 @@ class Groups:
 
 def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:
     """y_i(x_i·w + b) exactly, as m·2^e."""
-    columns, values = X.row(i)
+    columns, values = X.storage.row(i)
     terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
     m, e = add([*terms, dyadic(float(b))])
     return sign * m, e
@@ -323,7 +343,7 @@ def near_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> float:
 
     Each product is split without error into two floats (Dekker), and `math.fsum` adds them up exactly.
     """
-    columns, x = X.row(i)
+    columns, x = X.storage.row(i)
     v = w[columns]
     x, v = x[v != 0], v[v != 0]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -253,22 +253,18 @@ class Cone(Protocol):
     @property
     def p(self) -> dict[int, int] | None:
         """Integer weights by row, whose rows cancel and span the rows that are not strict; None where a witness says so."""
-        ...
 
     @property
     def signs(self) -> Array:
         """The signs of A w."""
-        ...
 
     @property
     def kind(self) -> str:
         """ "complete", "quasi-complete" or "overlap"."""
-        ...
 
     @property
     def plane(self) -> tuple[list[int], int]:
         """Integers w, b in the relative interior."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

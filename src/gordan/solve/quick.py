@@ -57,7 +57,7 @@ def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, i
     for i in problem.X.brought(rows):
         if deadline.passed:
             return None
-        columns, values = problem.X.row(i)
+        columns, values = problem.storage.row(i)
         first = seen.setdefault(columns.tobytes() + values.tobytes(), i)
         if problem.signs[first] != problem.signs[i]:
             return first, i
