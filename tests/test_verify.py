@@ -19,7 +19,7 @@ import gordan
 from gordan import InputError
 from gordan.certificates import margins, matrix, standalone
 from gordan.certificates import problem as problem_module
-from gordan.certificates.data import NUMBERS, PARTS, About
+from gordan.certificates.data import KINDS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
@@ -364,8 +364,8 @@ def test_certificates_of_the_first_version_are_read(old):
 
 
 def test_every_kind_has_a_check_in_both_checkers():
-    assert set(CHECKS) == set(NUMBERS) == set(standalone.KINDS)
-    for kind in NUMBERS:
+    assert set(CHECKS) == set(KINDS) == set(standalone.KINDS)
+    for kind in KINDS:
         names = {part.name for part in PARTS if kind in part.metadata["part"].kinds}
         assert names == {name for name, (_, _, kinds) in standalone.FIELDS.items() if kind in kinds}
 

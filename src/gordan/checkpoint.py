@@ -9,6 +9,7 @@ filled without a call of their own code.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
@@ -121,7 +122,7 @@ class Checkpoint:
         if self.path.exists() and not self.path.is_file():
             raise InputError(f"{self.path} is a pipe or a device; name a file for the checkpoint, which is read again")
         target = Path(os.path.realpath(self.path))
-        for left in target.parent.glob(f".{_literal(target.name)}.*.part"):
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink(missing_ok=True)
         if not self.path.exists():
@@ -194,11 +195,6 @@ def _short(fact: str) -> str:
     return f"{fact[:8]}…" if re.fullmatch("[0-9a-f]{64}", fact) else fact[:200]
 
 
-def _literal(name: str) -> str:
-    """name for a glob pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
-
-
 def computed(form: Any) -> tuple[str, ...]:
     """The cached properties of a form that have been computed."""
     return tuple(sorted(name for name in vars(form) if isinstance(getattr(type(form), name, None), cached_property)))
@@ -244,9 +240,9 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
         return {"scalar": _array(np.asarray(value), arrays)}
     if isinstance(value, np.ndarray):
         return arrays.add(value, lambda array: _array(array, arrays))
-    parts = _parts(value)
-    if parts is not None:
-        return {"type": _named(value), "parts": {part: _taken_apart(item, arrays) for part, item in parts.items()}}
+    names = _names(type(value))
+    if names is not None:
+        return {"type": _named(value), "parts": {name: _taken_apart(getattr(value, name), arrays) for name in names}}
     if type(value) is tuple:
         columns = _columns(value)
         if columns is not None:
@@ -354,11 +350,6 @@ def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
     for name, part in parts.items():
         object.__setattr__(value, name, part)
     return value
-
-
-def _parts(value: Any) -> dict[str, Any] | None:
-    names = _names(type(value))
-    return None if names is None else {name: getattr(value, name) for name in names}
 
 
 def _names(kind: Any) -> tuple[str, ...] | None:

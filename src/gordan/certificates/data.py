@@ -14,7 +14,7 @@ and integers as hexadecimal strings, since Python refuses decimal text of more t
 spelling, the one that is written; any other is refused, so that no two readers can differ about it.
 
 A field is declared once, in `Certificate`: what it holds, how many of it, and which kinds have it. Checks, writing and reading
-follow from that. A new kind is a line of NUMBERS, its name in `Kind` and in the fields that it has, and a line of
+follow from that. A new kind is its name in `Kind`, in `EXACT` if it is, and in the fields that it has, and a line of
 `verify.CHECKS`.
 """
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -96,19 +96,9 @@ RELATION = Form((tuple,), "pairs of a column and a factor", lambda pairs: [[j, h
 ABOUT_FORMS = dict.fromkeys((part.name for part in fields(About)), optional(TEXT))
 ABOUT_FORMS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "names"))}
 ABOUT = record(About, "a part `about`", **ABOUT_FORMS)
-# The numbers of each kind: w, b and weights are exact, or floats.
-NUMBERS: dict[Kind, Form] = {
-    "separator": REAL,
-    "bracket": REAL,
-    "witness": WHOLE,
-    "quasi-separation": WHOLE,
-    "overlap": WHOLE,
-    "verified-witness": REAL,
-    "verified-quasi-separation": REAL,
-    "verified-overlap": REAL,
-    "optimum": REAL,
-}
-KINDS = tuple(NUMBERS)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# Those whose w, b and weights are whole numbers; of the others they are floats.
+EXACT: tuple[Kind, ...] = ("witness", "quasi-separation", "overlap")
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
 INTERVALS: tuple[Kind, ...] = (*MARGINS, "optimum")
 VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-quasi-separation", "verified-overlap")
@@ -129,7 +119,7 @@ class Part(NamedTuple):
 
     def form_for(self, kind: Kind) -> Form:
         """The form in a certificate of that kind."""
-        return NUMBERS[kind] if self.form is None else self.form
+        return self.form or (WHOLE if kind in EXACT else REAL)
 
 
 def _is(*given: Any, **more: Any) -> Mapping[str, Part]:
@@ -221,7 +211,7 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether weights (and w) are integers."""
-        return NUMBERS[self.kind] is WHOLE
+        return self.kind in EXACT
 
     @ieee_floats()
     def to_json(self) -> str:

@@ -128,13 +128,11 @@ class Problem:
         """
         self.X.require_unchanged("certificate")
         head = f"{','.join(map(class_text, self.classes))};{intercept};"
-        return hash_of(self.X, head, self._labels.tobytes())
-
-    @property
-    def _labels(self) -> Array:
         if self.which is None:
-            return self.signs.astype("<i1")
-        return (2 * self.which - 1).astype("<i1") if len(self.classes) == 2 else self.which.astype("<i8")
+            labels = self.signs.astype("<i1")
+        else:
+            labels = (2 * self.which - 1).astype("<i1") if len(self.classes) == 2 else self.which.astype("<i8")
+        return hash_of(self.X, head, labels.tobytes())
 
 
 def hash_of(X: Matrix, head: str, labels: bytes) -> str:

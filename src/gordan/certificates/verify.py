@@ -335,7 +335,7 @@ def deviation(certificate: Certificate, problem: Problem) -> float:
             if _misplaced(certificate, problem):
                 return math.inf
             spanned, reason = _to_be_spanned(certificate, problem)
-            return math.inf if reason else _deviation(certificate, problem, spanned, CLAIM)
+            return math.inf if reason else verified.deviation(certificate, problem, spanned, CLAIM)
     except NotIEEE:
         return math.inf
 
@@ -482,7 +482,7 @@ def _overlap(c: Certificate, problem: Problem) -> str:
 def _verified(c: Certificate, problem: Problem) -> str:
     """Why float weights do not prove that exact ones exist near them; see `verified`."""
     spanned, reason = _to_be_spanned(c, problem)
-    if reason or _deviation(c, problem, spanned) < math.inf:
+    if reason or verified.deviation(c, problem, spanned) < math.inf:
         return reason
     what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
     return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
@@ -494,11 +494,6 @@ def _to_be_spanned(c: Certificate, problem: Problem) -> tuple[Array | None, str]
         on_plane, reason = _on_plane(c, problem)
         return on_plane, reason or ("" if np.isin(c.rows, on_plane).all() else "a row of it is not on the plane of w")
     return (None if c.kind == "verified-overlap" else np.array(c.rows, dtype=np.intp)), ""
-
-
-def _deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: float = 1.0) -> float:
-    p, signs = np.array(c.weights, dtype=np.float64), problem.signs_for(c.classes)
-    return verified.deviation(problem, c.rows, p, c.dependent, Intercept(c.intercept), signs, spanned, slack=slack)
 
 
 def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:

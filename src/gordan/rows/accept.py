@@ -136,7 +136,8 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
-    if is_mapped(array) and array.nbytes >= LARGE and not _usable(array):
+    usable = array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    if is_mapped(array) and array.nbytes >= LARGE and not usable:
         return _sliced(array)
     names = column_names(X, array.shape[1])
 
@@ -194,11 +195,6 @@ def _check_large(X: Any, array: Array, first: int) -> None:
             given = np.empty((1, array.shape[1]), dtype=object)
             given[0] = X[i]
             _from_objects(given, partial(_cell, first=first + i))
-
-
-def _usable(array: Array) -> bool:
-    """Whether a mapped array can be worked on where it is."""
-    return array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
 
 
 def _sliced(array: Array) -> Blocks:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, zeros_and_ones
+from gordan.arrays import Array, zeros_and_ones
 from gordan.rows import tasks
 from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
-from gordan.rows.storage import Reduces, Sums, sums_of
+from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -153,13 +153,13 @@ class Spread:
         return workers.merged(workers.map(tasks.total, self.futures), tasks.added)
 
 
-class Cluster(InBlocks, Reduces):
+class Cluster(InBlocks):
     """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
     """
 
-    sums = "float64"
+    sums, reduces = "float64", True
 
     def __init__(self, client: Any, chunks: Sequence[Chunk], d: int, dtype: Any) -> None:
         super().__init__(chunks, d, dtype, kind="dask")
@@ -169,6 +169,7 @@ class Cluster(InBlocks, Reduces):
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
     def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
+        """Where the blocks are; what comes of it is brought here."""
         return self.workers.gather(self.workers.start(work, blocks, own, shared))
 
     def cut(self, values: Array) -> Iterable[Array]:
@@ -195,8 +196,7 @@ class Cluster(InBlocks, Reduces):
     def place(self, values: Any, name: str) -> Spread:
         if isinstance(values, Spread):
             return values
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return self._placed(values if kept else columns_of(values, name, self.n), keep=name != "p")
+        return self._placed(row_vectors(values, name, self.n), keep=name != "p")
 
     def split(self, halves: Any, name: str) -> Spread:
         return halves if isinstance(halves, Spread) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
@@ -223,13 +223,6 @@ class Cluster(InBlocks, Reduces):
         if values.host is not None:
             return bool(np.isfinite(values.host).all())
         return bool(self.workers.merged(self.workers.map(tasks.finite, values.futures), all))
-
-    def smallest(self, scores: Spread, k: int) -> tuple[Array, Array]:
-        """From the k smallest of each block, merged on the workers."""
-        count = len(self.blocks)
-        found = self.workers.map(tasks.smallest, scores.futures, self.firsts, [k] * count, [None] * count)
-        lowest: tasks.Lowest = self.workers.merged(found, tasks.Lowest.merged)
-        return lowest.rows[0], lowest.scores[0]
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
@@ -272,13 +265,11 @@ class Cluster(InBlocks, Reduces):
         sums: Sums = self.workers.merged(self.workers.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
         return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
-    def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Spread | None) -> tuple[list[Array], list[Array], bool]:
+    def lowest(self, w: Array, b: float, signs: Spread, k: int, halves: Any | None, threads: int) -> Lowest:
         """By one reduction, of O(k) numbers of each worker."""
-        over_rows = (self.firsts, signs, groups)
-        found: tasks.Lowest = self.workers.merged(
-            self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), tasks.Lowest.merged
-        )
-        return found.rows, found.scores, found.finite
+        over_rows = self.firsts, signs, None if halves is None else self.split(halves, "halves")
+        found: Lowest = self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
+        return found
 
     def norms(self, p: float, threads: int) -> Array:
         return np.concatenate(self.workers.gather(self._start(tasks.norms, (), (p, self._threads))))

@@ -4,9 +4,8 @@ Whoever can make the rows a..b of X in memory writes none of it: `blocks.Blocks`
 `accept._sliced` makes one. A subclass of `Blocks` then overrides what it can do better: `scores`, `combine`, `_squares`, `take`,
 `snapshot`.
 
-A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
-few numbers: for rows on other machines); `Rows` asks by `isinstance`. That rows can be visited one by one no backend has to
-provide: `take` gives rows in memory, where they can.
+A storage must be a `Storage`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory, where
+they can.
 
 Passes are for finding: what they give may be rounded in any way, to about seven digits at least, and may come from BLAS (call
 `blas.blas_threads` around products of matrices, whose own threads would meet those of the pass). Reads are for proofs: `take`,
@@ -18,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -87,6 +87,8 @@ class Storage(Protocol):
     """Whether single rows can be visited at no cost. Rows of a large file cannot: in random order each would cost a seek."""
     mapped: bool
     """Whether the entries are in a memory-mapped file, of which no copy should be made."""
+    reduces: bool
+    """Whether `lowest` costs less than `scores`: these are on other machines, and few of them come here."""
 
     # ---- vectors over rows ------------------------------------------------------------------------------------------
 
@@ -106,9 +108,6 @@ class Storage(Protocol):
     def finite(self, values: Any) -> bool:
         """Whether a vector over rows is finite."""
 
-    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
-        """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
-
     def repeated(self, scores: Any) -> Array:
         """The rows whose score is that of another row, in order, on the host."""
 
@@ -116,6 +115,9 @@ class Storage(Protocol):
 
     def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
         """y_i (x_i·w + b); for a block w (d, k) and k numbers b, one column for each of them from one pass."""
+
+    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
+        """The k rows of smallest score, or those of each half, on the host."""
 
     def combine(self, q: Any, threads: int) -> Array:
         """Xᵀq, for a vector over rows or a block (n, k) of them."""
@@ -260,6 +262,11 @@ def widest(shared: Any) -> int:
     return max((part.shape[1] for part in shared if isinstance(part, np.ndarray) and part.ndim == 2), default=1)
 
 
+def row_vectors(values: Any, name: str, n: int) -> Array:
+    """A vector over n rows, or a block of such vectors, in float64; int8 stays int8."""
+    return values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, n)
+
+
 def sums_of(parts: Iterable[Any]) -> list[Any]:
     """The arrays of all parts, added up one by one in their order."""
     total: list[Any] = []
@@ -268,12 +275,41 @@ def sums_of(parts: Iterable[Any]) -> list[Any]:
     return total
 
 
-class Reduces(ABC):
-    """Answers about all rows, found where they are, of which a few numbers come back."""
+@dataclass(frozen=True)
+class Lowest:
+    """The k rows of smallest score of each group, lowest first, ties by row; and whether all scores met were finite."""
 
-    @abstractmethod
-    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None) -> tuple[list[Array], list[Array], bool]:
-        """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite."""
+    k: int
+    rows: list[Array]
+    scores: list[Array]
+    finite: bool
+
+    @staticmethod
+    def merged(parts: list[Lowest]) -> Lowest:
+        """Those of all parts."""
+        k, groups = parts[0].k, range(len(parts[0].rows))
+        found = [
+            _first_of(k, np.concatenate([part.rows[g] for part in parts]), np.concatenate([part.scores[g] for part in parts]))
+            for g in groups
+        ]
+        return Lowest(k, [rows for rows, _ in found], [scores for _, scores in found], all(part.finite for part in parts))
+
+
+def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
+    order = np.lexsort((rows, scores))[:k]
+    return rows[order], scores[order]
+
+
+def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
+    """The k smallest scores (of each group), where the block begins with the row `first` of X."""
+    found = []
+    for members in [np.arange(len(scores))] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
+        near = members
+        if len(members) > k:  # all that tie with the k-th, so that the earlier rows win
+            own = scores[members]
+            near = members[own <= np.partition(own, k - 1)[k - 1]]
+        found.append(_first_of(k, first + near, scores[near]))
+    return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
 
 
 class OnHost(ABC):
@@ -285,7 +321,8 @@ class OnHost(ABC):
     fetch: Any
     norms: Any
     take: Any
-    on_device = False
+    scores: Any
+    on_device, reduces = False, False
 
     def part(self, i: Array) -> Any:
         return self.take(i)
@@ -341,8 +378,7 @@ class HostVectors(OnHost):
     sums = "float64"
 
     def place(self, values: Any, name: str) -> Array:
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return values if kept else columns_of(values, name, self.n)
+        return row_vectors(values, name, self.n)
 
     def split(self, halves: Any, name: str) -> Array:
         return zeros_and_ones(halves, name, self.n)
@@ -356,11 +392,9 @@ class HostVectors(OnHost):
     def finite(self, values: Array) -> bool:
         return bool(np.isfinite(values).all())
 
-    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
-        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
-        chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
-        chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
-        return chosen, scores[chosen]
+    def lowest(self, w: Array, b: float, signs: Array, k: int, halves: Any | None, threads: int) -> Lowest:
+        groups = None if halves is None else self.split(halves, "halves")
+        return smallest(self.scores(w, b, signs, threads), 0, k, groups)
 
 
 def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
