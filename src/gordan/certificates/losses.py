@@ -31,7 +31,7 @@ from gordan.rows import LONGEST_SUM, nonzero
 
 # Weights below this count as 0, and bounds below it are: products with them may be subnormal.
 LEAST = 2.0**-900
-# Rows that are worked on at a time, so that they stay in the cache.
+# Numbers over rows that are worked on at a time, so that they stay in the cache.
 BLOCK = 1 << 15
 
 
@@ -166,7 +166,7 @@ class Objective:
         lo, _ = products.scores(b, self.signs, wider)
         terms = np.empty(len(lo))
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(lo)):
+            for part in parts_of(len(lo)):
                 terms[part] = np.where(self.c[part] > 0, self.c[part] * loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0)
             return bounds.near_sum(terms)
 
@@ -176,7 +176,7 @@ class Objective:
         """The weights of the rows that w, b stand for: floats, allowed as they are, but for Σ y_i α_i = 0."""
         alpha = np.zeros(self.X.n)
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(alpha)):
+            for part in parts_of(len(alpha)):
                 z = (products.sums[part] + b) * self.signs[part]
                 alpha[part] = self.c[part] * self.loss.weight(z)
         alpha[rows] = weights
@@ -218,18 +218,18 @@ class Objective:
         """
         paid = np.empty(len(alpha))
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(alpha)):
+            for part in parts_of(len(alpha)):
                 paid[part] = paid_below(self.loss, alpha[part], self.c[part])
             used = nonzero(alpha)
             v, error = combined_with_error(self.X, self.signs, used, alpha[used], self.intercept)
             if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
-                return no_dual(v)
+                return dual_below(-math.inf, v, 0.0)
             error, total = up(slack * error), sum_below(paid, slack)
             surplus, shift = 0.0, 0.0
             if self.intercept.grouped:
                 sides, surplus = self._surplus(alpha, drift)
                 if surplus >= 1:
-                    return no_dual(v)
+                    return dual_below(-math.inf, v, 0.0)
                 lost = max(up(surplus * up(max(0.0, -sum_below(-paid[side], slack)))) for side in sides)
                 masses = (bounds.near_sum(alpha[side] * self.X.norms[side]) for side in sides)
                 shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.GO * U)))
@@ -265,12 +265,7 @@ def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, floa
     """What D is at least where Σ C g is at least `total`, and v is off by `error`; v and that. Nothing, if α = 0 is better."""
     size = up(bounds.length(v) + error)
     lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
-    return (lower, v, error) if LEAST <= lower < math.inf else no_dual(v)
-
-
-def no_dual(v: Array) -> tuple[float, Array, float]:
-    """What weights of 0 prove."""
-    return 0.0, np.zeros_like(v), 0.0
+    return (lower, v, error) if LEAST <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
 
 
 def constants_of(c: Certificate, which: Array) -> Array:
@@ -301,8 +296,10 @@ def hash_of(sample_weight: Array) -> str:
     return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(lo, min(lo + BLOCK, n)) for lo in range(0, n, BLOCK)]
+def parts_of(n: int, width: int = 1) -> list[slice]:
+    """Some of n rows after the others, of which vectors, or blocks of so many, stay in the cache."""
+    step = max(1, BLOCK // width)
+    return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
 
 def loss_above(loss: Loss, z: Array) -> Array:

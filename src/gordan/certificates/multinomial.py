@@ -20,7 +20,7 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Drift, Optimum, constants_of, dense_slack, dual_below, no_dual, value_above
+from gordan.certificates.losses import LEAST, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -28,8 +28,6 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing_step, softmax
 from gordan.rows import Block
 
-# Scores that are worked on at a time, so that they stay in the cache.
-BLOCK = 1 << 15
 ROOT2 = 1.4142135623730954  # not below √2
 
 
@@ -223,7 +221,7 @@ class Multinomial:
         return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
 
     def _facts_elsewhere(self, w: Array, b: Any) -> Facts:
-        numbers, longest, by_class, v, rows = self._each_block(_sums, w, b)
+        numbers, longest, by_class, v, rows = self._each_block(_facts_of, w, b)
         above, paid, lengths, whole, used, *drift = np.sum(numbers, axis=0).tolist()
         mixed, gains, losses, drifts, mass = np.sum(by_class, axis=0)
         found = Masses(mixed, gains, losses, sum_share(max(rows), len(rows)))
@@ -266,9 +264,7 @@ class Multinomial:
 
     def _parts(self, scores: Scores, b: Any) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
         """Some rows after the others: which, their scores and what these are off by, whose own each class is, and C."""
-        step = max(1, BLOCK // self.k)
-        for lo in range(0, self.X.n, step):
-            part = slice(lo, min(lo + step, self.X.n))
+        for part in parts_of(self.X.n, self.k):
             yield part, *scores.enclosed(self.X, b, part), self.which[part, None] == np.arange(self.k), self.c[part]
 
     def _dual_below(self, plane: Array, b: Any, facts: Facts, slack: float) -> tuple[float, Array, float]:
@@ -283,12 +279,12 @@ class Multinomial:
         off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
         if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):
-            return no_dual(v)
+            return dual_below(-math.inf, v, 0.0)
         off, total, drift = up(slack * off), down(down(facts.paid * (1 - share))), facts.drift
         if self.intercept.grouped:
             surplus = facts.surplus
             if not surplus < 1:
-                return no_dual(v)
+                return dual_below(-math.inf, v, 0.0)
             whole = ROOT2 * facts.whole * (1 + 2 * share)
             total = down(total - up(surplus * up(max(total, 0.0))))
             cost = drift.cost + float(np.max(np.abs(b))) * drift.weights + surplus * drift.paid
@@ -411,7 +407,7 @@ def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]
     return sums + b, error(norms[:, None] * lengths + abs(b), terms + 1.0), terms, own, c, norms
 
 
-def _sums(
+def _facts_of(
     block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
 ) -> tuple[Array, float, Array, Array, int]:
     """The sums of `Facts`: numbers, the largest ‖A_i‖, those of each class, V, and how many rows these are."""

@@ -9,6 +9,7 @@ ones. The origin is moved to a point amid the data first, or the ball would matt
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,8 +31,6 @@ from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 8
-# Steps that balance b, each by one pass over X.
-BALANCINGS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ball:
+class _Ball(ABC):
     """‖w* - m‖ ≤ r for the exact minimizer, (w*, b*) together where the intercept is penalized."""
 
     objective: Any
@@ -156,9 +155,9 @@ class _Ball:
         return Place(self.objective.intercept, self.radius, self.r, offset, origin, self.m)
 
     @property
+    @abstractmethod
     def _placed_offset(self) -> Array:
         """The `offset` of a `Place` for a free intercept, found from the data."""
-        raise NotImplementedError
 
     @cached_property
     def weights(self) -> tuple[Array, Array]:
@@ -177,6 +176,8 @@ class _Ball:
 
 class Region(_Ball):
     """The ball of the minimizer of a loss of one plane."""
+
+    objective: Objective
 
     @cached_property
     @ieee_floats()
@@ -238,10 +239,10 @@ class Region(_Ball):
     def _moved_intercept(self) -> tuple[float, float]:
         """b* + origin·w*, at least and at most."""
         near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
-        near, (wide, below, above) = near if math.isfinite(near) else 0.0, self._ends
+        near, (wide, ends_below, ends_above) = near if math.isfinite(near) else 0.0, self._ends
         # an end is about as far from `near` as scores are uncertain
         step = max(abs(near), 1.0) * 2.0**-40 + min(wide / 64, 1e150)
-        return _end(near, -step, below), _end(near, step, above)
+        return _end(near, -step, ends_below), _end(near, step, ends_above)
 
 
 class ClassRegion(_Ball):
@@ -254,6 +255,8 @@ class ClassRegion(_Ball):
     For sort β* - β; were there a gap of more than κ + τ between some classes T at the top and the others, then the odds of T
     would grow by more than e^τ for every row, and its mass, over all rows, by more than ε, which is as much as it can.
     """
+
+    objective: Multinomial
 
     @cached_property
     @ieee_floats()
@@ -291,13 +294,11 @@ class ClassRegion(_Ball):
         """A b that is about the best one for m: any will do."""
         objective, kept = self.objective, np.flatnonzero(self.objective.c)
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if not objective.X.storage.in_memory:
-                b = self.near
-                for _ in range(BALANCINGS):
-                    b = b + objective.balanced(self.m, b, CLAIM).step
-                return b if np.isfinite(b).all() else np.zeros(objective.k)
-            S = Scores.of(objective.X, self.m).sums[kept] + self.near
-            b = self.near + balancing(S, objective.which[kept], objective.c[kept])
+            if objective.X.storage.in_memory:
+                S = Scores.of(objective.X, self.m).sums[kept] + self.near
+                b = self.near + balancing(S, objective.which[kept], objective.c[kept])
+            else:  # by one step, which takes a pass over X
+                b = self.near + objective.balanced(self.m, self.near, CLAIM).step
         return b if np.isfinite(b).all() else np.zeros(objective.k)
 
     @cached_property

@@ -57,8 +57,8 @@ class Workers:
         """What `work` gives for each block, as futures: the results stay where they are."""
         per_block: list[Any] = [[block.future for block in blocks], *(list(column) for column in zip(*own, strict=True))]
         size = len(blocks) * sum(part.nbytes for part in shared if isinstance(part, np.ndarray))
-        if size > WORTH_SENDING_ONCE:
-            shared = tuple(self.keep(part) if isinstance(part, np.ndarray) else part for part in shared)
+        if size > WORTH_SENDING_ONCE:  # as the result of a task that holds it, so that it is not lost with a worker
+            shared = tuple(self.map(tasks.same, [part])[0] if isinstance(part, np.ndarray) else part for part in shared)
         return self.map(work, *per_block, *([part] * len(blocks) for part in shared), where=[block.where for block in blocks])
 
     def map(self, work: Work, *columns: Sequence[Any], where: Sequence[str | None] | None = None) -> list[Any]:
@@ -80,10 +80,6 @@ class Workers:
                 ):
                     futures[k] = future
         return futures
-
-    def keep(self, part: Array) -> Any:
-        """An array on the workers: the result of a task that holds it, so that it is not lost with one of them."""
-        return self.map(tasks.same, [part])[0]
 
     def merged(self, futures: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
         """The futures' results merged in their order, in a tree of fixed shape; the root is brought here."""

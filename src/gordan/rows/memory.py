@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -35,6 +34,8 @@ LEAST_PIECE = 1024
 # One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
 # of stored entries takes that many times squared as long for each of them as BLAS does.
 SPREAD = 3
+# Entries that are looked at together for one that is not finite, so that no mask of all of them is made.
+SEARCHED = 1 << 20
 # What kernels take for a log p_0 that is uniform.
 UNIFORM = np.zeros(1)
 
@@ -49,6 +50,7 @@ class _Memory(HostVectors):
     _over: Any  # the same rows over other arrays
     spread: Any  # rows lo..hi-1 as a plain array
     _piece: Any  # and in float64, of SciPy's CSR if sparse
+    _place: Any  # row and column of the k-th stored entry
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
@@ -203,6 +205,18 @@ class _Memory(HostVectors):
     def knows_norms(self, p: float) -> bool:
         return self.on_disk and p in self._norms
 
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        values = self.arrays[0].reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(values)):  # whatever is not finite stays so in a sum
+                return None
+        for start in range(0, len(values), SEARCHED):
+            bad = np.flatnonzero(~np.isfinite(values[start : start + SEARCHED]))
+            if len(bad):
+                k = start + int(bad[0])
+                return *self._place(k), float(values[k])
+        return None
+
     # ---- reads for proofs --------------------------------------------------------------------------------------------
 
     def each_block(
@@ -304,17 +318,8 @@ class Dense(_Memory):
         """The columns j, in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
-        X = self.arrays[0]
-        if _sum_is_finite(X):
-            return None
-        for start in range(0, self.n, 4096):
-            finite = np.isfinite(X[start : start + 4096])
-            if not finite.all():
-                row, column = (int(i) for i in np.argwhere(~finite)[0])
-                return row + start, column, float(X[row + start, column])
-        return None
+    def _place(self, k: int) -> tuple[int, int]:
+        return divmod(k, self.d)
 
 
 class Sparse(_Memory):
@@ -397,27 +402,13 @@ class Sparse(_Memory):
 
     plain = csr
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        data, indices, indptr = self.arrays
-        if _sum_is_finite(data):
-            return None
-        for start in range(0, len(data), 1 << 20):  # by blocks, so that no mask of all entries is made
-            bad = np.flatnonzero(~np.isfinite(data[start : start + (1 << 20)]))
-            if len(bad):
-                k = start + int(bad[0])
-                row = int(np.searchsorted(indptr, k, side="right")) - 1
-                return row, int(indices[k]), math.nan if np.isnan(data[k]) else float(data[k])
-        return None
+    def _place(self, k: int) -> tuple[int, int]:
+        _, indices, indptr = self.arrays
+        return int(np.searchsorted(indptr, k, side="right")) - 1, int(indices[k])
 
 
 # Rows in memory: what `take` gives, and the only ones that can be visited one by one.
 Held = Dense | Sparse
-
-
-def _sum_is_finite(values: Array) -> bool:
-    """Whatever is not finite stays so in a sum."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(values)))
 
 
 def _added(parts: list[Array]) -> Array:
