@@ -64,7 +64,7 @@ def test_entries_are_integers_times_a_power_of_two(name, storage, few, monkeypat
         assert all((Fraction(x) / Fraction(2) ** last).denominator == 1 for x in values.tolist())
         assert any((Fraction(x) / Fraction(2) ** (last + 1)).denominator > 1 for x in values.tolist())
     for intercept, signed in itertools.product(INTERCEPTS, (problem, flipped)):
-        entries, low = exact.integer_row(signed, 1, intercept)
+        (entries,), (low,) = exact.integer_rows(signed, [1], intercept)
         assert [m * Fraction(2) ** low for m in entries] == [signed.signs[1] * x for x in lengthened([row], intercept)[0]]
         assert all(type(m) is int for m in entries)
         first = [int(signed.signs[0])] * len(lengthened([row], intercept)[0])

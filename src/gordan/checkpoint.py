@@ -16,7 +16,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -217,10 +217,10 @@ class _Arrays:
         self.stored: dict[str, Array] = {}
         self._met: dict[int, tuple[Array, Any]] = {}
 
-    def add(self, array: Array, describe: Callable[[Array], Any]) -> Any:
+    def add(self, array: Array) -> Any:
         """The description of an array; the same one for the same array."""
         if id(array) not in self._met:
-            self._met[id(array)] = (array, describe(array))  # kept, so that no other array gets its id
+            self._met[id(array)] = (array, _array(array, self))  # kept, so that no other array gets its id
         return self._met[id(array)][1]
 
     def store(self, array: Array) -> str:
@@ -239,7 +239,7 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, np.generic):
         return {"scalar": _array(np.asarray(value), arrays)}
     if isinstance(value, np.ndarray):
-        return arrays.add(value, lambda array: _array(array, arrays))
+        return arrays.add(value)
     names = _names(type(value))
     if names is not None:
         return {"type": _named(value), "parts": {name: _taken_apart(getattr(value, name), arrays) for name in names}}

@@ -117,27 +117,23 @@ def _last_digit(values: Array) -> int:
     return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
 
 
-def integer_row(problem: Problem, i: int, intercept: Intercept) -> tuple[list[int], int]:
-    """Row A_i = entries · 2^e."""
-    k, sign = intercept.columns(problem.X.d), int(problem.signs[i])
-    columns, whole, low = integer_entries(problem.X, i)
-    row = [0] * k
-    shift = 0
-    if intercept.exists:
-        shift, low = max(0, low), min(0, low)
-        row[k - 1] = sign << -low
-    for j, m in zip(columns, whole, strict=True):
-        row[j] = (sign * m) << shift
-    return row, low
-
-
 @ieee_floats()
 def integer_rows(problem: Problem, rows: Iterable[int], intercept: Intercept) -> tuple[list[list[int]], list[int]]:
     """These rows of A, each divided by its power of two 2^e, and the e."""
-    chosen = [int(i) for i in rows]
+    chosen, k = [int(i) for i in rows], intercept.columns(problem.X.d)
     problem.storage.prefetch(chosen)
-    found = [integer_row(problem, i, intercept) for i in chosen]
-    return [row for row, _ in found], [e for _, e in found]
+    found, exponents = [], []
+    for i in chosen:
+        columns, whole, low = integer_entries(problem.X, i)
+        row, shift, sign = [0] * k, 0, int(problem.signs[i])
+        if intercept.exists:
+            shift, low = max(0, low), min(0, low)
+            row[k - 1] = sign << -low
+        for j, m in zip(columns, whole, strict=True):
+            row[j] = (sign * m) << shift
+        found.append(row)
+        exponents.append(low)
+    return found, exponents
 
 
 def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:

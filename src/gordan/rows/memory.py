@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,14 @@ SEARCHED = 1 << 20
 UNIFORM = np.zeros(1)
 
 
+@cache
+def _kernel(kind: str, name: str) -> Any:
+    """The compiled loop of a pass, whose first arguments are the arrays; not imported before, since numba takes its time."""
+    from gordan.rows import kernels
+
+    return getattr(kernels, f"{kind}_{name}")
+
+
 class _Memory(HostVectors):
     """The passes, over whichever kernels and arrays a subclass names."""
 
@@ -66,12 +74,6 @@ class _Memory(HostVectors):
     def __sizeof__(self) -> int:
         """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
         return sum(int(array.nbytes) for array in self.arrays)
-
-    def _kernel(self, name: str) -> Any:
-        """The compiled loop of a pass, whose first arguments are the arrays; not imported before, since numba takes its time."""
-        from gordan.rows import kernels
-
-        return getattr(kernels, f"{self.kind}_{name}")
 
     @cached_property
     def _norms(self) -> dict[float, Array]:
@@ -112,7 +114,7 @@ class _Memory(HostVectors):
 
             self._by_products(products, self._ranges, threads)
             return scores
-        kernel = self._kernel("scores")
+        kernel = _kernel(self.kind, "scores")
         self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
@@ -120,7 +122,7 @@ class _Memory(HostVectors):
         if q.ndim == 2:
             most = min(len(self._ranges), MERGED // (8 * self.d * q.shape[1]))
             return _added(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
-        kernel = self._kernel("combine")
+        kernel = _kernel(self.kind, "combine")
 
         def part(lo: int, hi: int) -> Array:
             acc = np.zeros(self.d)
@@ -181,7 +183,7 @@ class _Memory(HostVectors):
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty((len(v), self.n))
-        kernel = self._kernel("softmin")
+        kernel = _kernel(self.kind, "softmin")
         log_p0 = UNIFORM if log_p0 is None else log_p0
         count, groups = (1, self._one_group) if groups is None else (2, groups)
 
@@ -197,7 +199,7 @@ class _Memory(HostVectors):
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:  # asked for R first, then for the squares
             norms = np.empty(self.n)
-            kernel = self._kernel("norms")
+            kernel = _kernel(self.kind, "norms")
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
             self._norms[p] = _read_only(norms)
         return self._norms[p]
@@ -366,7 +368,7 @@ class Sparse(_Memory):
         if self.entries * SPREAD >= self.n * self.d:
             return super()._square(root, lo, hi)
         total = np.zeros((self.d, self.d))
-        self._kernel("squares")(*self.arrays, root, lo, hi, total)
+        _kernel(self.kind, "squares")(*self.arrays, root, lo, hi, total)
         return total
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:
