@@ -303,12 +303,11 @@ def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
 def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
     """The k smallest scores (of each group), where the block begins with the row `first` of X."""
     found = []
-    for members in [np.arange(len(scores))] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
-        near = members
-        if len(members) > k:  # all that tie with the k-th, so that the earlier rows win
-            own = scores[members]
-            near = members[own <= np.partition(own, k - 1)[k - 1]]
-        found.append(_first_of(k, first + near, scores[near]))
+    for members in [None] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
+        own = scores if members is None else scores[members]
+        # all that tie with the k-th, so that the earlier rows win
+        near = np.flatnonzero(own <= np.partition(own, k - 1)[k - 1]) if len(own) > k else np.arange(len(own))
+        found.append(_first_of(k, first + (near if members is None else members[near]), own[near]))
     return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
 
 
