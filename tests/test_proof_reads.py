@@ -164,9 +164,7 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
         for j, found in enumerate(M.combination(q).tolist()):
             terms = [x * row[j] for x, row in zip(p, exact, strict=True)]
             assert abs(Fraction(found) - sum(terms)) <= sum(map(abs, terms)) * Fraction(1, 10**14)
-    M.storage.prefetch(range(23))
-    for i in range(23):
-        columns, values = M.storage.row(i)
+    for i, columns, values in M.storage.each_row(np.arange(23)):
         assert columns.tolist() == np.flatnonzero(X[i]).tolist()
         assert values.tolist() == X[i][X[i] != 0].tolist()
         assert values.dtype == np.float64

@@ -6,6 +6,7 @@ Bounds are enclosures in floats; exact numbers decide what these leave open, so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -164,8 +165,8 @@ class Margin:
         """What the scores of a group are at least, by exact scores of those that may be the lowest."""
         if len(close) > MOST_EXACT_ROWS:
             return low
-        self.X.storage.prefetch(close)
-        return min(_rounded_score(products, int(i), b, self.signs)[0] for i in close)
+        rows = self.X.storage.each_row(close)
+        return min(_rounded_score(row, products.w, b, int(self.signs[i]))[0] for i, *row in rows)
 
     def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""
@@ -435,20 +436,18 @@ def first_not_positive(products: Products, b: float, signs: Array) -> int | None
     products.sharpen(rows)
     lo, hi = products.scores(b, signs, part=rows)
     rows, hi = rows[lo <= 0], hi[lo <= 0]
-    products.X.storage.prefetch(rows[:MOST_EXACT_ROWS])
-    for i, high in zip(rows.tolist(), hi.tolist(), strict=True):
-        if high < 0 or _rounded_score(products, i, b, signs)[1] <= 0:
-            return int(i)
+    for (i, *row), high in zip(products.X.storage.each_row(rows), hi.tolist(), strict=True):
+        if high < 0 or _rounded_score(row, products.w, b, int(signs[i]))[1] <= 0:
+            return i
     return None
 
 
-def _rounded_score(products: Products, i: int, b: float, signs: Array) -> tuple[float, float]:
+def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[float, float]:
     """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
-    row = products.X, i, products.w, b, int(signs[i])
-    score = near_score(*row)
+    score = near_score(row, w, b, sign)
     if not math.isnan(score):
         return bounds.down(score), score
-    m, e = exact_score(*row)
+    m, e = exact_score(row, w, b, sign)
     return bounds.round_down(m, e), float((m > 0) - (m < 0))
 
 

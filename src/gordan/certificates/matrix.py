@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -25,8 +25,6 @@ from gordan.rows import Block, Storage, over_rows
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
-# Rows that are brought together where they are not in memory.
-ROWS_AT_A_TIME = 4096
 # Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
 WORTH_COMPILING = 1 << 19
 # Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
@@ -107,13 +105,6 @@ class Matrix:
             for part in self.storage.each_block(_combination, (q,), (), used, added=True):
                 total += part
         return total
-
-    def brought(self, rows: Array) -> Iterator[int]:
-        """The numbers of these rows, some of them at a time brought here if they are elsewhere."""
-        for lo in range(0, len(rows), ROWS_AT_A_TIME):
-            part = rows[lo : lo + ROWS_AT_A_TIME].tolist()
-            self.storage.prefetch(part)
-            yield from part
 
     def checksum(self) -> int:
         """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
@@ -261,7 +252,8 @@ class Products:
         if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
             return None
         with ieee_floats():
-            sums = np.array([near_score(self.X, i, self.w, 0.0, 1) for i in self.X.brought(np.arange(self.X.n))])
+            rows = self.X.storage.each_row(np.arange(self.X.n))
+            sums = np.array([near_score(row, self.w, 0.0, 1) for _, *row in rows])
         if not np.isfinite(sums).all():
             return None
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
@@ -330,20 +322,20 @@ class Groups:
         return None if self.of_row is None else self.of_row[part] == g
 
 
-def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:
-    """y_i(x_i·w + b) exactly, as m·2^e."""
-    columns, values = X.storage.row(i)
+def exact_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[int, int]:
+    """y_i(x_i·w + b) exactly, as m·2^e, for a row given by its columns and values."""
+    columns, values = row
     terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
     m, e = add([*terms, dyadic(float(b))])
     return sign * m, e
 
 
-def near_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> float:
-    """y_i(x_i·w + b) rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
+def near_score(row: Sequence[Array], w: Array, b: float, sign: int) -> float:
+    """The same rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
 
     Each product is split without error into two floats (Dekker), and `math.fsum` adds them up exactly.
     """
-    columns, x = X.storage.row(i)
+    columns, x = row
     v = w[columns]
     x, v = x[v != 0], v[v != 0]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -435,8 +435,7 @@ def _witness(c: Certificate, problem: Problem) -> str:
     if not c.rows:
         return "it has no rows"
     signs = problem.signs_for(c.classes)
-    problem.storage.prefetch(c.rows)
-    entries = [exact.integer_entries(problem.X, row) for row in c.rows]
+    entries = [found[1:] for found in exact.integer_entries(problem.X, c.rows)]
     low = min(e for _, _, e in entries)
     p = [int(weight) * int(signs[row]) for row, weight in zip(c.rows, c.weights, strict=True)]
     balance = sum(p)
@@ -543,7 +542,7 @@ def _optimum(c: Certificate, problem: Problem) -> str:
 def _in_fractions(c: Certificate, problem: Problem) -> str:
     """Why the standalone checker, which rounds nothing, does not accept an interval that enclosures leave open."""
     X = problem.X
-    rows = [dict(zip(*(part.tolist() for part in X.storage.row(i)), strict=True)) for i in X.brought(np.arange(X.n))]
+    rows = [dict(zip(*(part.tolist() for part in row), strict=True)) for _, *row in X.storage.each_row(np.arange(X.n))]
     which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
     about = json.loads(replace(c, dropped=(), about=None).to_json())
     accepted, reason = standalone.check(about, rows, [c.classes[k] for k in which.tolist()])

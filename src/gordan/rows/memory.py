@@ -59,6 +59,7 @@ class _Memory(HostVectors):
     spread: Any  # rows lo..hi-1 as a plain array
     _piece: Any  # and in float64, of SciPy's CSR if sparse
     _place: Any  # row and column of the k-th stored entry
+    row: Any  # columns and float64 values of the entries of a row that are not zero
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
@@ -243,8 +244,8 @@ class _Memory(HostVectors):
         threads = available() if self.entries >= reads.WORTH_THREADS else 1
         return in_waves(part, self.arrays, ranges, threads, 4 * threads)
 
-    def prefetch(self, rows: Any) -> None:
-        pass
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        return ((int(i), *self.row(i)) for i in rows)
 
     def snapshot(self, most: int) -> Any:
         if self.__sizeof__() > most:
@@ -305,6 +306,7 @@ class Dense(_Memory):
         return DenseBlock(self.arrays[0][lo:hi], first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero."""
         values = self.arrays[0][i].astype(np.float64)
         columns = np.flatnonzero(values)
         return columns, values[columns]
@@ -385,6 +387,7 @@ class Sparse(_Memory):
         return SparseBlock(data[stored], indices[stored], ends - ends[0], self.d, first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero."""
         data, indices, indptr = self.arrays
         stored = slice(int(indptr[i]), int(indptr[i + 1]))
         columns, values = indices[stored].astype(np.int64), data[stored].astype(np.float64)

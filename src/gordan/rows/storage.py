@@ -9,8 +9,8 @@ they can.
 
 Passes are for finding: what they give may be rounded in any way, to about seven digits at least, and may come from BLAS (call
 `blas.blas_threads` around products of matrices, whose own threads would meet those of the pass). Reads are for proofs: `take`,
-`row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they are
-defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
+`each_row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they
+are defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
 """
 
 from __future__ import annotations
@@ -188,11 +188,8 @@ class Storage(Protocol):
         Those whose results are only to be `added` up may be larger, or come added up.
         """
 
-    def prefetch(self, rows: Any) -> None:
-        """These rows will be asked for one by one."""
-
-    def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero, in memory."""
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        """Of each of these rows its number, and columns and float64 values of its entries that are not zero, in memory."""
 
     def plain(self) -> Any:
         """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows."""
