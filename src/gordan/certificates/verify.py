@@ -525,9 +525,11 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     if c.w is None or c.loss is None or c.C is None:
         return "it has no w, no loss or no C"
     w = np.fromiter(c.w, np.float64, len(c.w))
-    reason = _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].trouble()
-    if reason:
-        return reason
+    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].trouble() or _not_in(c, problem)
+
+
+def _not_in(c: Certificate, problem: Problem) -> str:
+    """Why its plane and weights do not prove its interval."""
     few = problem.storage.entries <= MOST_IN_FRACTIONS
     # with so much room that weights which follow from exact scores prove it, too
     *_, found = proved(c, problem, CLAIM if few else 1.0)
