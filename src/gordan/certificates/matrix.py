@@ -45,8 +45,6 @@ class Matrix:
     """The user's X as stored, read by blocks of rows. Values are used exactly."""
 
     storage: Storage
-    seen: int | None = None
-    """Its `checksum` when it was `watched`, if that was taken."""
     # what was computed last, by kind, with the vector it was computed for: a claim and its check ask for the same
     _last: dict[str, tuple[Array, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -119,12 +117,15 @@ class Matrix:
         if given is self.storage:
             return self
         copied = self.storage.snapshot(COPIED)
-        return replace(self, seen=self.checksum()) if copied is None else Matrix(copied)
+        if copied is not None:
+            return Matrix(copied)
+        self.remembered("checksum", np.empty(0), self.checksum)
+        return self
 
     @property
     def changed(self) -> bool:
         """Whether it is not what it was when it was `watched`. One pass."""
-        return self.seen is not None and self.checksum() != self.seen
+        return "checksum" in self._last and self.checksum() != self._last["checksum"][1]
 
     def require_unchanged(self, wanted: str) -> None:
         """Refuse what is `wanted` of an X that has changed."""
