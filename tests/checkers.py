@@ -22,15 +22,15 @@ def both(certificate, X, y):
 
 
 class Distant(Dense):
-    """Rows on another machine: those that were not asked for together are not there."""
+    """Rows on another machine: only those that are asked for together come from there."""
 
     def __init__(self, X):
         super().__init__(X)
         self.brought = set()
 
-    def prefetch(self, rows):
+    def each_row(self, rows):
         self.brought |= {int(i) for i in rows}
+        return Dense(self.arrays[0]).each_row(rows)
 
     def row(self, i):
-        assert i in self.brought
-        return super().row(i)
+        raise AssertionError("one by one")

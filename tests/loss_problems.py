@@ -201,14 +201,13 @@ def attack(
         for w, b in planes(r, data, least):
             rows, alpha = weights(r, data, least, c)
             slack, once = r.choice((1.0, CLAIM)), r.random() < 0.5  # the scores as they are computed, or rounded once
-            options = {"enough": lambda found, once=once: not once}
-            optimum = objective.enclose(w, b, rows, alpha, slack=slack, **options)
+            optimum = objective.enclose(w, b, rows, alpha, slack=slack, once=once)
             broken = enclosure_faults(objective, data, least, optimum, (w, b, rows, alpha))
             if least is not None:
                 points = _points(r, X)
                 broken += region_faults(objective, data, least, optimum, b, points, found)
             if r.random() < 0.4 and np.isfinite(w).all() and math.isfinite(b):
-                claimed = optimum if slack == CLAIM else objective.enclose(w, b, rows, alpha, slack=CLAIM, **options)
+                claimed = optimum if slack == CLAIM else objective.enclose(w, b, rows, alpha, slack=CLAIM, once=once)
                 broken += claim_faults(r, objective, X, claimed, (w, b, rows, alpha), found)
             found["enclosures"] += 1
             found["informative"] += optimum.lower > 0 and optimum.upper < math.inf
@@ -412,7 +411,9 @@ def claim_faults(
         ("sparse", sp.csr_array(X), w, objective.signs, objective.c, rows),
     ):
         other = Objective(matrix(values), signs, objective.loss, c, objective.intercept)
-        checks[name] = other.enclose(plane, b, which, alpha, enough=lambda f: claim.lower <= f.lower and f.upper <= claim.upper)
+        checks[name] = other.enclose(plane, b, which, alpha)
+        if not (claim.lower <= checks[name].lower and checks[name].upper <= claim.upper):
+            checks[name] = other.enclose(plane, b, which, alpha, once=True)
     return wider(claim, checks, found)
 
 

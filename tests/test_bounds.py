@@ -112,7 +112,7 @@ def test_scores_are_enclosed(case):
         assert math.isinf(lo[i]) or Fraction(lo[i]) <= exact
         assert math.isinf(hi[i]) or exact <= Fraction(hi[i])
         assert lo[i] < hi[i]
-        assert value(*exact_score(problem.X, i, w, b, int(signs[i]))) == exact
+        assert value(*exact_score(problem.storage.row(i), w, b, int(signs[i]))) == exact
 
 
 @given(matrices())
@@ -124,7 +124,7 @@ def test_rounded_scores_have_the_right_sign(case):
     problem = Problem.of(sp.csr_array(X) if sparse else X, signs)
     for i, row in enumerate(X.tolist()):
         exact = int(signs[i]) * (sum((Fraction(x) * Fraction(v) for x, v in zip(row, w.tolist(), strict=True)), Fraction(b)))
-        found = near_score(problem.X, i, w, b, int(signs[i]))
+        found = near_score(problem.storage.row(i), w, b, int(signs[i]))
         assert math.isnan(found) or found == float(exact)
         square = sum(Fraction(x) ** 2 for x in row)
         upper = float(problem.X.norms[i])
@@ -137,8 +137,8 @@ def test_rounded_scores_where_nearly_everything_cancels():
     X, w = np.array([[1e16, 1.0, -1e16, 2.0**-40]]), np.array([1.0 + 2.0**-30, -1.0, 1.0 + 2.0**-30, 1.0])
     problem = Problem.of(np.vstack([X, -X]), [0, 1])
     exact = sum(Fraction(x) * Fraction(v) for x, v in zip(X[0].tolist(), w.tolist(), strict=True))
-    assert near_score(problem.X, 0, w, 1.0, 1) == float(exact + 1) == 2.0**-40
-    assert math.isnan(near_score(problem.X, 0, w * 2.0**-950, 0.0, 1))
+    assert near_score(problem.storage.row(0), w, 1.0, 1) == float(exact + 1) == 2.0**-40
+    assert math.isnan(near_score(problem.storage.row(0), w * 2.0**-950, 0.0, 1))
 
 
 def test_sums_are_near():
@@ -279,16 +279,16 @@ def test_products_are_split_without_error():
         rest = Fraction(x) * Fraction(v) - Fraction(x * v)
         row = np.array([[x, -(x * v), -float(rest)], [1.0, 0.0, 0.0]])
         assert Fraction(float(rest)) == rest
-        assert near_score(Matrix(Dense(row)), 0, np.array([v, 1.0, 1.0]), 0.0, 1) == 0
-        assert near_score(Matrix(Dense(row)), 0, np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
+        assert near_score(Dense(row).row(0), np.array([v, 1.0, 1.0]), 0.0, 1) == 0
+        assert near_score(Dense(row).row(0), np.array([v, 1.0, 1.0]), 2.0**-200, -1) == -(2.0**-200)
 
 
 def test_products_that_cannot_be_split_are_not_guessed():
     """Products beyond the floats, of both signs; a factor that is itself too large to split. `exact_score` knows."""
     for x, v in (([1e200, 1e200, 1.0], [1e200, -1e200, 1.0]), ([1.5e308, 1.0], [1e-300, 1.0])):
-        M, w = Matrix(Dense(np.array([x]))), np.array(v)
-        assert math.isnan(near_score(M, 0, w, 0.0, 1))
-        m, e = exact_score(M, 0, w, 0.0, 1)
+        row, w = Dense(np.array([x])).row(0), np.array(v)
+        assert math.isnan(near_score(row, w, 0.0, 1))
+        m, e = exact_score(row, w, 0.0, 1)
         assert Fraction(m) * Fraction(2) ** e == sum(Fraction(a) * Fraction(b) for a, b in zip(x, v, strict=True))
 
 

@@ -12,7 +12,7 @@ from test_proof_reads import WHERE, random_rows
 
 import gordan
 from gordan import InputError, MaxMarginClassifier
-from gordan.certificates import matrix, problem
+from gordan.certificates import matrix
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.problem import Problem
 from gordan.io import read
@@ -92,7 +92,7 @@ CHANGES = {
 def size(request, monkeypatch):
     """Whether data counts as small, which is copied."""
     if request.param != "small":
-        monkeypatch.setattr(problem, "COPIED", 0)
+        monkeypatch.setattr(matrix, "COPIED", 0)
         monkeypatch.setattr(device, "WORTH_IT", 0)
     if request.param == "large and compiled":
         monkeypatch.setattr(matrix, "WORTH_COMPILING", 0)
@@ -166,7 +166,7 @@ def test_frames_are_watched(size):
 
 def test_classifiers_do_without_a_checksum(monkeypatch):
     """They keep certificates without a hash."""
-    monkeypatch.setattr(problem, "COPIED", 0)
+    monkeypatch.setattr(matrix, "COPIED", 0)
     monkeypatch.setattr(matrix.Matrix, "checksum", None)
     model = MaxMarginClassifier().fit(points(), Y)
     assert model.certificate_.data_hash is None
@@ -178,7 +178,8 @@ def test_parts_are_not_watched():
     X = points()
     whole = Problem.of(X, Y)
     assert whole.watched(whole.storage) is whole
-    watched = Problem(whole.X, whole.signs, whole.classes, checksum=whole.X.checksum() + 1)
+    watched = replace(whole, X=Matrix(whole.storage))
+    watched.X.remembered("checksum", np.empty(0), lambda: whole.X.checksum() + 1)
     with pytest.raises(InputError, match="X was changed"):
         watched.hash("free")
     part = watched.part(np.arange(10))

@@ -272,9 +272,10 @@ def found_again(problem, X, optimum, w, b, rows, alpha, seed):
         ("sparse", sp.csr_array(X), w, problem.signs, problem.c, rows),
         ("dense", X, w, problem.signs, problem.c, rows),
     ):
-        check = Objective(matrix(values), signs, problem.loss, c, problem.intercept).enclose(
-            plane, b, which, alpha, enough=lambda f: optimum.lower <= f.lower and f.upper <= optimum.upper
-        )
+        other = Objective(matrix(values), signs, problem.loss, c, problem.intercept)
+        check = other.enclose(plane, b, which, alpha)
+        if check.lower < optimum.lower or check.upper > optimum.upper:
+            check = other.enclose(plane, b, which, alpha, once=True)
         if check.lower < optimum.lower or check.upper > optimum.upper:
             worse.append((name, optimum.lower - check.lower, check.upper - optimum.upper))
     return worse

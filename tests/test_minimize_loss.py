@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 import gordan
 from gordan import InputError
 from gordan.blas import factorized
-from gordan.certificates import matrix, problem, standalone
+from gordan.certificates import matrix, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
@@ -297,7 +297,7 @@ def test_points_of_other_data():
 
 @pytest.mark.parametrize("kept", [1 << 30, 0], ids=["copied", "watched"])
 def test_data_that_are_changed_afterwards_are_not_what_was_proved(monkeypatch, kept):
-    monkeypatch.setattr(problem, "COPIED", kept)
+    monkeypatch.setattr(matrix, "COPIED", kept)
     X, y = data()
     result = gordan.minimize_loss(X, y)
     asked = copy.copy(result)

@@ -18,7 +18,7 @@ from gordan.certificates.optima import NUMBERS, Objectives, _slopes, _sums
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Rows, stored
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 from gordan.solve import block_newton
@@ -411,3 +411,18 @@ def test_rows_that_are_left_out_do_not_count():
     assert after[1].upper == pytest.approx(before[1].upper, rel=1e-12)
     assert after[1].lower == pytest.approx(before[1].lower, rel=1e-9)
     assert after[0].upper != before[0].upper
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "multinomial"])
+def test_losses_of_sparse_rows_in_blocks(loss):
+    """Second moments of such rows are sparse as SciPy makes them, and a plain matrix is needed."""
+    r = np.random.default_rng(11)
+    X = sp.csr_array(r.normal(size=(150, 6)) * (r.random((150, 6)) < 0.6))
+    y = np.sign(X @ r.normal(size=6) + 0.3 * r.normal(size=150)).astype(int)
+    here = gordan.minimize_loss(X, y, loss=loss)
+    parts = [stored(X[:70]), stored(X[70:])]
+    blocks = Blocks([Loadable(part.n, part.entries, lambda part=part: part) for part in parts], 6, X.dtype)
+    there = gordan.minimize_loss(blocks, y, loss=loss)
+    assert there.status == "solved"
+    assert max(there.objective[0], here.objective[0]) <= min(there.objective[1], here.objective[1])
+    assert gordan.verify(there.certificate, X, y)

@@ -70,7 +70,7 @@ def small_files_count_as_large(monkeypatch):
     for module in (mapped, accept):
         monkeypatch.setattr(module, "LARGE", 1 << 10)
     monkeypatch.setattr(memory, "CHUNK", 1 << 10)
-    monkeypatch.setattr("gordan.certificates.problem.COPIED", 0)
+    monkeypatch.setattr("gordan.certificates.matrix.COPIED", 0)
     monkeypatch.setattr("gordan.rows.threads.ENTRIES_A_CHUNK", 64)
     monkeypatch.setattr("gordan.rows.threads.TIMES_D", 2)
 
@@ -228,14 +228,13 @@ def test_blocks_keep_the_rows_that_were_taken(tmp_path):
     write_parquet(tmp_path / "tables", X, Y)
     blocks = rows.stored(read(tmp_path / "tables", memory_limit=1).X)
     loads = []
-    run = blocks.engine.run
+    run = blocks.run
 
-    class Counting:
-        def run(self, work, parts, own, shared):
-            loads.append(len(parts))
-            return run(work, parts, own, shared)
+    def counting(work, parts, own, shared):
+        loads.append(len(parts))
+        return run(work, parts, own, shared)
 
-    blocks.engine = Counting()
+    blocks.run = counting
     first = np.array([1, 390, 50])
     np.testing.assert_array_equal(blocks.take(first).arrays[0], X[first])
     np.testing.assert_array_equal(blocks.take(np.array([50, 1])).arrays[0], X[[50, 1]])

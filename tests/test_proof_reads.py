@@ -22,7 +22,7 @@ from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
 from gordan.rows import cluster, memory, reads, stored
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, InBlocks
 from gordan.rows.cluster import Cluster
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.reads import DenseBlock
@@ -48,21 +48,19 @@ def test_what_is_remembered_is_of_the_same_vector_and_data(storage):
         assert length * (1 - 1e-14) <= upper[0] <= length * (1 + 1e-12)
 
 
-class Here:
-    """An engine that works on blocks as another machine would."""
+class Elsewhere(Cluster):
+    """Rows in blocks that are worked on one by one, as on other machines."""
+
+    def __init__(self, blocks, d, dtype):
+        InBlocks.__init__(self, blocks, d, dtype)
 
     def run(self, work, blocks, own, shared):
         return [work(block.load(), *mine, *shared) for block, mine in zip(blocks, own, strict=True)]
 
 
 def elsewhere(X, length):
-    """Rows in blocks of some length that are worked on one by one, as on other machines."""
-    held = [stored(X[lo : lo + length]) for lo in range(0, X.shape[0], length)]
-    storage = Cluster.__new__(Cluster)
-    storage.engine, storage._blocks = Here(), Blocks([Kept(part) for part in held], X.shape[1], X.dtype, engine=Here())
-    for name in ("blocks", "ends", "n", "d", "entries"):
-        setattr(storage, name, getattr(storage._blocks, name))
-    return storage
+    """Those in blocks of some length."""
+    return Elsewhere([Kept(stored(X[lo : lo + length])) for lo in range(0, X.shape[0], length)], X.shape[1], X.dtype)
 
 
 class OnDevice(Dense):
@@ -166,9 +164,7 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
         for j, found in enumerate(M.combination(q).tolist()):
             terms = [x * row[j] for x, row in zip(p, exact, strict=True)]
             assert abs(Fraction(found) - sum(terms)) <= sum(map(abs, terms)) * Fraction(1, 10**14)
-    M.have(range(23))
-    for i in range(23):
-        columns, values = M.row(i)
+    for i, columns, values in M.storage.each_row(np.arange(23)):
         assert columns.tolist() == np.flatnonzero(X[i]).tolist()
         assert values.tolist() == X[i][X[i] != 0].tolist()
         assert values.dtype == np.float64

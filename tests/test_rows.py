@@ -723,9 +723,7 @@ def test_any_reads_for_proofs(problem, data, size, step):
                 assert all(first // step == (first + len(part) - 1) // step for first, part, _ in found)
             chosen = [np.empty((0, X.shape[1])), *(part for _, part, _ in held.each_block(read, (np.arange(n),), (2,), some))]
             assert np.array_equal(np.concatenate(chosen), X[some])
-            held.prefetch(some)
-            for i in (*some, 0):
-                columns, values = held.row(int(i))
+            for i, columns, values in held.each_row(np.append(some, 0)):
                 assert columns.tolist() == np.flatnonzero(X[i]).tolist()
                 assert values.tolist() == X[i][columns].tolist()
             plain = held.plain()

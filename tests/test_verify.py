@@ -17,9 +17,9 @@ from checkers import Distant, both
 
 import gordan
 from gordan import InputError
-from gordan.certificates import margins, matrix, standalone
+from gordan.certificates import margins, standalone
 from gordan.certificates import problem as problem_module
-from gordan.certificates.data import NUMBERS, PARTS, About
+from gordan.certificates.data import KINDS, PARTS, About
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem, read_labels
@@ -364,8 +364,8 @@ def test_certificates_of_the_first_version_are_read(old):
 
 
 def test_every_kind_has_a_check_in_both_checkers():
-    assert set(CHECKS) == set(NUMBERS) == set(standalone.KINDS)
-    for kind in NUMBERS:
+    assert set(CHECKS) == set(KINDS) == set(standalone.KINDS)
+    for kind in KINDS:
         names = {part.name for part in PARTS if kind in part.metadata["part"].kinds}
         assert names == {name for name, (_, _, kinds) in standalone.FIELDS.items() if kind in kinds}
 
@@ -481,7 +481,7 @@ def test_problems_elsewhere_and_in_part(monkeypatch):
     problem = Problem.of([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]], ["b", "a", "b"])
     part = problem.part(np.array([2, 1]))
     assert (part.X.n, part.X.d, part.signs.tolist(), part.classes) == (2, 2, [1, -1], ("a", "b"))
-    assert [part.X.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
+    assert [part.storage.row(i)[1].tolist() for i in range(2)] == [[2.0, 7.0], [1.0, 6.0]]
     assert part.storage.n == 2
     other = Problem.of([[1.0, 2.0]] * 2, [0, 1]).storage
     monkeypatch.setattr(problem_module, "nearby", lambda storage: other)
@@ -762,7 +762,6 @@ def test_zero_is_proved_whatever_the_norm(norm):
 def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
     """However many are lowest, or have weight: where rows are brought from elsewhere, some at a time."""
     monkeypatch.setattr(margins, "MOST_EXACT_ROWS", 2)
-    monkeypatch.setattr(matrix, "ROWS_AT_A_TIME", 2)
     X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
     for rows in (Dense(X), Distant(X)):
         margin = Margin(Matrix(rows), np.array(signs, dtype=np.int8), Intercept.NONE)

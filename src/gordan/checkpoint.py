@@ -9,13 +9,14 @@ filled without a call of their own code.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -121,7 +122,7 @@ class Checkpoint:
         if self.path.exists() and not self.path.is_file():
             raise InputError(f"{self.path} is a pipe or a device; name a file for the checkpoint, which is read again")
         target = Path(os.path.realpath(self.path))
-        for left in target.parent.glob(f".{_literal(target.name)}.*.part"):
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink(missing_ok=True)
         if not self.path.exists():
@@ -194,11 +195,6 @@ def _short(fact: str) -> str:
     return f"{fact[:8]}…" if re.fullmatch("[0-9a-f]{64}", fact) else fact[:200]
 
 
-def _literal(name: str) -> str:
-    """name for a glob pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
-
-
 def computed(form: Any) -> tuple[str, ...]:
     """The cached properties of a form that have been computed."""
     return tuple(sorted(name for name in vars(form) if isinstance(getattr(type(form), name, None), cached_property)))
@@ -221,10 +217,10 @@ class _Arrays:
         self.stored: dict[str, Array] = {}
         self._met: dict[int, tuple[Array, Any]] = {}
 
-    def add(self, array: Array, describe: Callable[[Array], Any]) -> Any:
+    def add(self, array: Array) -> Any:
         """The description of an array; the same one for the same array."""
         if id(array) not in self._met:
-            self._met[id(array)] = (array, describe(array))  # kept, so that no other array gets its id
+            self._met[id(array)] = (array, _array(array, self))  # kept, so that no other array gets its id
         return self._met[id(array)][1]
 
     def store(self, array: Array) -> str:
@@ -243,10 +239,10 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
     if isinstance(value, np.generic):
         return {"scalar": _array(np.asarray(value), arrays)}
     if isinstance(value, np.ndarray):
-        return arrays.add(value, lambda array: _array(array, arrays))
-    parts = _parts(value)
-    if parts is not None:
-        return {"type": _named(value), "parts": {part: _taken_apart(item, arrays) for part, item in parts.items()}}
+        return arrays.add(value)
+    names = _names(type(value))
+    if names is not None:
+        return {"type": _named(value), "parts": {name: _taken_apart(getattr(value, name), arrays) for name in names}}
     if type(value) is tuple:
         columns = _columns(value)
         if columns is not None:
@@ -354,11 +350,6 @@ def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
     for name, part in parts.items():
         object.__setattr__(value, name, part)
     return value
-
-
-def _parts(value: Any) -> dict[str, Any] | None:
-    names = _names(type(value))
-    return None if names is None else {name: getattr(value, name) for name in names}
 
 
 def _names(kind: Any) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 # Less than this is asked for without a look.
@@ -73,18 +73,11 @@ def _groups() -> float:
         return math.inf
     left = math.inf
     for _, controllers, path in (line for line in lines if len(line) == 3):
-        if controllers not in FILES:
-            continue
-        for folder in _folders(controllers, path):
-            left = min(left, _left(folder, *FILES[controllers]))
+        if controllers in FILES:
+            group = Path(path.lstrip("/"))
+            for part in (group, *group.parents):  # a container may see its own as the root, whatever its name is outside
+                left = min(left, _left(GROUPS / controllers / part, *FILES[controllers]))
     return left
-
-
-def _folders(controllers: str, path: str) -> Iterator[Path]:
-    """Where a group and those around it may be. A container may see its own as the root, whatever its name is outside."""
-    root = GROUPS / controllers
-    for part in (Path(path.lstrip("/")), *Path(path.lstrip("/")).parents):
-        yield root / part
 
 
 def _left(folder: Path, limit: str, usage: str, reclaimable: str) -> float:

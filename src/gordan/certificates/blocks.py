@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import GO, TINY, U
+from gordan.certificates.bounds import GO, TINY, U, above, below
 from gordan.certificates.matrix import error
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -43,9 +43,9 @@ class Margins:
             lo = (sums + counted) * self.signs - radius
             sides = (1, -1) if self.intercept.grouped else (0,)
             lows = [np.min(np.where(self._group(side), lo, math.inf), axis=0) / len(sides) for side in sides]
-            total = _down(np.sum([_down(low) for low in lows], axis=0))
+            total = below(np.sum([below(low) for low in lows], axis=0))
             whole = _lengths(np.vstack((W, counted / self.intercept.column))) if self.intercept.in_norm else length
-            margin = _down(total / whole)
+            margin = below(total / whole)
             # a class without rows has a low of infinity, and NaN fails both
             return strict, np.where((margin > 0) & (margin < math.inf), margin, 0.0)
 
@@ -70,7 +70,7 @@ class Margins:
                 centre, sizes = np.vstack((centre, self.intercept.column * np.sum(signed, axis=0))), sizes + self.intercept.column
             total = np.einsum("i,ik->k", sizes, q)
             off = 2 * U * (2 * n + 16) * total + n * TINY * (float(np.max(sizes)) + d + 1.0)
-            bound = np.nextafter(_lengths(centre) + np.nextafter(slack * off, math.inf), math.inf)
+            bound = above(_lengths(centre) + above(slack * off))
             return np.where(able & (bound < math.inf), bound, math.inf)
 
     def _group(self, side: int) -> Array:
@@ -82,7 +82,3 @@ def _lengths(W: Array) -> Array:
     squares = np.einsum("jk,jk->k", W, W)
     found = np.sqrt(squares) * (1 + U * (len(W) + 2 * GO))
     return np.where((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE), found, math.inf)
-
-
-def _down(x: Array) -> Array:
-    return np.asarray(np.nextafter(x, -math.inf))

@@ -86,6 +86,16 @@ def down(x: float) -> float:
     return math.nextafter(x, -math.inf)
 
 
+def below(x: Array) -> Array:
+    """The next floats below x, an array."""
+    return np.asarray(np.nextafter(x, -np.inf))
+
+
+def above(x: Array) -> Array:
+    """The next floats above x, an array."""
+    return np.asarray(np.nextafter(x, np.inf))
+
+
 def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
     total = _fsum(values)
@@ -154,6 +164,11 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     # the square is off by (GO + 2)u, its root by half of that
     length = math.sqrt(near_sum(size * size)) * (1 + GO * U) if p == 2 else _power_norm(size, p, dual)
     return up(_ldexp(length, exponent))
+
+
+def length(x: Array) -> float:
+    """What ‖x‖₂ is at most; of a matrix, its Frobenius norm."""
+    return norm_bound(np.abs(x).ravel(), 2.0, dual=False)
 
 
 def norm_at_most(x: Sequence[int], bound: Fraction, p: float, *, dual: bool) -> bool:

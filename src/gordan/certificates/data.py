@@ -14,7 +14,7 @@ and integers as hexadecimal strings, since Python refuses decimal text of more t
 spelling, the one that is written; any other is refused, so that no two readers can differ about it.
 
 A field is declared once, in `Certificate`: what it holds, how many of it, and which kinds have it. Checks, writing and reading
-follow from that. A new kind is a line of NUMBERS, its name in `Kind` and in the fields that it has, and a line of
+follow from that. A new kind is its name in `Kind`, in `EXACT` if it is, and in the fields that it has, and a line of
 `verify.CHECKS`.
 """
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -58,17 +58,9 @@ MODELS = ("logistic", "multinomial", "ordinal", "poisson")
 # ---- what a field can hold ------------------------------------------------------------------------------------------
 
 
-def _label(value: Any) -> Any:
-    return value.hex() if isinstance(value, float) else value
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    column, factor = schema.listed(value, 2)
-    return schema.count(column), schema.whole(factor)
-
-
 def _relation(value: Any) -> Relation:
-    return tuple(_pair(pair) for pair in schema.listed(value))
+    pairs = (schema.listed(pair, 2) for pair in schema.listed(value))
+    return tuple((schema.count(column), schema.whole(factor)) for column, factor in pairs)
 
 
 @dataclass(frozen=True)
@@ -99,24 +91,14 @@ class About:
             raise InputError("`about` of a certificate has a size in bytes")
 
 
-LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", _label, lambda value: value)
+LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", lambda value: value.hex() if isinstance(value, float) else value)
 RELATION = Form((tuple,), "pairs of a column and a factor", lambda pairs: [[j, hex(m)] for j, m in pairs], _relation)
 ABOUT_FORMS = dict.fromkeys((part.name for part in fields(About)), optional(TEXT))
 ABOUT_FORMS |= {"size": optional(COUNT), "columns": optional(each(TEXT, "names"))}
 ABOUT = record(About, "a part `about`", **ABOUT_FORMS)
-# The numbers of each kind: w, b and weights are exact, or floats.
-NUMBERS: dict[Kind, Form] = {
-    "separator": REAL,
-    "bracket": REAL,
-    "witness": WHOLE,
-    "quasi-separation": WHOLE,
-    "overlap": WHOLE,
-    "verified-witness": REAL,
-    "verified-quasi-separation": REAL,
-    "verified-overlap": REAL,
-    "optimum": REAL,
-}
-KINDS = tuple(NUMBERS)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# Those whose w, b and weights are whole numbers; of the others they are floats.
+EXACT: tuple[Kind, ...] = ("witness", "quasi-separation", "overlap")
 MARGINS: tuple[Kind, ...] = ("separator", "bracket")
 INTERVALS: tuple[Kind, ...] = (*MARGINS, "optimum")
 VERIFIED: tuple[Kind, ...] = ("verified-witness", "verified-quasi-separation", "verified-overlap")
@@ -129,26 +111,19 @@ class Part(NamedTuple):
     else a number or the name of one: n, plane, classes, rows), which kinds have it, words that are allowed, and the first
     format with it."""
 
-    form: Form | None
-    many: str | int | None
-    kinds: tuple[Kind, ...]
-    words: tuple[str, ...]
-    since: int
+    form: Form | None = None
+    many: str | int | None = None
+    kinds: tuple[Kind, ...] = KINDS
+    words: tuple[str, ...] = ()
+    since: int = 1
 
     def form_for(self, kind: Kind) -> Form:
         """The form in a certificate of that kind."""
-        return NUMBERS[kind] if self.form is None else self.form
+        return self.form or (WHOLE if kind in EXACT else REAL)
 
 
-def _is(
-    form: Form | None = None,
-    many: str | int | None = None,
-    *,
-    kinds: tuple[Kind, ...] = KINDS,
-    words: tuple[str, ...] = (),
-    since: int = 1,
-) -> Mapping[str, Part]:
-    return {"part": Part(form, many, kinds, words, since)}
+def _is(*given: Any, **more: Any) -> Mapping[str, Part]:
+    return {"part": Part(*given, **more)}
 
 
 # ---- the certificate ------------------------------------------------------------------------------------------------
@@ -236,7 +211,7 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether weights (and w) are integers."""
-        return NUMBERS[self.kind] is WHOLE
+        return self.kind in EXACT
 
     @ieee_floats()
     def to_json(self) -> str:
@@ -308,12 +283,10 @@ def _require_form(name: str, values: tuple[Any, ...], form: Form, kind: Kind) ->
         raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
     if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in values if type(v) is int):
         raise InputError(f"{name} of a certificate has a whole number that is no float")
-    if form is RELATION and not all(map(_is_relation, values)):
+    if form is RELATION and any(
+        type(pair) is not tuple or [*map(type, pair)] != [int, int] for pairs in values for pair in pairs
+    ):
         raise InputError(f"{name} of a certificate must hold {form.words}")
-
-
-def _is_relation(pairs: Any) -> bool:
-    return all(type(pair) is tuple and [*map(type, pair)] == [int, int] for pair in pairs)
 
 
 def _from_plain(content: dict[str, Any], first: bool) -> Certificate:

@@ -7,7 +7,7 @@ integer row times a power of two; neither signs of scores nor spans see that pow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import mul
 from typing import Any
 
@@ -40,10 +40,9 @@ DIGITS = 53
 SMALLEST = 2.0**-500
 
 
-def integer_entries(X: Matrix, i: int) -> tuple[list[int], list[int], int]:
-    """Columns and integers m with x_ij = m_j·2^e for the entries of row i that are not zero, and e."""
-    columns, values = X.row(i)
-    return columns.tolist(), *whole(values)
+def integer_entries(X: Matrix, rows: Any) -> Iterator[tuple[int, list[int], list[int], int]]:
+    """Of each of these rows its number, columns and integers m with x_ij = m_j·2^e for its entries that are not zero, and e."""
+    return ((i, columns.tolist(), *whole(values)) for i, columns, values in X.storage.each_row(rows))
 
 
 def whole(values: Array) -> tuple[list[int], int]:
@@ -63,8 +62,7 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
     """Integers m and e with y_i(x_i·w + b) = m_i·2^e for these rows."""
     (v, low), constant = whole(w), bounds.dyadic(b)
     found = []
-    for i in X.brought(rows):
-        columns, entries, e = integer_entries(X, i)
+    for i, columns, entries, e in integer_entries(X, rows):
         m, e = bounds.add([(sum(map(mul, entries, map(v.__getitem__, columns))), e + low), constant])
         found.append((int(signs[i]) * m, e))
     least = min((e for _, e in found), default=0)
@@ -74,8 +72,7 @@ def scores(X: Matrix, rows: Array, w: Array, b: float, signs: Array) -> tuple[li
 def combination(X: Matrix, rows: Array, weights: Sequence[int], *, constant: int) -> dict[int, tuple[int, int]]:
     """Σ weight_i x_i over these rows, by column, as m·2^e; with a further column of that constant, if it is not 0."""
     total: dict[int, tuple[int, int]] = {}
-    for i, weight in zip(X.brought(rows), weights, strict=True):
-        columns, entries, e = integer_entries(X, i)
+    for (_, columns, entries, e), weight in zip(integer_entries(X, rows), weights, strict=True):
         for column, entry in zip(columns, entries, strict=True):
             m, low = total.get(column, (0, e))
             term = weight * entry
@@ -117,27 +114,20 @@ def _last_digit(values: Array) -> int:
     return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
 
 
-def integer_row(problem: Problem, i: int, intercept: Intercept) -> tuple[list[int], int]:
-    """Row A_i = entries · 2^e."""
-    k, sign = intercept.columns(problem.X.d), int(problem.signs[i])
-    columns, whole, low = integer_entries(problem.X, i)
-    row = [0] * k
-    shift = 0
-    if intercept.exists:
-        shift, low = max(0, low), min(0, low)
-        row[k - 1] = sign << -low
-    for j, m in zip(columns, whole, strict=True):
-        row[j] = (sign * m) << shift
-    return row, low
-
-
 @ieee_floats()
 def integer_rows(problem: Problem, rows: Iterable[int], intercept: Intercept) -> tuple[list[list[int]], list[int]]:
     """These rows of A, each divided by its power of two 2^e, and the e."""
-    chosen = [int(i) for i in rows]
-    problem.X.have(chosen)
-    found = [integer_row(problem, i, intercept) for i in chosen]
-    return [row for row, _ in found], [e for _, e in found]
+    k, found, exponents = intercept.columns(problem.X.d), [], []
+    for i, columns, whole, low in integer_entries(problem.X, [*rows]):
+        row, shift, sign = [0] * k, 0, int(problem.signs[i])
+        if intercept.exists:
+            shift, low = max(0, low), min(0, low)
+            row[k - 1] = sign << -low
+        for j, m in zip(columns, whole, strict=True):
+            row[j] = (sign * m) << shift
+        found.append(row)
+        exponents.append(low)
+    return found, exponents
 
 
 def matrix(rows: Sequence[Sequence[int]], k: int) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,17 +21,17 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.margins import combination_with_error
+from gordan.certificates.margins import combined_with_error
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
-from gordan.rows import LONGEST_SUM
+from gordan.rows import LONGEST_SUM, nonzero
 
 # Weights below this count as 0, and bounds below it are: products with them may be subnormal.
 LEAST = 2.0**-900
-# Rows that are worked on at a time, so that they stay in the cache.
+# Numbers over rows that are worked on at a time, so that they stay in the cache.
 BLOCK = 1 << 15
 
 
@@ -61,7 +60,7 @@ class Optimum:
     def distance(self) -> tuple[float, float]:
         """‖w - v‖ for the v of the exact weights, at least and at most."""
         with np.errstate(over="ignore"):
-            most = bounds.norm_bound(np.abs(self.w - self.v).ravel() * (1 + 2 * U), 2.0, dual=False)
+            most = bounds.length((self.w - self.v) * (1 + 2 * U))
         return max(0.0, down(most * (1 - 2.0**-40) - self.error)), up(most + self.error)
 
     @cached_property
@@ -90,7 +89,7 @@ class Optimum:
             return np.zeros_like(self.v), math.inf
         m = 0.5 * self.w + 0.5 * self.v
         s, _ = self.distance
-        rounded = 2 * U * bounds.norm_bound(np.abs(m).ravel(), 2.0, dual=False) + m.size * TINY
+        rounded = 2 * U * bounds.length(m) + m.size * TINY
         r = math.sqrt(max(0.0, up(self.gap - down(s * s / 4 * (1 - 4 * U)))))
         return m, up(up(r * (1 + 4 * U)) + up(self.error / 2 + rounded))
 
@@ -102,6 +101,12 @@ class Drift(NamedTuple):
     lengths: float
     paid: float
     cost: float
+
+    def loss(self, apart: float, error: float, surplus: float) -> float:
+        """How much less D may be at such weights, at most: P - D = ½‖w - v‖² + Σ C(ℓ(z) + az - g(a)) - b Σ y_i α_i, where ‖w - v‖
+        is `apart`, up to `error`."""
+        lengths = self.lengths * (apart + self.lengths + 2 * error)
+        return (lengths + self.cost + surplus * self.paid) * (1 + 16 * U)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +122,9 @@ class Objective:
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Objective:
         """The one that a certificate is about."""
-        c = certificate
+        c, signs = certificate, problem.signs_for(certificate.classes)
         assert c.loss is not None
-        assert c.C is not None
-        signs = problem.signs_for(c.classes)
-        sample = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
-        factors = None if c.class_weight is None else np.array(c.class_weight, dtype=np.float64)
-        weights = row_constants(c.C, sample, factors, (signs > 0).astype(np.intp))
+        weights = constants_of(c, (signs > 0).astype(np.intp))
         return Objective(problem.X, signs, Loss(c.loss), weights, Intercept(c.intercept))
 
     @property
@@ -140,52 +141,34 @@ class Objective:
         return ""
 
     @ieee_floats()
-    def enclose(
-        self,
-        w: Array,
-        b: float,
-        rows: Array,
-        weights: Array,
-        *,
-        slack: float = 1.0,
-        enough: Callable[[Optimum], bool] = lambda found: True,
-    ) -> Optimum:
+    def enclose(self, w: Array, b: float, rows: Array, weights: Array, *, slack: float = 1.0, once: bool = False) -> Optimum:
         """The interval that w, b and the weights prove.
 
         The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
         their `weights` α are the exceptions. With a `slack` of `matrix.CLAIM` the interval holds the one that is found with sums
-        in another order, or with the same values in other storage: what was claimed is found again. If it is not `enough`,
-        scores are rounded once, where X is small enough for that.
+        in another order, or with the same values in other storage: what was claimed is found again. Scores are rounded `once`
+        if that is wanted, and X is small enough for it.
         """
         products = Products.of(self.X, w)
-        found = self._enclosed(products, b, (rows, weights), slack)
-        sharper = None if enough(found) else products.rounded_once
-        return found if sharper is None else self._enclosed(sharper, b, (rows, weights), slack)
-
-    def _enclosed(self, products: Products, b: float, exceptions: tuple[Array, Array], slack: float) -> Optimum:
-        plane = self.intercept.joined(products.w, b)
-        upper = self._value_above(products, b, slack)
-        alpha = self.alpha(products, b, *exceptions)
-        drift = None if slack == 1 else self._drift(products, b, alpha, exceptions[0])
+        products = (products.rounded_once if once else None) or products
+        plane, alpha = self.intercept.joined(products.w, b), self.alpha(products, b, rows, weights)
+        share = 2 * bounds.GO * U
+        upper = value_above(plane, 4 * U + (slack - 1) * share, self._losses_above(products, b, slack), slack * share)
+        drift = None if slack == 1 else self._drift(products, b, alpha, rows)
         lower, v, error = self._dual_below(alpha, plane, slack, drift)
         return Optimum(lower, upper, plane, v, error)
 
     # ---- from w and b -----------------------------------------------------------------------------------------------
 
-    def _value_above(self, products: Products, b: float, slack: float) -> float:
-        """What P(w, b) is at most: ℓ falls, so that the lowest z that the enclosures allow counts."""
+    def _losses_above(self, products: Products, b: float, slack: float) -> float:
+        """What Σ C ℓ is at most, before sums are rounded: ℓ falls, so that the lowest z that the enclosures allow counts."""
         wider = slack if slack == 1 or products.once else dense_slack(self.X.d, products.terms, slack)
         lo, _ = products.scores(b, self.signs, wider)
-        size, sums = np.abs(self.intercept.joined(products.w, b)), 2 * bounds.GO * U
-        length = bounds.norm_bound(size, 2.0, dual=False)
-        total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * sums))
         terms = np.empty(len(lo))
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(lo)):
+            for part in parts_of(len(lo)):
                 terms[part] = np.where(self.c[part] > 0, self.c[part] * loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0)
-            whole = up(bounds.near_sum(terms) * (1 + slack * sums))
-        value = up(total + whole)
-        return value if value < math.inf else math.inf  # NaN is no bound
+            return bounds.near_sum(terms)
 
     # ---- from the weights -------------------------------------------------------------------------------------------
 
@@ -193,7 +176,7 @@ class Objective:
         """The weights of the rows that w, b stand for: floats, allowed as they are, but for Σ y_i α_i = 0."""
         alpha = np.zeros(self.X.n)
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(alpha)):
+            for part in parts_of(len(alpha)):
                 z = (products.sums[part] + b) * self.signs[part]
                 alpha[part] = self.c[part] * self.loss.weight(z)
         alpha[rows] = weights
@@ -233,33 +216,28 @@ class Objective:
         equal. t is rational and never formed: g is concave with g(0) = 0, so that Σ C g of that class falls by a share of 1 -
         t at most, and the combination moves by (1 - t) Σ α_i‖x_i‖ at most.
         """
-        nothing = 0.0, np.zeros(self.X.d + self.intercept.in_norm), 0.0
         paid = np.empty(len(alpha))
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in _blocks(len(alpha)):
+            for part in parts_of(len(alpha)):
                 paid[part] = paid_below(self.loss, alpha[part], self.c[part])
-            v, error = combination_with_error(self.X, self.signs, alpha, self.intercept)
+            used = nonzero(alpha)
+            v, error = combined_with_error(self.X, self.signs, used, alpha[used], self.intercept)
             if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
-                return nothing
+                return dual_below(-math.inf, v, 0.0)
             error, total = up(slack * error), sum_below(paid, slack)
             surplus, shift = 0.0, 0.0
             if self.intercept.grouped:
                 sides, surplus = self._surplus(alpha, drift)
                 if surplus >= 1:
-                    return nothing
+                    return dual_below(-math.inf, v, 0.0)
                 lost = max(up(surplus * up(max(0.0, -sum_below(-paid[side], slack)))) for side in sides)
                 masses = (bounds.near_sum(alpha[side] * self.X.norms[side]) for side in sides)
                 shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.GO * U)))
                 total = down(total - lost)
             if drift is not None:
-                # D at weights that are `drift` away: P - D = ½‖w - v‖² + Σ C(ℓ(z) + az - g(a)) - b Σ y_i α_i
-                off = bounds.norm_bound(np.abs(plane - v), 2.0, dual=False)
-                total -= (drift.lengths * (off + drift.lengths + 2 * error) + drift.cost + surplus * drift.paid) * (1 + 16 * U)
+                total -= drift.loss(bounds.length(plane - v), error, surplus)
                 shift = up(shift + up(surplus * drift.lengths))
-            error = up(error + shift)
-        length = up(bounds.norm_bound(np.abs(v), 2.0, dual=False) + error)
-        lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
-        return (lower, v, error) if LEAST <= lower < math.inf else nothing
+        return dual_below(total, v, up(error + shift))
 
     def _surplus(self, alpha: Array, drift: Drift | None) -> tuple[list[Array], float]:
         """The rows of the heavier class, and 1 - t at most, where t ≤ 1 is the mass of the other over its mass; exact before
@@ -274,6 +252,28 @@ class Objective:
             return [sides[heavy]], surplus
         share = drift.weights / bounds.enclosed(masses[heavy])[0]
         return sides, up(surplus + up(2 * share)) if share < 0.25 else 1.0
+
+
+def value_above(plane: Array, square: float, losses: float, share: float) -> float:
+    """What P is at most, where ½‖plane‖² and the sum of the losses are too small by these shares of them at most."""
+    size = bounds.length(plane)
+    value = up(up(0.5 * size * size * (1 + square)) + up(losses * (1 + share)))
+    return value if value < math.inf else math.inf  # NaN is no bound
+
+
+def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, float]:
+    """What D is at least where Σ C g is at least `total`, and v is off by `error`; v and that. Nothing, if α = 0 is better."""
+    size = up(bounds.length(v) + error)
+    lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
+    return (lower, v, error) if LEAST <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
+
+
+def constants_of(c: Certificate, which: Array) -> Array:
+    """C_i for the rows of data that a certificate is about, whose classes are these."""
+    assert c.C is not None
+    given = c.sample_weight, c.class_weight
+    sample, factors = (None if weights is None else np.array(weights, dtype=np.float64) for weights in given)
+    return row_constants(c.C, sample, factors, which)
 
 
 def row_constants(C: float, sample_weight: Array | None, class_weight: Array | None, which: Array) -> Array:
@@ -296,8 +296,10 @@ def hash_of(sample_weight: Array) -> str:
     return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(lo, min(lo + BLOCK, n)) for lo in range(0, n, BLOCK)]
+def parts_of(n: int, width: int = 1) -> list[slice]:
+    """Some of n rows after the others, of which vectors, or blocks of so many, stay in the cache."""
+    step = max(1, BLOCK // width)
+    return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
 
 def loss_above(loss: Loss, z: Array) -> Array:

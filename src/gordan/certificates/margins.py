@@ -6,6 +6,7 @@ Bounds are enclosures in floats; exact numbers decide what these leave open, so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -164,8 +165,8 @@ class Margin:
         """What the scores of a group are at least, by exact scores of those that may be the lowest."""
         if len(close) > MOST_EXACT_ROWS:
             return low
-        self.X.have(close)
-        return min(_rounded_score(products, int(i), b, self.signs)[0] for i in close)
+        rows = self.X.storage.each_row(close)
+        return min(_rounded_score(row, products.w, b, int(self.signs[i]))[0] for i, *row in rows)
 
     def _lowest_tails(self, products: Products, b: float, exactly: bool, slack: float) -> list[float]:
         """What the mean of the lowest scores of each group, as many as its mass needs, is at least."""
@@ -242,7 +243,7 @@ class Margin:
         q = self._normalized(p) if self.allows(p) else None
         if q is None:
             return math.inf
-        centre, error = _combined(self.X, self.signs, *q, self.intercept)
+        centre, error = combined_with_error(self.X, self.signs, *q, self.intercept)
         if not np.isfinite(centre).all():
             return math.inf
         if self.robust > 0:
@@ -261,8 +262,8 @@ class Margin:
         most = bounds.up(error * (1 if self.robust_norm > 1 else bounds.up(math.sqrt(len(size)))))  # ‖·‖_∞ ≤ ‖·‖₂, ‖·‖₁ ≤ √d‖·‖₂
         if bounds.up(self._noise(size, dual=False) + most) <= self.robust:
             return 0.0
-        rest = np.abs(centre - self._within(Ball(len(centre), self.robust_norm, self.robust).project(centre)))
-        return bounds.up(bounds.up(bounds.norm_bound(rest, 2, dual=False) * (1 + 2 * bounds.U)) + error)
+        rest = centre - self._within(Ball(len(centre), self.robust_norm, self.robust).project(centre))
+        return bounds.up(bounds.up(bounds.length(rest) * (1 + 2 * bounds.U)) + error)
 
     def _within(self, delta: Array) -> Array:
         """A perturbation near δ, and for certain one of those that are allowed."""
@@ -306,12 +307,13 @@ class Margin:
         if self.robust > 0:
             return self._proves_distance(upper, p)
         q = self._normalized(p)
-        centre, error = (np.full(1, math.nan), math.nan) if q is None else _combined(self.X, self.signs, *q, self.intercept)
-        if np.isfinite(centre).all() and math.isfinite(error):
-            entries, e = exact.whole(centre)
-            most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
-            if not bounds.norm_at_most(entries, most, self.norm, dual=False):
-                return False
+        if q is not None:
+            centre, error = combined_with_error(self.X, self.signs, *q, self.intercept)
+            if np.isfinite(centre).all() and math.isfinite(error):
+                entries, e = exact.whole(centre)
+                most = (Fraction(upper) + Fraction(error * self._spread(len(centre)) * (1 + 1e-12))) / Fraction(2) ** e
+                if not bounds.norm_at_most(entries, most, self.norm, dual=False):
+                    return False
         combination = self.exact_combination(p)
         if combination is None:
             return False
@@ -391,13 +393,7 @@ class Margin:
         return bounds.enclosed(sum(m * m for m in entries) * unit**2, root=True)[1]
 
 
-def combination_with_error(X: Matrix, signs: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
-    """`_combined` for weights over all rows."""
-    rows = nonzero(q)
-    return _combined(X, signs, rows, q[rows], intercept)
-
-
-def _combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
+def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
     """Aᵀq for weights q of these rows as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
     Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
@@ -440,20 +436,18 @@ def first_not_positive(products: Products, b: float, signs: Array) -> int | None
     products.sharpen(rows)
     lo, hi = products.scores(b, signs, part=rows)
     rows, hi = rows[lo <= 0], hi[lo <= 0]
-    products.X.have(rows[:MOST_EXACT_ROWS])
-    for i, high in zip(rows.tolist(), hi.tolist(), strict=True):
-        if high < 0 or _rounded_score(products, i, b, signs)[1] <= 0:
-            return int(i)
+    for (i, *row), high in zip(products.X.storage.each_row(rows), hi.tolist(), strict=True):
+        if high < 0 or _rounded_score(row, products.w, b, int(signs[i]))[1] <= 0:
+            return i
     return None
 
 
-def _rounded_score(products: Products, i: int, b: float, signs: Array) -> tuple[float, float]:
+def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[float, float]:
     """A float not above y_i(x_i·w + b) and next to it, and something that has its sign."""
-    row = products.X, i, products.w, b, int(signs[i])
-    score = near_score(*row)
+    score = near_score(row, w, b, sign)
     if not math.isnan(score):
         return bounds.down(score), score
-    m, e = exact_score(*row)
+    m, e = exact_score(row, w, b, sign)
     return bounds.round_down(m, e), float((m > 0) - (m < 0))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -17,15 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import GO, TINY, U, add, dyadic, multiply, norm_bound
+from gordan.certificates.bounds import GO, TINY, U, add, dyadic, length, multiply
+from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
 
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
-# Rows that are brought together where they are not in memory.
-ROWS_AT_A_TIME = 4096
 # Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
 WORTH_COMPILING = 1 << 19
 # Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
@@ -35,6 +34,8 @@ LEAST_SPLIT = 2.0**-900
 # Rows that are added up in one go, before their sums are, where sums of many columns are made at once.
 AT_ONCE = 256
 ALL = slice(None)
+# Bytes of X up to which it is copied, so that it may be changed after a proof.
+COPIED = 1 << 20
 
 T = TypeVar("T")
 
@@ -103,25 +104,36 @@ class Matrix:
                 total += part
         return total
 
-    def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero."""
-        return self.storage.row(i)
-
-    def have(self, rows: Any) -> None:
-        """These rows will be asked for one by one (`row`): if they are elsewhere, bring them here together."""
-        self.storage.prefetch(rows)
-
-    def brought(self, rows: Array) -> Iterator[int]:
-        """The numbers of these rows, some of them at a time brought here if they are elsewhere."""
-        for lo in range(0, len(rows), ROWS_AT_A_TIME):
-            part = rows[lo : lo + ROWS_AT_A_TIME].tolist()
-            self.have(part)
-            yield from part
-
     def checksum(self) -> int:
         """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
         found = self.storage.each_block(_checksum, (), (self.storage.entries >= WORTH_COMPILING,))
         return zlib.crc32(repr(list(found)).encode())
+
+    def watched(self, given: Any) -> Matrix:
+        """The same, so that it is known whether it has `changed`: copied where it is small, else its checksum is taken.
+
+        `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
+        """
+        if given is self.storage:
+            return self
+        copied = self.storage.snapshot(COPIED)
+        if copied is not None:
+            return Matrix(copied)
+        self.remembered("checksum", np.empty(0), self.checksum)
+        return self
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is not what it was when it was `watched`. One pass."""
+        return "checksum" in self._last and self.checksum() != self._last["checksum"][1]
+
+    def require_unchanged(self, wanted: str) -> None:
+        """Refuse what is `wanted` of an X that has changed."""
+        if self.changed:
+            raise InputError(
+                f"X was changed after it was read, so there is no {wanted} of what it was; "
+                f"ask for .{wanted} before you change X, or pass a copy of it"
+            )
 
 
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
@@ -216,15 +228,15 @@ class Products:
 
     @staticmethod
     def _computed(X: Matrix, w: Array) -> Products:
-        (sums, terms), length = X.products(w), norm_bound(np.abs(w), 2.0, dual=True)
+        (sums, terms), size = X.products(w), length(w)
         absolute = np.empty(X.n)
 
         def fill(lo: int, hi: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                np.multiply(X.norms[lo:hi], length, out=absolute[lo:hi])
+                np.multiply(X.norms[lo:hi], size, out=absolute[lo:hi])
 
         over_rows(fill, X.n)
-        return Products(X, w, length, sums, absolute, terms)
+        return Products(X, w, size, sums, absolute, terms)
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -241,7 +253,8 @@ class Products:
         if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
             return None
         with ieee_floats():
-            sums = np.array([near_score(self.X, i, self.w, 0.0, 1) for i in self.X.brought(np.arange(self.X.n))])
+            rows = self.X.storage.each_row(np.arange(self.X.n))
+            sums = np.array([near_score(row, self.w, 0.0, 1) for _, *row in rows])
         if not np.isfinite(sums).all():
             return None
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
@@ -310,20 +323,20 @@ class Groups:
         return None if self.of_row is None else self.of_row[part] == g
 
 
-def exact_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> tuple[int, int]:
-    """y_i(x_i·w + b) exactly, as m·2^e."""
-    columns, values = X.row(i)
+def exact_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[int, int]:
+    """y_i(x_i·w + b) exactly, as m·2^e, for a row given by its columns and values."""
+    columns, values = row
     terms = [multiply(dyadic(float(x)), dyadic(float(w[j]))) for j, x in zip(columns, values, strict=True)]
     m, e = add([*terms, dyadic(float(b))])
     return sign * m, e
 
 
-def near_score(X: Matrix, i: int, w: Array, b: float, sign: int) -> float:
-    """y_i(x_i·w + b) rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
+def near_score(row: Sequence[Array], w: Array, b: float, sign: int) -> float:
+    """The same rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
 
     Each product is split without error into two floats (Dekker), and `math.fsum` adds them up exactly.
     """
-    columns, x = X.row(i)
+    columns, x = row
     v = w[columns]
     x, v = x[v != 0], v[v != 0]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

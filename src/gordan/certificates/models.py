@@ -25,7 +25,7 @@ import numpy as np
 from gordan.arrays import Array, is_sparse, require_aligned, vector
 from gordan.certificates.data import Certificate, Label
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.problem import Problem, class_text, hash_of, read_labels, require_unchanged, watched
+from gordan.certificates.problem import Problem, class_text, hash_of, read_labels
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -45,7 +45,6 @@ class Observations:
     which: Array
     classes: tuple[Label, ...]
     intercept: Intercept
-    checksum: int | None = None
 
     @staticmethod
     @ieee_floats()
@@ -74,8 +73,7 @@ class Observations:
 
     def watched(self, given: Any) -> Observations:
         """As `Problem.watched`."""
-        X, checksum = watched(self.X, given)
-        return replace(self, X=X, checksum=checksum)
+        return replace(self, X=self.X.watched(given))
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
@@ -84,7 +82,7 @@ class Observations:
     @ieee_floats()
     def hash(self) -> str:
         """As `Problem.hash`, with the model after the intercept and the place of each label in four bytes."""
-        require_unchanged(self.X, self.checksum, "certificate")
+        self.X.require_unchanged("certificate")
         head = f"{','.join(map(class_text, self.classes))};{self.intercept};{self.model};"
         return hash_of(self.X, head, self.which.astype("<i4").tobytes())
 

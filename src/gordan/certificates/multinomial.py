@@ -20,7 +20,7 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, row_constants
+from gordan.certificates.losses import LEAST, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -28,8 +28,6 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing_step, softmax
 from gordan.rows import Block
 
-# Scores that are worked on at a time, so that they stay in the cache.
-BLOCK = 1 << 15
 ROOT2 = 1.4142135623730954  # not below √2
 
 
@@ -52,7 +50,7 @@ class Scores(NamedTuple):
     def _computed(X: Matrix, W: Array) -> Scores:
         with np.errstate(over="ignore", invalid="ignore"):
             (sums, terms), absolute = X.products(W), X.absolute(np.max(np.abs(W), axis=1))
-        lengths = np.array([bounds.norm_bound(np.abs(column), 2.0, dual=False) for column in W.T])
+        lengths = np.array([bounds.length(column) for column in W.T])
         return Scores(sums, lengths, absolute[:, None], terms[:, None] if terms.ndim else terms)
 
     def enclosed(self, X: Matrix, b: Any, part: slice) -> tuple[Array, Array]:
@@ -184,12 +182,8 @@ class Multinomial:
     @staticmethod
     def of(problem: Problem, certificate: Certificate) -> Multinomial:
         """The one that a certificate is about."""
-        c = certificate
-        assert c.C is not None
-        which = problem.which_for(c.classes)
-        sample = None if c.sample_weight is None else np.array(c.sample_weight, dtype=np.float64)
-        factors = None if c.class_weight is None else np.array(c.class_weight, dtype=np.float64)
-        return Multinomial(problem.X, which, len(c.classes), row_constants(c.C, sample, factors, which), Intercept(c.intercept))
+        c, which = certificate, problem.which_for(certificate.classes)
+        return Multinomial(problem.X, which, len(c.classes), constants_of(c, which), Intercept(c.intercept))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,17 +199,16 @@ class Multinomial:
         return ""
 
     @ieee_floats()
-    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0, enough: object = None) -> Optimum:
+    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
         """The interval that W and b prove; `rows` are none, and `slack` is as for `Objective.enclose`."""
         assert not len(rows)
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)
-            share, length = facts.masses.share, bounds.norm_bound(np.abs(plane).ravel(), 2.0, dual=False)
-            total = up(0.5 * length * length * (1 + 4 * U + (slack - 1) * share))
-            upper = up(total + up(facts.above * (1 + slack * share)))
+            share = facts.masses.share
+            upper = value_above(plane, 4 * U + (slack - 1) * share, facts.above, slack * share)
             lower, v, off = self._dual_below(plane, b, facts, slack)
-        return Optimum(lower, upper if upper < math.inf else math.inf, plane, v, off)  # NaN is no bound
+        return Optimum(lower, upper, plane, v, off)
 
     def _is_claimed_elsewhere(self, slack: float) -> bool:
         """Whether rows are not in memory, and there is room for sums in any order: these are then made where the rows are."""
@@ -223,19 +216,17 @@ class Multinomial:
 
     def _each_block(self, work: Any, w: Array, b: Any) -> Iterator[Any]:
         """The results of `work` for the blocks, part by part."""
-        lengths = np.array([bounds.norm_bound(np.abs(column), 2.0, dual=True) for column in w.T])
+        lengths = np.array([bounds.length(column) for column in w.T])
         shared = np.ascontiguousarray(w), np.zeros(self.k) + b, lengths, float(self.intercept.in_norm)
         return zip(*self.X.storage.each_block(work, (self.which, self.c, self.X.norms), shared), strict=True)
 
     def _facts_elsewhere(self, w: Array, b: Any) -> Facts:
-        numbers, longest, by_class, v, rows = self._each_block(_sums, w, b)
+        numbers, longest, by_class, v, rows = self._each_block(_facts_of, w, b)
         above, paid, lengths, whole, used, *drift = np.sum(numbers, axis=0).tolist()
         mixed, gains, losses, drifts, mass = np.sum(by_class, axis=0)
-        blocks, total = len(rows), np.zeros_like(v[0])
-        for part in v:
-            total += part
-        found = Masses(mixed, gains, losses, sum_share(max(rows), blocks))
-        return Facts(above, paid, lengths, whole, used, blocks, max(longest), Drift(*drift), drifts, mass, total, found)
+        found = Masses(mixed, gains, losses, sum_share(max(rows), len(rows)))
+        total = sum(v, np.zeros_like(v[0]))
+        return Facts(above, paid, lengths, whole, used, len(rows), max(longest), Drift(*drift), drifts, mass, total, found)
 
     def _facts(self, w: Array, b: Any, slack: float) -> Facts:
         """From scores that are all held at once."""
@@ -244,9 +235,7 @@ class Multinomial:
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
         wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.GO * U
-        for part in self._blocks():
-            s, radius = scores.enclosed(self.X, b, part)
-            c, own = self.c[part], self._own(part)
+        for part, s, radius, own, c in self._parts(scores, b):
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
             signed[part], paid[part] = found.signed, found.paid
@@ -273,12 +262,10 @@ class Multinomial:
             Masses.of(signed, mixed),
         )
 
-    def _blocks(self) -> list[slice]:
-        step = max(1, BLOCK // self.k)
-        return [slice(lo, min(lo + step, self.X.n)) for lo in range(0, self.X.n, step)]
-
-    def _own(self, part: slice) -> Array:
-        return np.asarray(self.which[part, None] == np.arange(self.k))
+    def _parts(self, scores: Scores, b: Any) -> Iterator[tuple[slice, Array, Array, Array, Array]]:
+        """Some rows after the others: which, their scores and what these are off by, whose own each class is, and C."""
+        for part in parts_of(self.X.n, self.k):
+            yield part, *scores.enclosed(self.X, b, part), self.which[part, None] == np.arange(self.k), self.c[part]
 
     def _dual_below(self, plane: Array, b: Any, facts: Facts, slack: float) -> tuple[float, Array, float]:
         """What D is at least for these weights, V, and its error; nothing better than α = C e_y, if that is better.
@@ -287,29 +274,25 @@ class Multinomial:
         rows: λ = max (1 - N_c/M_c)₊, M = Σ α_i, and q' = (1-λ)q + λr has Σ C q' = N for r = (N - (1-λ)M)/(λΣN), which is one.
         Entropy falls by a share λ at most, and V moves by λ√2 Σ C‖x‖ at most.
         """
-        nothing, share = (0.0, np.zeros_like(plane), 0.0), slack * facts.masses.share
-        v = facts.v[: len(plane)]
+        share, v = slack * facts.masses.share, facts.v[: len(plane)]
         terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.GO
         off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
         if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):
-            return nothing
+            return dual_below(-math.inf, v, 0.0)
         off, total, drift = up(slack * off), down(down(facts.paid * (1 - share))), facts.drift
         if self.intercept.grouped:
             surplus = facts.surplus
             if not surplus < 1:
-                return nothing
+                return dual_below(-math.inf, v, 0.0)
             whole = ROOT2 * facts.whole * (1 + 2 * share)
             total = down(total - up(surplus * up(max(total, 0.0))))
             cost = drift.cost + float(np.max(np.abs(b))) * drift.weights + surplus * drift.paid
-            drift = drift._replace(cost=cost)
+            drift = drift._replace(cost=cost, paid=0.0)
             off = up(off + up(surplus * up(whole)) if surplus > 0 else off)
         if slack != 1:
-            away = bounds.norm_bound(np.abs(plane - v).ravel(), 2.0, dual=False)
-            total -= (drift.lengths * (away + drift.lengths + 2 * off) + drift.cost) * (1 + 16 * U)
-        length = up(bounds.norm_bound(np.abs(v).ravel(), 2.0, dual=False) + off)
-        lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
-        return (lower, v, off) if LEAST <= lower < math.inf else nothing
+            total -= drift.loss(bounds.length(plane - v), off, 0.0)
+        return dual_below(total, v, off)
 
     @ieee_floats()
     def balance(self, w: Array, b: Array, slack: float = 1.0) -> tuple[float, float]:
@@ -333,23 +316,21 @@ class Multinomial:
         """What `balance` is made of, and what is needed to balance b."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self._is_claimed_elsewhere(slack):
-                numbers, by_class, products, rows = self._each_block(_balances, w, b)
-                (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
+                numbers, by_class, each, rows = self._each_block(_balances, w, b)
                 mixed, gains, losses = np.sum(by_class, axis=0)
-                masses = Masses(mixed, gains, losses, sum_share(max(rows), len(rows)))
-                return Balance(masses, np.sum(products, axis=0), moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
-            scores, signed = Scores.of(self.X, w), np.empty((self.X.n, self.k))
-            products, mixed, numbers = np.zeros((self.k, self.k)), np.zeros(self.k), []
-            for part in self._blocks():
-                s, radius = scores.enclosed(self.X, b, part)
-                c, own = self.c[part], self._own(part)
-                found = weights_of(s, radius, own, c)
-                signed[part] = found.signed
-                mixed += found.mixed(own, c).sum(axis=0)
-                numbers.append(found.numbers(s, c))
-                products += found.products(c)
-            (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
-            return Balance(Masses.of(signed, mixed), products, moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
+                masses, products = Masses(mixed, gains, losses, sum_share(max(rows), len(rows))), np.sum(each, axis=0)
+            else:
+                signed, products, mixed = np.empty((self.X.n, self.k)), np.zeros((self.k, self.k)), np.zeros(self.k)
+                numbers = []
+                for part, s, radius, own, c in self._parts(Scores.of(self.X, w), b):
+                    found = weights_of(s, radius, own, c)
+                    signed[part] = found.signed
+                    mixed += found.mixed(own, c).sum(axis=0)
+                    numbers.append(found.numbers(s, c))
+                    products += found.products(c)
+                masses = Masses.of(signed, mixed)
+        (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
+        return Balance(masses, products, moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
 
 
 # ---- rows, in memory or on a device; `own` and `largest` are True for one class of each ------------------------------------
@@ -426,7 +407,7 @@ def _enclosed(block: Block, which: Any, W: Array, *more: Any) -> tuple[Any, ...]
     return sums + b, error(norms[:, None] * lengths + abs(b), terms + 1.0), terms, own, c, norms
 
 
-def _sums(
+def _facts_of(
     block: Block, which: Any, c: Any, norms: Any, W: Array, b: Any, lengths: Any, in_norm: float
 ) -> tuple[Array, float, Array, Array, int]:
     """The sums of `Facts`: numbers, the largest ‖A_i‖, those of each class, V, and how many rows these are."""

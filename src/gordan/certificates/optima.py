@@ -17,7 +17,7 @@ import numpy as np
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
 from gordan.certificates.bounds import GO, TINY, U, down, up
-from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, loss_above, paid_below
+from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, dual_below, loss_above, paid_below, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
 from gordan.floats import ieee_floats
@@ -48,7 +48,7 @@ class Objectives:
     @ieee_floats()
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
-        length = np.array([bounds.norm_bound(np.abs(w), 2.0, dual=True) for w in W.T])
+        length = np.array([bounds.length(w) for w in W.T])
         shared = W, b, length, self.loss, float(self.intercept.in_norm), self.smoothing
         step = self._rows_at_a_time(W.shape[1])
         v, parts, most, stated = np.zeros((self.X.d + 1, W.shape[1])), [], 0, []
@@ -65,8 +65,8 @@ class Objectives:
             found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
             for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
                 own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
-                facts = Sums(*whole[:, j].tolist())
-                optimum = self._optimum(self.intercept.joined(w.copy(), offset), offset, facts, own, (most, len(parts)))
+                plane, sums = self.intercept.joined(w.copy(), offset), whole[:, j].tolist()
+                optimum = self._optimum(plane, offset, sums, own, (most, len(parts)))
                 mine = np.flatnonzero(column == j)
                 found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
@@ -75,37 +75,34 @@ class Objectives:
         """So many where there are more label vectors than columns; 0: as the storage has it."""
         return NUMBERS // k if k > self.X.d else 0
 
-    def _optimum(self, plane: Array, b: float, sums: Sums, v: Array, terms: tuple[int, int]) -> Optimum:
-        """Of one label vector. `terms` are the rows of the largest block, and the number of blocks.
+    def _optimum(self, plane: Array, b: float, sums: list[float], v: Array, terms: tuple[int, int]) -> Optimum:
+        """Of one label vector, from what `_sums` adds up. `terms` are the rows of the largest block, and the number of blocks.
 
         Four times what sums may be off by is claimed. v is off by as many roundings of a term as there are weights, and one for
         each block.
         """
+        above, gains, losses, lengths, count, *by_class, moved, moved_lengths, moved_paid, moved_cost, longest = sums
         share = CLAIM * sum_share(*terms)
-        length = bounds.norm_bound(np.abs(plane), 2.0, dual=False)
-        upper = up(up(0.5 * length * length * (1 + share)) + up(sums.above * (1 + share)))
-        upper = upper if upper < math.inf else math.inf  # NaN is no bound
+        upper = value_above(plane, share, above, share)
         nothing = Optimum(0.0, upper, plane, np.zeros_like(v), 0.0)
-        drift = Drift(*(up(x * (1 + share)) for x in (sums.moved, sums.moved_lengths, sums.moved_paid, sums.moved_cost)))
-        off = 2 * U * (sums.count + terms[1] + 2 * GO) * sums.lengths * (1 + share)
-        off = up(CLAIM * (off + sums.count * TINY * (sums.longest + self.X.d + 1.0)))
-        total = down(down(sums.gains * (1 - share)) - up(sums.losses * (1 + share)))
+        drift = Drift(*(up(x * (1 + share)) for x in (moved, moved_lengths, moved_paid, moved_cost)))
+        off = 2 * U * (count + terms[1] + 2 * GO) * lengths * (1 + share)
+        off = up(CLAIM * (off + count * TINY * (longest + self.X.d + 1.0)))
+        total = down(down(gains * (1 - share)) - up(losses * (1 + share)))
         if not (np.isfinite(v).all() and math.isfinite(off + total + sum(drift))):
             return nothing
         surplus = shift = 0.0
         if self.intercept.grouped:
-            surplus = _surplus((sums.mass, sums.other_mass), share, drift)
+            masses, paid, weighted = by_class[:2], by_class[2:4], by_class[4:]
+            surplus = _surplus(masses, share, drift)
             if not surplus < 1:
                 return nothing
-            total = down(total - up(surplus * up(max(sums.own_gains, sums.other_gains) * (1 + share))))
-            shift = up(surplus * up(up(max(sums.own_lengths, sums.other_lengths) * (1 + share)) + drift.lengths))
+            total = down(total - up(surplus * up(max(paid) * (1 + share))))
+            shift = up(surplus * up(up(max(weighted) * (1 + share)) + drift.lengths))
             drift = drift._replace(cost=drift.cost + abs(b) * drift.weights)
-        apart = bounds.norm_bound(np.abs(plane - v), 2.0, dual=False)
-        total -= (drift.lengths * (apart + drift.lengths + 2 * off) + drift.cost + surplus * drift.paid) * (1 + 16 * U)
-        off = up(off + shift)
-        length = up(bounds.norm_bound(np.abs(v), 2.0, dual=False) + off)
-        lower = down(total - up(0.5 * length * length * (1 + 4 * U)))
-        return Optimum(lower, upper, plane, v, off) if LEAST <= lower < math.inf else nothing
+        total -= drift.loss(bounds.length(plane - v), off, surplus)
+        lower, v, off = dual_below(total, v, up(off + shift))
+        return Optimum(lower, upper, plane, v, off)
 
     @ieee_floats()
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
@@ -128,7 +125,7 @@ class Objectives:
         near = np.where(np.isfinite(near), near, 0.0)
         # scores of rows that far out are uncertain by r times that, and b* by the mean of it
         first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.mean(away)) * r, 1e150)
-        sizes = np.array([[bounds.norm_bound(np.abs(m), 2.0, dual=True) for m in M.T], r])
+        sizes = np.array([[bounds.length(m) for m in M.T], r])
         step = self._rows_at_a_time(M.shape[1])
 
         def nearest(multiples: Array) -> Array:
@@ -148,7 +145,7 @@ class Objectives:
             return np.column_stack((near - best[0], near + best[1]))
 
 
-def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:
+def _surplus(masses: list[float], share: float, drift: Drift) -> float:
     """1 - t at most, t ≤ 1 the mass of the lighter class over that of the heavier; 1 where nothing is known."""
     light, heavy = sorted(masses)
     if not down(heavy * (1 - share)) > 0:
@@ -158,37 +155,18 @@ def _surplus(masses: tuple[float, float], share: float, drift: Drift) -> float:
     return up(max(surplus, 0.0) + up(2 * moved)) if moved < 0.25 else 1.0
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What is added up over the rows for one plane: what the losses are at most; gains and losses of what is paid at least;
-    masses, and masses times lengths of rows, of both classes; how far weights may drift; and how many weights there are."""
-
-    above: float
-    gains: float
-    losses: float
-    mass: float
-    other_mass: float
-    own_gains: float
-    other_gains: float
-    own_lengths: float
-    other_lengths: float
-    moved: float
-    moved_lengths: float
-    moved_paid: float
-    moved_cost: float
-    lengths: float
-    count: float
-    longest: float
-
-
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
 
 
 def _sums(
     block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float, smoothing: float = 0.0
 ) -> tuple[Array, Array, int, tuple[Array, Array, Array]]:
-    """The `Sums` of some rows as an array with a column for each plane, Σ α y x with Σ α y below it, how many rows these are, and
-    the weights that are stated: row of the block, plane, α.
+    """What is added up over some rows, a column for each plane; Σ α y x with Σ α y below it; how many rows these are; and the
+    weights that are stated: row of the block, plane, α.
+
+    The sums: what the losses are at most; gains and losses of what is paid at least; weights times lengths, and how many weights
+    there are; by class the masses, the gains, and masses times lengths of rows; how far weights drift (`Drift`). Last comes the
+    length of the longest row.
 
     As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
     checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
@@ -216,24 +194,18 @@ def _sums(
     rounded = alpha * ((512 + 64 * size) * U)
     paid = paid_below(loss, alpha, c)
     sizes = (norms + in_norm)[:, None]
-    ours, others = y > 0, y < 0
     gains, weighted = paid.clip(min=0.0), alpha * norms[:, None]
     parts = (
         above,
         gains,
         (-paid).clip(min=0.0),
-        alpha * ours,
-        alpha * others,
-        gains * ours,
-        gains * others,
-        weighted * ours,
-        weighted * others,
+        alpha * sizes,
+        0.0 * alpha + (alpha > 0),
+        *(part * own for part in (alpha, gains, weighted) for own in (y > 0, y < 0)),
         moved,
         moved * sizes,
         moved * size + rounded,
         moved * (high - low) + rounded,
-        alpha * sizes,
-        0.0 * alpha + (alpha > 0),
     )
     totals = [block.drop(added(part)) for part in parts]
     signed = alpha * y

@@ -21,8 +21,6 @@ from gordan.rows import Block, Storage, column_names, host, nearby, require_fini
 CHUNK = 4096
 # Entries of rows that are hashed at a time.
 HASHED = 1 << 18
-# Bytes of X up to which it is copied, so that it may be changed after a proof.
-COPIED = 1 << 20
 # Three labels of which 0 stands for rows that are left out. Without one of the others it may as well be a class.
 LEFT_OUT = [-1, 0, 1]
 # Whole numbers from here on have no float beside them.
@@ -36,7 +34,6 @@ class Problem:
     X: Matrix
     signs: Array
     classes: tuple[Label, ...]
-    checksum: int | None = None
     which: Array | None = None
     """The class of each row, by number, of a problem that is about `several` of them; `signs` are 1 then."""
     about: About | None = None
@@ -109,23 +106,16 @@ class Problem:
     def part(self, rows: Array) -> Problem:
         """These rows alone."""
         which = None if self.which is None else self.which[rows]
-        return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], checksum=None, which=which)
+        return replace(self, X=Matrix(self.storage.part(rows)), signs=self.signs[rows], which=which)
 
     def watched(self, given: Any) -> Problem:
-        """The same, so that `hash` is that of the values as they are now: X is copied where it is small, else its checksum taken.
-
-        `given` is what the caller passed for X: a storage, which belongs to whoever made it, is not watched.
-        """
-        X, checksum = watched(self.X, given)
-        return self if X is self.X and checksum is self.checksum else replace(self, X=X, checksum=checksum)
+        """The same, so that `hash` is that of the values as they are now; see `Matrix.watched`."""
+        X = self.X.watched(given)
+        return self if X is self.X else replace(self, X=X)
 
     def require_finite(self) -> None:
         """Refuse NaN and infinity, naming the entry."""
         require_finite(self.storage)
-
-    def require_unchanged(self, wanted: str) -> None:
-        """Refuse what is `wanted` if X is not what it was when it was `watched`."""
-        require_unchanged(self.X, self.checksum, wanted)
 
     @ieee_floats()
     def hash(self, intercept: str) -> str:
@@ -136,32 +126,13 @@ class Problem:
         and -0.0), else `float.hex`. Labels are -1 and 1; of three or more classes, their numbers as int64. Refused if X is not
         what it was when it was `watched`.
         """
-        self.require_unchanged("certificate")
+        self.X.require_unchanged("certificate")
         head = f"{','.join(map(class_text, self.classes))};{intercept};"
-        return hash_of(self.X, head, self._labels.tobytes())
-
-    @property
-    def _labels(self) -> Array:
         if self.which is None:
-            return self.signs.astype("<i1")
-        return (2 * self.which - 1).astype("<i1") if len(self.classes) == 2 else self.which.astype("<i8")
-
-
-def watched(X: Matrix, given: Any) -> tuple[Matrix, int | None]:
-    """X copied where it is small, else X and its checksum; as it is where the caller gave a storage. See `Problem.watched`."""
-    if given is X.storage:
-        return X, None
-    copied = X.storage.snapshot(COPIED)
-    return (X, X.checksum()) if copied is None else (Matrix(copied), None)
-
-
-def require_unchanged(X: Matrix, checksum: int | None, wanted: str) -> None:
-    """Refuse what is `wanted` if X has another checksum than this one."""
-    if checksum is not None and X.checksum() != checksum:
-        raise InputError(
-            f"X was changed after it was read, so there is no {wanted} of what it was; "
-            f"ask for .{wanted} before you change X, or pass a copy of it"
-        )
+            labels = self.signs.astype("<i1")
+        else:
+            labels = (2 * self.which - 1).astype("<i1") if len(self.classes) == 2 else self.which.astype("<i8")
+        return hash_of(self.X, head, labels.tobytes())
 
 
 def hash_of(X: Matrix, head: str, labels: bytes) -> str:

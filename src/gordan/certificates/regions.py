@@ -9,6 +9,7 @@ ones. The origin is moved to a point amid the data first, or the ball would matt
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import bounds, elementary
-from gordan.certificates.bounds import TINY, U, down, up
+from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
 from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import CLAIM, Matrix, Products
@@ -30,8 +31,6 @@ from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
 DOUBLINGS, HALVINGS = 80, 8
-# Steps that balance b, each by one pass over X.
-BALANCINGS = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +63,11 @@ class Place:
     @ieee_floats()
     def unproved(self, certificate: Certificate, problem: Problem) -> str:
         """Why an accepted certificate of this data does not prove that the minimizer is in this place; empty if it does."""
-        objective, w, b = posed(certificate, problem)
-        found = objective.enclose(w, b, *proposed(certificate), enough=claims(certificate))
+        objective, b, found = proved(certificate, problem)
         m, r = found.ball
         if self.centre.shape != m.shape or self.intercept != objective.intercept:
             return "the place of the minimizer is stated for another problem"
-        off = bounds.norm_bound(np.abs(self.centre - m).ravel() * (1 + 2 * U), 2.0, dual=False)
+        off = bounds.length((self.centre - m) * (1 + 2 * U))
         if not (self.radius >= found.radius and self.r >= up(off + r)):
             return f"the minimizer is stated to be within {self.radius!r}, and proved to be within {found.radius!r}"
         facts = self.centre, self.r, b, self.radius, self.origin, self.offset
@@ -86,12 +84,10 @@ class Place:
         kind, m = self.intercept, self.centre
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
             if kind.grouped:
-                sizes = _up(distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
+                sizes = above(distances(X, self.origin) * (up(ROOT2 * self.r) * (1 + 4 * U)) + self.offset[-1])
                 return certain_label(X, m, self.offset[:-1], sizes)
-            norms = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
             m, b = (m[:-1], m[-1]) if kind.in_norm else (m, np.zeros(m.shape[1]))
-            apart = np.where(norms > 0, norms * (up(ROOT2 * self.r) * (1 + 4 * U)), 0.0) + TINY
-        return certain_label(X, m, b, apart)
+        return certain_label(X, m, b, self._reach(X, up(ROOT2 * self.r)))
 
     @ieee_floats()
     def scores(self, X: Matrix) -> tuple[Array, Array]:
@@ -100,13 +96,16 @@ class Place:
         if kind.grouped:
             low, high = self.offset
             lo, hi = _moved(X, self.centre, self.r, self.origin)
-            return _down(lo + low), _up(hi + high)
+            return below(lo + low), above(hi + high)
         m, b = (self.centre[:-1], float(self.centre[-1])) if kind.in_norm else (self.centre, 0.0)
         lo, hi = Products.of(X, m).scores(b, np.ones(X.n))
+        reach = self._reach(X, self.r)
+        return below(lo - reach), above(hi + reach)
+
+    def _reach(self, X: Matrix, r: float) -> Array:
+        """What scores of rows of X are at most away from those of the centre, where planes are up to r away from it."""
         with np.errstate(over="ignore", invalid="ignore"):
-            sizes = np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if kind.in_norm else X.norms
-        reach = _reach(sizes, self.r)
-        return _down(lo - reach), _up(hi + reach)
+            return _reach(np.sqrt(X.norms * X.norms + 1.0) * (1 + 8 * U) if self.intercept.in_norm else X.norms, r)
 
 
 def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
@@ -123,14 +122,14 @@ def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class _Ball(ABC):
     """‖w* - m‖ ≤ r for the exact minimizer, (w*, b*) together where the intercept is penalized."""
 
-    objective: Objective
+    objective: Any
     m: Array
     r: float
-    near: float
-    """A b that is near b*, to look for the interval from."""
+    near: Any
+    """A b that is near b*, to look for it from."""
     radius: float = math.inf
     """w is at most this far from w*."""
     origin: Array | None = None
@@ -138,14 +137,47 @@ class Region:
     """Where a `Place` says the origin and b* + origin·w* to be; found here otherwise."""
 
     @property
-    def coef(self) -> Array:
-        """(d, 2): every w*_j lies in it."""
-        return self._entries[: self.objective.X.d]
-
-    @property
     @ieee_floats()
     def _entries(self) -> Array:
-        return np.column_stack((np.nextafter(self.m - self.r, -np.inf), np.nextafter(self.m + self.r, np.inf)))
+        return np.stack((below(self.m - self.r), above(self.m + self.r)), axis=-1)
+
+    @property
+    def coef(self) -> Array:
+        """(d, 2), or (d, k, 2): every entry of w* lies in it."""
+        return self._entries[: self.objective.X.d]
+
+    @cached_property
+    def place(self) -> Place:
+        """What is known without the data."""
+        offset, origin = np.zeros(2 if self.m.ndim == 1 else self.m.shape[1] + 1), np.zeros(self.objective.X.d)
+        if self.objective.intercept.grouped:
+            offset, origin = self._placed_offset, self._origin
+        return Place(self.objective.intercept, self.radius, self.r, offset, origin, self.m)
+
+    @property
+    @abstractmethod
+    def _placed_offset(self) -> Array:
+        """The `offset` of a `Place` for a free intercept, found from the data."""
+
+    @cached_property
+    def weights(self) -> tuple[Array, Array]:
+        """The rows that are proved to have a positive weight at every optimum, and those that are proved to have none."""
+        objective, counted = self.objective, self.objective.c > 0
+        if objective.loss in (Loss.LOGISTIC, Loss.MULTINOMIAL):
+            return np.flatnonzero(counted), np.flatnonzero(~counted)
+        lo, hi = self.place.scores(objective.X)
+        lo, hi = np.where(objective.signs > 0, lo, -hi), np.where(objective.signs > 0, hi, -lo)
+        return np.flatnonzero(counted & (hi < 1)), np.flatnonzero(~counted | (lo > 1))
+
+    @cached_property
+    def _origin(self) -> Array:
+        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
+
+
+class Region(_Ball):
+    """The ball of the minimizer of a loss of one plane."""
+
+    objective: Objective
 
     @cached_property
     @ieee_floats()
@@ -157,34 +189,16 @@ class Region:
             return low, high
         if not kind.exists:
             return 0.0, 0.0
-        length = bounds.norm_bound(np.abs(self._origin), 2.0, dual=False)
+        length = bounds.length(self._origin)
         shift, away = self._shift, up(self.r * length) if length > 0 else 0.0
         low, high = self._moved_intercept
         return down(down(low - shift[1]) - away), up(up(high - shift[0]) + away)
 
-    @cached_property
-    def place(self) -> Place:
-        """What is known without the data."""
-        free = self.objective.intercept.grouped
-        offset, origin = (self._moved_intercept, self._origin) if free else ((0.0, 0.0), np.zeros(self.objective.X.d))
-        return Place(self.objective.intercept, self.radius, self.r, np.array(offset), origin, self.m)
-
-    @cached_property
-    def weights(self) -> tuple[Array, Array]:
-        """The rows that are proved to have a positive weight at every optimum, and those that are proved to have none."""
-        objective = self.objective
-        counted = objective.c > 0
-        if objective.loss is Loss.LOGISTIC:
-            return np.flatnonzero(counted), np.flatnonzero(~counted)
-        lo, hi = self.place.scores(objective.X)
-        lo, hi = np.where(objective.signs > 0, lo, -hi), np.where(objective.signs > 0, hi, -lo)
-        return np.flatnonzero(counted & (hi < 1)), np.flatnonzero(~counted | (lo > 1))
-
     # ---- a free intercept -------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _origin(self) -> Array:
-        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
+    @property
+    def _placed_offset(self) -> Array:
+        return np.array(self._moved_intercept)
 
     @cached_property
     def _shift(self) -> tuple[float, float]:
@@ -225,16 +239,15 @@ class Region:
     def _moved_intercept(self) -> tuple[float, float]:
         """b* + origin·w*, at least and at most."""
         near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
-        near, (wide, below, above) = near if math.isfinite(near) else 0.0, self._ends
+        near, (wide, ends_below, ends_above) = near if math.isfinite(near) else 0.0, self._ends
         # an end is about as far from `near` as scores are uncertain
         step = max(abs(near), 1.0) * 2.0**-40 + min(wide / 64, 1e150)
-        return _end(near, -step, below), _end(near, step, above)
+        return _end(near, -step, ends_below), _end(near, step, ends_above)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassRegion:
-    """‖W* - m‖ ≤ r in the Frobenius norm for the exact minimizer of a multinomial loss, (W*, b*) together where the intercept is
-    penalized. A free b* is unique up to a constant, and 0 is its sum here.
+class ClassRegion(_Ball):
+    """The ball of the minimizer of a multinomial loss, in the Frobenius norm. A free b* is unique up to a constant; its sum is 0
+    here.
 
     Two columns of W* - m differ by √2 r at most. For a free intercept the origin is moved to a centre o, and β stands for b +
     Wᵀo. Take any b, weights q of the rows at (m, b), ε = ½‖Σ C(q - e_y)‖₁, μ at most Σ C q_T(1 - q_T) for every set T of
@@ -244,20 +257,6 @@ class ClassRegion:
     """
 
     objective: Multinomial
-    m: Array
-    r: float
-    near: Array
-    radius: float = math.inf
-    origin: Array | None = None
-    offset: Array | None = None
-    """As for one plane."""
-
-    @property
-    @ieee_floats()
-    def coef(self) -> Array:
-        """(d, k, 2): every entry of W* lies in it."""
-        m = self.m[: self.objective.X.d]
-        return np.stack((_down(m - self.r), _up(m + self.r)), axis=-1)
 
     @cached_property
     @ieee_floats()
@@ -265,37 +264,24 @@ class ClassRegion:
         """(k, 2): every entry of b* lies in it."""
         kind, k = self.objective.intercept, self.objective.k
         if kind.in_norm:
-            return np.stack((_down(self.m[-1] - self.r), _up(self.m[-1] + self.r)), axis=-1)
+            found: Array = self._entries[-1]
+            return found
         if not kind.exists:
             return np.zeros((k, 2))
-        length, b = bounds.norm_bound(np.abs(self._origin), 2.0, dual=False), self._offset
+        length, b = bounds.length(self._origin), self._offset
         with np.errstate(over="ignore", invalid="ignore"):
             # b*_j is the mean of b*_j - b*_l over all l, of which one is 0; the mean of b is off by u of the sum of |b|
             reach = up(up(ROOT2 * self.r) * length) if length > 0 else 0.0
             wide = up((self._spread + reach) * (1 - 1 / k) * (1 + 8 * U) + 4 * U * float(np.sum(np.abs(b))) + TINY)
             centre = b - np.mean(b)
-            found = np.stack((_down(centre - wide), _up(centre + wide)), axis=-1)
+            found = np.stack((below(centre - wide), above(centre + wide)), axis=-1)
         return np.where(np.isnan(found), [-np.inf, np.inf], found)
-
-    @property
-    def weights(self) -> tuple[Array, Array]:
-        """The rows that are proved to have a positive weight at the optimum, and those that are proved to have none."""
-        counted = self.objective.c > 0
-        return np.flatnonzero(counted), np.flatnonzero(~counted)
-
-    @cached_property
-    def place(self) -> Place:
-        """What is known without the data."""
-        free, k = self.objective.intercept.grouped, self.objective.k
-        offset = np.append(self._offset, self._spread) if free else np.zeros(k + 1)
-        origin = self._origin if free else np.zeros(self.objective.X.d)
-        return Place(self.objective.intercept, self.radius, self.r, offset, origin, self.m)
 
     # ---- a free intercept -------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _origin(self) -> Array:
-        return mean_of(self.objective.X, self.objective.c > 0) if self.origin is None else self.origin
+    @property
+    def _placed_offset(self) -> Array:
+        return np.append(self._offset, self._spread)
 
     @property
     def offset_is_proved(self) -> bool:
@@ -308,13 +294,11 @@ class ClassRegion:
         """A b that is about the best one for m: any will do."""
         objective, kept = self.objective, np.flatnonzero(self.objective.c)
         with ieee_floats(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if not objective.X.storage.in_memory:
-                b = self.near
-                for _ in range(BALANCINGS):
-                    b = b + objective.balanced(self.m, b, CLAIM).step
-                return b if np.isfinite(b).all() else np.zeros(objective.k)
-            S = Scores.of(objective.X, self.m).sums[kept] + self.near
-            b = self.near + balancing(S, objective.which[kept], objective.c[kept])
+            if objective.X.storage.in_memory:
+                S = Scores.of(objective.X, self.m).sums[kept] + self.near
+                b = self.near + balancing(S, objective.which[kept], objective.c[kept])
+            else:  # by one step, which takes a pass over X
+                b = self.near + objective.balanced(self.m, self.near, CLAIM).step
         return b if np.isfinite(b).all() else np.zeros(objective.k)
 
     @cached_property
@@ -346,15 +330,20 @@ def posed(c: Certificate, problem: Problem) -> tuple[Objective | Multinomial, Ar
     return Objective.of(problem, c), w, float(c.b or 0.0)
 
 
-def proposed(c: Certificate) -> tuple[Array, Array]:
-    """The rows of it that have weights of their own, and these."""
-    return np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
+def proved(c: Certificate, problem: Problem, slack: float = 1.0) -> tuple[Objective | Multinomial, Any, Optimum]:
+    """The objective that it is about, its b, and the interval that it proves: with scores that are rounded once, if its claim is
+    not proved otherwise."""
+    objective, w, b = posed(c, problem)
+    rows, weights = np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
+    found = objective.enclose(w, b, rows, weights, slack=slack)
+    if isinstance(objective, Objective) and not claims(c, found):
+        found = objective.enclose(w, b, rows, weights, slack=slack, once=True)
+    return objective, b, found
 
 
-def claims(c: Certificate) -> Callable[[Optimum], bool]:
+def claims(c: Certificate, found: Optimum) -> bool:
     """Whether what is proved is what the certificate claims, or more."""
-    lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
-    return lambda found: lower <= found.lower and upper >= found.upper
+    return (c.lower or 0.0) <= found.lower and (math.inf if c.upper is None else c.upper) >= found.upper
 
 
 def region_of(objective: Objective | Multinomial, optimum: Optimum, b: Any) -> Region | ClassRegion:
@@ -373,11 +362,11 @@ def certain_label(X: Matrix, w: Array, b: Any, apart: Array | float = 0.0) -> Ar
             lo, hi = Products.of(X, w).scores(b, np.ones(X.n))
             return np.where(lo > apart, 1, np.where(hi < -apart, 0, -1))
         s, radius = Scores.of(X, w).enclosed(X, b, slice(None))
-        lo, hi, line = _down(s - radius), _up(s + radius), np.arange(X.n)
+        lo, hi, line = below(s - radius), above(s + radius), np.arange(X.n)
         best = lo.argmax(axis=1)
         first = lo[line, best]
         hi[line, best] = -np.inf
-        return np.where(_down(first - hi.max(axis=1)) > apart, best, -1)
+        return np.where(below(first - hi.max(axis=1)) > apart, best, -1)
 
 
 def mean_of(X: Matrix, counted: Array) -> Array:
@@ -400,7 +389,7 @@ def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
 def distances(X: Matrix, origin: Array) -> Array:
     """What ‖x - o‖ is at most for the rows of X."""
     towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
-    length = bounds.norm_bound(np.abs(origin), 2.0, dual=False)
+    length = bounds.length(origin)
     with np.errstate(over="ignore", invalid="ignore"):
         # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What
         # underflows is less than the TINY that `towards` is too low by.
@@ -420,7 +409,7 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
     reach, shift = _reach(distances(X, origin), r), enclosed_product(origin, m)
     lo, hi = Products.of(X, m).scores(0.0, np.ones(X.n))
     with np.errstate(over="ignore", invalid="ignore"):
-        return _down(_down(lo - shift[1]) - reach), _up(_up(hi - shift[0]) + reach)
+        return below(below(lo - shift[1]) - reach), above(above(hi - shift[0]) + reach)
 
 
 def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
@@ -458,13 +447,3 @@ def _rounding(x: Array) -> Array:
     """What to take from a result that was rounded to x, or add to it, so that rounding this as well leaves a bound of it: in a
     third of the time of `_down` and `_up`, by three units for one."""
     return np.abs(x) * (4 * U) + TINY
-
-
-def _down(x: Array) -> Array:
-    """What is below a result that was rounded to x."""
-    return np.asarray(np.nextafter(x, -np.inf))
-
-
-def _up(x: Array) -> Array:
-    """What is above a result that was rounded to x."""
-    return np.asarray(np.nextafter(x, np.inf))

@@ -31,7 +31,7 @@ import numpy as np
 from gordan.arrays import Array, is_sparse
 from gordan.blas import scipy_linalg
 from gordan.certificates import exact
-from gordan.certificates.data import Relation
+from gordan.certificates.data import Certificate, Relation
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.memory import fits
@@ -57,30 +57,23 @@ def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, sig
     return A
 
 
-def deviation(
-    problem: Problem,
-    rows: Sequence[int],
-    p: Array,
-    dependent: Sequence[Relation],
-    intercept: Intercept,
-    signs: Array,
-    spanned: Array | None,
-    *,
-    slack: float = 1.0,
-) -> float:
-    """How far from p, divided by its sum, positive weights are with which these rows cancel; infinite where that is not proved.
+def deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: float = 1.0) -> float:
+    """How far positive weights with which its rows cancel are from those of a certificate, divided by their sum; infinite where
+    that is not proved.
 
     The rows are proved to span those that are to be `spanned` (None: all) as well. With `slack` above 1 there is that much
     room left, for a checker that finds another Q or adds in another order. To be called in IEEE arithmetic.
     """
-    k, columns = len(rows), intercept.columns(problem.X.d)
-    kept = _independent(dependent, columns)
+    k, intercept = len(c.rows), Intercept(c.intercept)
+    columns = intercept.columns(problem.X.d)
+    kept = _independent(c.dependent, columns)
     if kept is None or k <= len(kept) or not fits(8.0 * COPIES * k * columns):
         return math.inf
-    if not _hold(problem, dependent, intercept, spanned):
+    if not _hold(problem, c.dependent, intercept, spanned):
         return math.inf
     with np.errstate(all="ignore"):  # what is not finite proves nothing
-        return cancelling(signed_rows(problem, rows, intercept, signs)[:, kept], p, slack)
+        A = signed_rows(problem, c.rows, intercept, problem.signs_for(c.classes))
+        return cancelling(A[:, kept], np.array(c.weights, dtype=np.float64), slack)
 
 
 def _independent(dependent: Sequence[Relation], columns: int) -> list[int] | None:

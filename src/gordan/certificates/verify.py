@@ -24,7 +24,7 @@ from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
 from gordan.certificates.problem import Problem
-from gordan.certificates.regions import claims, posed, proposed
+from gordan.certificates.regions import claims, posed, proved
 from gordan.errors import InputError
 from gordan.floats import NotIEEE, ieee_floats
 from gordan.intercepts import Intercept
@@ -285,7 +285,7 @@ def check(certificate: Certificate, problem: Problem) -> Check:
     """`verify` on data that has been read."""
     try:
         with ieee_floats():
-            reason = _refusal(certificate, problem)
+            reason = _misplaced(certificate, problem) or CHECKS[certificate.kind].refusal(certificate, problem)
     except NotIEEE as error:
         reason = str(error)
     return Check(not reason, statement(certificate), reason)
@@ -335,14 +335,9 @@ def deviation(certificate: Certificate, problem: Problem) -> float:
             if _misplaced(certificate, problem):
                 return math.inf
             spanned, reason = _to_be_spanned(certificate, problem)
-            return math.inf if reason else _deviation(certificate, problem, spanned, CLAIM)
+            return math.inf if reason else verified.deviation(certificate, problem, spanned, CLAIM)
     except NotIEEE:
         return math.inf
-
-
-def _refusal(c: Certificate, problem: Problem) -> str:
-    """Why the certificate is not accepted; empty if it is."""
-    return _misplaced(c, problem) or CHECKS[c.kind].refusal(c, problem)
 
 
 def _misplaced(c: Certificate, problem: Problem) -> str:
@@ -440,8 +435,7 @@ def _witness(c: Certificate, problem: Problem) -> str:
     if not c.rows:
         return "it has no rows"
     signs = problem.signs_for(c.classes)
-    problem.X.have(c.rows)
-    entries = [exact.integer_entries(problem.X, row) for row in c.rows]
+    entries = [found[1:] for found in exact.integer_entries(problem.X, c.rows)]
     low = min(e for _, _, e in entries)
     p = [int(weight) * int(signs[row]) for row, weight in zip(c.rows, c.weights, strict=True)]
     balance = sum(p)
@@ -456,10 +450,7 @@ def _witness(c: Certificate, problem: Problem) -> str:
 def _quasi_separation(c: Certificate, problem: Problem) -> str:
     """A w ≥ 0, A w ≠ 0; and A_i v = 0 for each v with A v ≥ 0 and each row with A_i w = 0, since p says so of its support."""
     on_plane, reason = _on_plane(c, problem)
-    reason = reason or _witness(c, problem)
-    if reason:
-        return reason
-    return _not_spanned(c, problem, on_plane, "the rows on the plane of w")
+    return reason or _witness(c, problem) or _not_spanned(c, problem, on_plane, "the rows on the plane of w")
 
 
 def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
@@ -484,16 +475,13 @@ def _on_plane(c: Certificate, problem: Problem) -> tuple[Array, str]:
 
 def _overlap(c: Certificate, problem: Problem) -> str:
     """A_i w = 0 for every row i and each w with A w ≥ 0, since p says so of its support, which spans all rows."""
-    reason = _witness(c, problem)
-    if reason:
-        return reason
-    return _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
+    return _witness(c, problem) or _not_spanned(c, problem, np.arange(problem.X.n), "all rows")
 
 
 def _verified(c: Certificate, problem: Problem) -> str:
     """Why float weights do not prove that exact ones exist near them; see `verified`."""
     spanned, reason = _to_be_spanned(c, problem)
-    if reason or _deviation(c, problem, spanned) < math.inf:
+    if reason or verified.deviation(c, problem, spanned) < math.inf:
         return reason
     what = {"verified-overlap": " and span all rows", "verified-quasi-separation": " and span the rows on the plane of w"}
     return "its weights do not prove, within rounding, that its rows cancel with positive weights" + what.get(c.kind, "")
@@ -505,11 +493,6 @@ def _to_be_spanned(c: Certificate, problem: Problem) -> tuple[Array | None, str]
         on_plane, reason = _on_plane(c, problem)
         return on_plane, reason or ("" if np.isin(c.rows, on_plane).all() else "a row of it is not on the plane of w")
     return (None if c.kind == "verified-overlap" else np.array(c.rows, dtype=np.intp)), ""
-
-
-def _deviation(c: Certificate, problem: Problem, spanned: Array | None, slack: float = 1.0) -> float:
-    p, signs = np.array(c.weights, dtype=np.float64), problem.signs_for(c.classes)
-    return verified.deviation(problem, c.rows, p, c.dependent, Intercept(c.intercept), signs, spanned, slack=slack)
 
 
 def _not_spanned(c: Certificate, problem: Problem, among: Array, what: str) -> str:
@@ -542,20 +525,16 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     if c.w is None or c.loss is None or c.C is None:
         return "it has no w, no loss or no C"
     w = np.fromiter(c.w, np.float64, len(c.w))
-    reason = _inconsistent(c) or _out_of_range(c, w)
-    if reason:
-        return reason
-    return posed(c, problem)[0].trouble() or _not_in(c, problem)
+    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].trouble() or _not_in(c, problem)
 
 
 def _not_in(c: Certificate, problem: Problem) -> str:
     """Why its plane and weights do not prove its interval."""
-    objective, w, b = posed(c, problem)
     few = problem.storage.entries <= MOST_IN_FRACTIONS
     # with so much room that weights which follow from exact scores prove it, too
-    found = objective.enclose(w, b, *proposed(c), slack=CLAIM if few else 1.0, enough=claims(c))
+    *_, found = proved(c, problem, CLAIM if few else 1.0)
     lower, upper = c.lower or 0.0, math.inf if c.upper is None else c.upper
-    if few and not claims(c)(found) and lower <= found.upper and upper >= found.lower:
+    if few and not claims(c, found) and lower <= found.upper and upper >= found.lower:
         return _in_fractions(c, problem)
     if lower > found.lower:
         return f"its lower bound {c.lower!r} is above {found.lower!r}, which is what w and the weights prove"
@@ -565,7 +544,7 @@ def _not_in(c: Certificate, problem: Problem) -> str:
 def _in_fractions(c: Certificate, problem: Problem) -> str:
     """Why the standalone checker, which rounds nothing, does not accept an interval that enclosures leave open."""
     X = problem.X
-    rows = [dict(zip(*(part.tolist() for part in X.row(i)), strict=True)) for i in X.brought(np.arange(X.n))]
+    rows = [dict(zip(*(part.tolist() for part in row), strict=True)) for _, *row in X.storage.each_row(np.arange(X.n))]
     which = problem.which_for(c.classes) if c.several else (problem.signs_for(c.classes) > 0).astype(np.intp)
     about = json.loads(replace(c, dropped=(), about=None).to_json())
     accepted, reason = standalone.check(about, rows, [c.classes[k] for k in which.tolist()])
@@ -616,25 +595,19 @@ def _inseparable(c: Certificate) -> str:
     return f"the data is not separable{through}: {len(c.rows)} rows suffice to show it"
 
 
-def _between(c: Certificate) -> str:
-    return f"the {_largest(c)} is {_interval(c)}"
-
-
 def _weakly_separable(c: Certificate) -> str:
-    return f"the data is quasi-completely separated: some {_plane(c)} separates it weakly, and none strictly"
+    plane = "plane through the origin" if c.intercept == "none" else "plane"
+    return f"the data is quasi-completely separated: some {plane} separates it weakly, and none strictly"
 
 
 def _overlapping(c: Certificate) -> str:
-    return f"the data overlaps: no {_plane(c)} separates it, not even weakly"
-
-
-def _plane(c: Certificate) -> str:
-    return "plane through the origin" if c.intercept == "none" else "plane"
+    plane = "plane through the origin" if c.intercept == "none" else "plane"
+    return f"the data overlaps: no {plane} separates it, not even weakly"
 
 
 CHECKS: dict[Kind, Checking] = {
     "separator": Checking(_separable, _margin),
-    "bracket": Checking(_between, _margin),
+    "bracket": Checking(lambda c: f"the {_largest(c)} is {_interval(c)}", _margin),
     "witness": Checking(_inseparable, _witness),
     "quasi-separation": Checking(_weakly_separable, _quasi_separation),
     "overlap": Checking(_overlapping, _overlap),

@@ -123,19 +123,21 @@ class LossEvidence:
         """Keep the plane with these weights, if the interval that they prove is narrower; with scores that are rounded `once`,
         if that is wanted and X is small enough."""
         objective = self.question.objective
-        if isinstance(objective, Objective) and not (objective.X.storage.in_memory or len(rows)) and objective.loss.smooth:
+        if isinstance(objective, Multinomial):
+            found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
+        elif objective.X.storage.in_memory or len(rows) or not objective.loss.smooth:
+            found = objective.enclose(w, b, rows, alpha, slack=CLAIM, once=once)
+        else:
             # by one pass that brings back sums: rows of sign 0 have no weight in c
             table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
-        else:
-            found = objective.enclose(w, b, rows, alpha, slack=CLAIM, enough=lambda found: not once)
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
 
     def _hidden_by_rounding(self, proposal: Proposal) -> bool:
         """Whether the interval would be narrow enough but for the rounding of scores, and there is time to read X row by row."""
         trace, X, question = proposal.trace, self.question.objective.X, self.question
-        if trace is None or not X.storage.in_memory:
+        if trace is None or not X.storage.in_memory or isinstance(question.objective, Multinomial):
             return False
         estimated = arrays.relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
         return estimated <= question.tol and question.budget.time.affords(X.seconds_row_by_row)
@@ -166,11 +168,6 @@ class LossEvidence:
         return rows, alpha[rows]
 
 
-def _no_offset(shape: tuple[int, ...]) -> Any:
-    """b = 0, for each plane of this shape."""
-    return np.zeros(shape[1:]) if len(shape) > 1 else 0.0
-
-
 def relative_width(optimum: Optimum | None) -> float:
     """(upper - lower)/upper, 0 if upper is 0, 1 if nothing is known."""
     return 1.0 if optimum is None else arrays.relative_width(optimum.lower, optimum.upper)
@@ -178,7 +175,7 @@ def relative_width(optimum: Optimum | None) -> float:
 
 def without_plane(evidence: LossEvidence) -> Optimum:
     """What w = 0, b = 0 proves: the interval that needs no search."""
-    objective = evidence.question.objective
-    evidence.offer(Proposal(w=np.zeros(objective.shape), b=_no_offset(objective.shape)))
+    shape = evidence.question.objective.shape
+    evidence.offer(Proposal(w=np.zeros(shape), b=np.zeros(shape[1:]) if len(shape) > 1 else 0.0))
     assert evidence.optimum is not None
     return evidence.optimum

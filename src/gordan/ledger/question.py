@@ -61,12 +61,6 @@ class UnitRows:
         return self.make() / self.R**2
 
 
-def _unit(A: Rows, R: float, squares: Callable[[], Array]) -> UnitRows:
-    if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
-        raise InputError(f"the largest row has norm {R:.3g}, which leaves no room for float64 products")
-    return UnitRows(A.scaled(1 / R), R, squares)
-
-
 def _measured(rows: Rows, seconds: float, on_host: float) -> Pace:
     """The pace, with a pass over rows in memory or on a device; over others it takes about the seconds that it took to read them.
     Of a device a proof is mostly vectors over rows on the host."""
@@ -210,11 +204,13 @@ class Question:
         norm; an InputError where floats leave no room for that, which ends a finder of the sign."""
         problem, exists = self.counted, self.margin.intercept.exists
         A = Rows(problem.storage, problem.signs, constant=exists, threads=self.budget.threads)
-        if not A.in_memory:
-            return _unit(A, A.radius(), A.squares)
-        with np.errstate(over="ignore"):
-            squares = np.asarray(problem.X.norms**2 + exists)  # proofs need these norms as well
-        return _unit(A, math.sqrt(float(np.max(squares))), lambda: squares)
+        if A.in_memory:
+            with np.errstate(over="ignore"):
+                squares = np.asarray(problem.X.norms**2 + exists)  # proofs need these norms as well
+        R = math.sqrt(float(np.max(squares))) if A.in_memory else A.radius()
+        if not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
+            raise InputError(f"the largest row has norm {R:.3g}, which leaves no room for float64 products")
+        return UnitRows(A.scaled(1 / R), R, (lambda: squares) if A.in_memory else A.squares)
 
     @cached_property
     def p_set(self) -> Simplex:
@@ -253,22 +249,18 @@ class Cone(Protocol):
     @property
     def p(self) -> dict[int, int] | None:
         """Integer weights by row, whose rows cancel and span the rows that are not strict; None where a witness says so."""
-        ...
 
     @property
     def signs(self) -> Array:
         """The signs of A w."""
-        ...
 
     @property
     def kind(self) -> str:
         """ "complete", "quasi-complete" or "overlap"."""
-        ...
 
     @property
     def plane(self) -> tuple[list[int], int]:
         """Integers w, b in the relative interior."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

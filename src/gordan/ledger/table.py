@@ -123,7 +123,7 @@ class TableEvidence:
 
     def column(self, j: int) -> Problem:
         """The problem of one label vector."""
-        return Problem(self.problem.X, np.ascontiguousarray(self.signs[:, j]), self.problem.classes, self.problem.checksum)
+        return Problem(self.problem.X, np.ascontiguousarray(self.signs[:, j]), self.problem.classes)
 
     def proof(self, j: int, kind: Kind) -> Proof:
         """What was proved of a label vector that is decided, as a separator or bracket; or as a witness."""

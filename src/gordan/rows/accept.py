@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from gordan.arrays import MOST_EXACT_INTEGER, Array, is_sparse
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.io.parts import Csr, Part, Parts
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
 from gordan.rows.lazy import are_files, computed, in_blocks, is_lazy
@@ -88,37 +87,20 @@ def host(values: Any) -> Any:
     return computed(values) if is_lazy(values) else from_device(values)
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A part of a file as a block."""
-
-    part: Part
-    d: int
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.part.n
-
-    @property
-    def entries(self) -> int:
-        """Number of stored entries."""
-        return self.part.n * self.d
-
-    @ieee_floats()
-    def load(self) -> Dense:
-        """The rows, in memory."""
-        return Dense(np.ascontiguousarray(self.part.read()))
-
-
 def _from_files(X: Parts | Csr) -> Sparse | Blocks:
     """X as it is in its files."""
     if isinstance(X, Parts):
-        return Blocks([Loaded(part, X.shape[1]) for part in X.parts], X.shape[1], X.dtype)
+        parts = [Loadable(part.n, part.n * X.shape[1], partial(_loaded, part)) for part in X.parts]
+        return Blocks(parts, X.shape[1], X.dtype)
     if not X.checked:  # kernels follow the indices: none may point outside, and each entry of a row must be there once
         _check_indices(X)
         X.checked = True
     return Sparse(X.data, X.indices, X.indptr, X.shape[1])
+
+
+@ieee_floats()
+def _loaded(part: Part) -> Dense:
+    return Dense(np.ascontiguousarray(part.read()))
 
 
 def _check_indices(X: Csr) -> None:
@@ -154,7 +136,8 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
-    if is_mapped(array) and array.nbytes >= LARGE and not _usable(array):
+    usable = array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
+    if is_mapped(array) and array.nbytes >= LARGE and not usable:
         return _sliced(array)
     names = column_names(X, array.shape[1])
 
@@ -214,37 +197,19 @@ def _check_large(X: Any, array: Array, first: int) -> None:
             _from_objects(given, partial(_cell, first=first + i))
 
 
-def _usable(array: Array) -> bool:
-    """Whether a mapped array can be worked on where it is."""
-    return array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """Some rows of a mapped array that must be copied to be used: of another type or order, or without its label column."""
-
-    array: Array
-    lo: int
-    n: int
-
-    @property
-    def entries(self) -> int:
-        """Number of stored entries."""
-        return int(self.n * self.array.shape[1])
-
-    @ieee_floats()
-    def load(self) -> Dense:
-        """The rows, in memory."""
-        part = self.array[self.lo : self.lo + self.n]
-        return Dense(np.ascontiguousarray(_real(part, lambda where: _name(where, self.lo))))
-
-
 def _sliced(array: Array) -> Blocks:
-    """A large mapped array that cannot be used in place, in blocks: a copy of it may not fit into memory."""
+    """A large mapped array that must be copied to be used (of another type or order, or without its label column), in blocks: a
+    copy of it all may not fit into memory."""
     n, d = array.shape
     step = max(1, LARGE // (8 * d))
     first = _real(array[:1], lambda where: _name(where, 0)).dtype if array.dtype.kind != "O" else np.dtype(np.float64)
-    return Blocks([Slice(array, lo, min(step, n - lo)) for lo in range(0, n, step)], d, first)
+    parts = [(lo, min(step, n - lo)) for lo in range(0, n, step)]
+    return Blocks([Loadable(rows, rows * d, partial(_copied, array, lo, rows)) for lo, rows in parts], d, first)
+
+
+@ieee_floats()
+def _copied(array: Array, lo: int, rows: int) -> Dense:
+    return Dense(np.ascontiguousarray(_real(array[lo : lo + rows], lambda where: _name(where, lo))))
 
 
 def column_names(X: Any, d: int) -> list[str] | None:

@@ -94,26 +94,9 @@ def _row_add(arrays, i, q, w):
 
 @compiled_in_order
 def ascend(
-    arrays,
-    signs,
-    scale,
-    sides,
-    column,
-    offset,
-    rows,
-    resting,
-    caps,
-    bend,
-    square,
-    x,
-    w,
-    epochs,
-    until_separated,
-    reflect,
-    quiet,
-    stream,
-    tally,
-):
+    arrays, signs, scale, sides, column, offset, rows, resting, caps, bend, square,
+    x, w, epochs, until_separated, reflect, quiet, stream, tally,
+):  # fmt: skip
     """Epochs over the rows in random order, resting rows left out; x and w change in place.
 
     `bend` is what x_i is multiplied by in its gradient beside A_i·w: one for each row, or one 0. `resting` says how many of the

@@ -1,14 +1,15 @@
 """Rows in blocks that are read when they are needed: files larger than memory, or the memory of other machines.
 
-A pass does the same work on every block and merges what comes back in the order of the blocks. Where the work is done is the
-engine's business: `ReadAhead` does it here, while a thread reads the next block; a cluster does it where the blocks are.
+A pass does the same work on every block and merges what comes back in the order of the blocks. `Blocks` does it here, while a
+thread reads the next block; a cluster does it where the blocks are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.memory import Dense, Held, Sparse
 from gordan.rows.reads import FetchesRows
-from gordan.rows.storage import HostVectors, Sums, sums_of
+from gordan.rows.storage import HostVectors, OnHost, Sums, sums_of
 
 # Entries of the rows taken last that are kept, at most.
 MOST_KEPT = 1 << 24
@@ -28,44 +29,17 @@ Own = Sequence[tuple[Any, ...]]
 _Taken = tuple[Array, Held]
 
 
-class Loadable(Protocol):
-    """Some consecutive rows of X. `load` reads them anew each time it is called; it may be called on another machine."""
+@dataclass(frozen=True, eq=False)
+class Loadable:
+    """Some consecutive rows of X, with so many stored entries. `load` reads them anew each time it is called."""
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def entries(self) -> int:
-        """Number of stored entries."""
-        ...
-
-    def load(self) -> Held:
-        """These rows, in memory."""
-        ...
-
-
-class Engine(Protocol):
-    """Who does the work on blocks."""
-
-    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Any:
-        """`work(block.load(), *own, *shared)` for each block with what is its own, in the order of the blocks.
-
-        `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
-        """
-        ...
-
-
-class ReadAhead:
-    """One block after the other, each on all threads of its pass, while the next one is read. At most two are in memory."""
-
-    def run(self, work: Work, blocks: Sequence[Loadable], own: Own, shared: tuple[Any, ...]) -> Iterator[Any]:
-        return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
+    n: int
+    entries: int
+    load: Callable[[], Held]
 
 
 def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
-    """The blocks in memory, one after the other, each read while its predecessor is worked on."""
+    """The blocks in memory, one after the other, each read while its predecessor is worked on: at most two at a time."""
     if len(blocks) < 2:
         yield from (block.load() for block in blocks)
         return
@@ -78,12 +52,10 @@ def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
             yield held
 
 
-class Blocks(FetchesRows, HostVectors):
-    """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
+class InBlocks(FetchesRows, OnHost):
+    """The part of a storage of X in blocks of rows that does not ask where vectors over rows are."""
 
-    def __init__(
-        self, blocks: Sequence[Loadable], d: int, dtype: Any, *, kind: str = "blocks", engine: Engine | None = None
-    ) -> None:
+    def __init__(self, blocks: Sequence[Loadable], d: int, dtype: Any, *, kind: str = "blocks") -> None:
         self.blocks = tuple(blocks)
         self.ends = np.cumsum([0, *(block.n for block in self.blocks)])
         self.n, self.d = int(self.ends[-1]), d
@@ -92,46 +64,13 @@ class Blocks(FetchesRows, HostVectors):
         self.kind = kind
         self._norms: dict[float, Array] = {}
         self._hand: tuple[_Taken, ...] = ()
-        self.engine: Engine = ReadAhead() if engine is None else engine
 
-    def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
-        ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
-        own = [tuple(None if values is None else values[lo:hi] for values in over_rows) for lo, hi in ranges]
-        return list(self.engine.run(work, self.blocks, own, shared))
+    def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> Iterable[Any]:
+        """`work(block.load(), *own, *shared)` for each of these blocks with what is its own, in their order.
 
-    # ---- passes ------------------------------------------------------------------------------------------------------
-
-    def scores(self, w: Array, b: float | Array, signs: Array, threads: int) -> Array:
-        return np.concatenate(self.each(tasks.scores, (signs,), (w, b, threads)))
-
-    def combine(self, q: Array, threads: int) -> Array:
-        return self._added(tasks.combine, q, threads, np.zeros((self.d, *q.shape[1:])))
-
-    def _squares(self, q: Array, threads: int) -> Array:
-        return self._added(tasks.squares, q, threads, np.zeros((self.d, self.d)))
-
-    def _added(self, work: Work, q: Array, threads: int, total: Array) -> Array:
-        """What `work` gives for each block and its part of q, added up in their order; blocks of weight zero are not read."""
-        weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
-        own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
-        for part in self.engine.run(work, [self.blocks[k] for k in weighty], own, (threads,)):
-            total += part
-        return total
-
-    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
-        return sums_of(self.each(tasks.reduce, over_rows, (work, shared, threads, rough)))
-
-    def softmin(
-        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
-    ) -> tuple[Sums, Array]:
-        found = self.each(tasks.softmin, (signs, log_p0, groups), (v, b, scale, threads))
-        return Sums.merged([sums for sums, _ in found]), np.concatenate([scores for _, scores in found], axis=1)
-
-    def norms(self, p: float, threads: int) -> Array:
-        if p not in self._norms:
-            self._norms[p] = np.concatenate(self.each(tasks.norms, (), (p, threads)))
-        return self._norms[p]
+        `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
+        """
+        return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
 
     def knows_norms(self, p: float) -> bool:
         return p in self._norms
@@ -161,7 +100,7 @@ class Blocks(FetchesRows, HostVectors):
         """These rows, whose numbers rise, from their blocks."""
         asked = self.holding(wanted)
         own = [(part - self.ends[k],) for k, part in asked]
-        return joined(list(self.engine.run(tasks.take, [self.blocks[k] for k, _ in asked], own, ())))
+        return joined(list(self.run(tasks.take, [self.blocks[k] for k, _ in asked], own, ())))
 
     def holding(self, rows: Array | None) -> list[tuple[int, Any]]:
         """The numbers of the blocks that hold some of these rows, whose numbers rise, and which of them each holds; of all blocks
@@ -176,6 +115,58 @@ class Blocks(FetchesRows, HostVectors):
         left = np.arange(len(i))
         return both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
 
+    def plain(self) -> Array:
+        return self.take(np.arange(self.n)).spread().astype(np.float64, copy=False)
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        for lo, bad in zip(self.ends, self.run(tasks.first_not_finite, self.blocks, [()] * len(self.blocks), ()), strict=False):
+            if bad is not None:
+                return int(lo) + bad[0], bad[1], bad[2]
+        return None
+
+
+class Blocks(InBlocks, HostVectors):
+    """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
+
+    def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
+        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
+        ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
+        own = [tuple(None if values is None else values[lo:hi] for values in over_rows) for lo, hi in ranges]
+        return list(self.run(work, self.blocks, own, shared))
+
+    # ---- passes ------------------------------------------------------------------------------------------------------
+
+    def scores(self, w: Array, b: float | Array, signs: Array, threads: int) -> Array:
+        return np.concatenate(self.each(tasks.scores, (signs,), (w, b, threads)))
+
+    def combine(self, q: Array, threads: int) -> Array:
+        return self._added(tasks.combine, q, threads, np.zeros((self.d, *q.shape[1:])))
+
+    def _squares(self, q: Array, threads: int) -> Array:
+        return self._added(tasks.squares, q, threads, np.zeros((self.d, self.d)))
+
+    def _added(self, work: Work, q: Array, threads: int, total: Array) -> Array:
+        """What `work` gives for each block and its part of q, added up in their order; blocks of weight zero are not read."""
+        weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
+        own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
+        for part in self.run(work, [self.blocks[k] for k in weighty], own, (threads,)):
+            total += part
+        return total
+
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        return sums_of(self.each(tasks.reduce, over_rows, (work, shared, threads, rough)))
+
+    def softmin(
+        self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
+    ) -> tuple[Sums, Array]:
+        found = self.each(tasks.softmin, (signs, log_p0, groups), (v, b, scale, threads))
+        return Sums.merged([sums for sums, _ in found]), np.concatenate([scores for _, scores in found], axis=1)
+
+    def norms(self, p: float, threads: int) -> Array:
+        if p not in self._norms:
+            self._norms[p] = np.concatenate(self.each(tasks.norms, (), (p, threads)))
+        return self._norms[p]
+
     def each_block(
         self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
     ) -> Iterator[Any]:
@@ -184,15 +175,6 @@ class Blocks(FetchesRows, HostVectors):
             lo, hi = int(self.ends[k]), int(self.ends[k + 1])
             own = tuple(values[lo:hi] for values in over_rows)
             yield from held.each_block(work, own, shared, None if mine is None else mine - lo, first=lo, **how)
-
-    def plain(self) -> Array:
-        return self.take(np.arange(self.n)).spread().astype(np.float64, copy=False)
-
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        for lo, bad in zip(self.ends, self.each(tasks.first_not_finite), strict=False):
-            if bad is not None:
-                return int(lo) + bad[0], bad[1], bad[2]
-        return None
 
 
 def _united(parts: list[_Taken]) -> _Taken:

@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, zeros_and_ones
+from gordan.arrays import Array, zeros_and_ones
 from gordan.rows import tasks
-from gordan.rows.blocks import Blocks, Own, Work
+from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
-from gordan.rows.reads import FetchesRows
-from gordan.rows.storage import OnHost, Reduces, Sums, sums_of
+from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
 # Blocks whose results are merged by one task.
 FAN = 8
@@ -38,39 +37,28 @@ WORTH_SENDING_ONCE = 1 << 20
 MOST_BROUGHT = 4096
 
 
-@dataclass(eq=False)
-class Chunk:
+@dataclass(frozen=True, eq=False)
+class Chunk(Loadable):
     """A block on a worker, and the address of that."""
 
     future: Any
-    n: int
-    entries: int
     where: str | None = None
-
-    def load(self) -> Held:
-        """Its rows, brought here."""
-        held: Held = self.future.result()
-        return held
 
 
 class Workers:
-    """The engine: one task for each block, near the block, by names that a dashboard shows (`gordan-softmin`, …)."""
+    """Those of a cluster: one task for each block, near the block, by names that a dashboard shows (`gordan-softmin`, …)."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
         self._name = uuid.uuid4().hex
         self._count = itertools.count()
 
-    def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
-        """What `work` gives for each block, brought here."""
-        return self.gather(self.start(work, blocks, own, shared))
-
     def start(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
-        """The same as futures: the results stay where they are."""
+        """What `work` gives for each block, as futures: the results stay where they are."""
         per_block: list[Any] = [[block.future for block in blocks], *(list(column) for column in zip(*own, strict=True))]
         size = len(blocks) * sum(part.nbytes for part in shared if isinstance(part, np.ndarray))
-        if size > WORTH_SENDING_ONCE:
-            shared = tuple(self.keep(part) if isinstance(part, np.ndarray) else part for part in shared)
+        if size > WORTH_SENDING_ONCE:  # as the result of a task that holds it, so that it is not lost with a worker
+            shared = tuple(self.map(tasks.same, [part])[0] if isinstance(part, np.ndarray) else part for part in shared)
         return self.map(work, *per_block, *([part] * len(blocks) for part in shared), where=[block.where for block in blocks])
 
     def map(self, work: Work, *columns: Sequence[Any], where: Sequence[str | None] | None = None) -> list[Any]:
@@ -92,10 +80,6 @@ class Workers:
                 ):
                     futures[k] = future
         return futures
-
-    def keep(self, part: Array) -> Any:
-        """An array on the workers: the result of a task that holds it, so that it is not lost with one of them."""
-        return self.map(tasks.same, [part])[0]
 
     def merged(self, futures: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
         """The futures' results merged in their order, in a tree of fixed shape; the root is brought here."""
@@ -127,12 +111,12 @@ class Spread:
     def futures(self) -> list[Any]:
         """Its part for each block."""
         if self._futures is None:
-            engine = self.storage.engine
+            workers = self.storage.workers
             if self.made is None:
                 assert self.host is not None
-                self._futures = engine.map(tasks.same, list(self.storage.cut(self.host)))
+                self._futures = workers.map(tasks.same, list(self.storage.cut(self.host)))
             elif self.path:
-                self._futures = engine.map(tasks.entry, self.made, [self.path] * len(self.made))
+                self._futures = workers.map(tasks.entry, self.made, [self.path] * len(self.made))
             else:
                 self._futures = self.made
         return self._futures
@@ -155,33 +139,34 @@ class Spread:
         if self.host is not None and factor is not None:
             return Spread(self.storage, self.host * factor)
         factors = other.futures if isinstance(other, Spread) else [other] * len(self.futures)
-        return Spread(self.storage, made=self.storage.engine.map(tasks.product, self.futures, factors), width=self.width)
+        return Spread(self.storage, made=self.storage.workers.map(tasks.product, self.futures, factors), width=self.width)
 
     def sum(self, axis: int = 0) -> Any:
         """The sum over the rows."""
         if self.host is not None:
             return self.host.sum(axis)
-        engine = self.storage.engine
-        return engine.merged(engine.map(tasks.total, self.futures), tasks.added)
+        workers = self.storage.workers
+        return workers.merged(workers.map(tasks.total, self.futures), tasks.added)
 
 
-class Cluster(FetchesRows, OnHost, Reduces):
+class Cluster(InBlocks):
     """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
 
     How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
     """
 
-    sums = "float64"
-    kind = "dask"
+    sums, reduces = "float64", True
 
     def __init__(self, client: Any, chunks: Sequence[Chunk], d: int, dtype: Any) -> None:
-        self.engine = Workers(client)
-        self._blocks = Blocks(chunks, d, dtype, kind=self.kind, engine=self.engine)
-        self.blocks, self.ends = self._blocks.blocks, self._blocks.ends
-        self.n, self.d, self.entries, self.dtype = self._blocks.n, d, self._blocks.entries, self._blocks.dtype
+        super().__init__(chunks, d, dtype, kind="dask")
+        self.workers = Workers(client)
         self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
         self._kept: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
+
+    def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
+        """Where the blocks are; what comes of it is brought here."""
+        return self.workers.gather(self.workers.start(work, blocks, own, shared))
 
     def cut(self, values: Array) -> Iterable[Array]:
         """A vector over rows in the parts of the blocks."""
@@ -194,7 +179,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
         """
         columns = [self._column(values) for values in over_rows]
         own: Own = list(zip(*columns, strict=True)) if columns else [()] * len(self.blocks)
-        return self.engine.start(work, self.blocks, own, shared)
+        return self.workers.start(work, self.blocks, own, shared)
 
     def _column(self, values: Any) -> list[Any]:
         """What each block has of it."""
@@ -207,8 +192,7 @@ class Cluster(FetchesRows, OnHost, Reduces):
     def place(self, values: Any, name: str) -> Spread:
         if isinstance(values, Spread):
             return values
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return self._placed(values if kept else columns_of(values, name, self.n), keep=name != "p")
+        return self._placed(row_vectors(values, name, self.n), keep=name != "p")
 
     def split(self, halves: Any, name: str) -> Spread:
         return halves if isinstance(halves, Spread) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
@@ -229,22 +213,12 @@ class Cluster(FetchesRows, OnHost, Reduces):
     def fetch(self, values: Spread) -> Array:
         if values.host is not None:
             return values.host
-        return np.concatenate(self.engine.gather(values.futures), axis=-1 if values.height else 0)
+        return np.concatenate(self.workers.gather(values.futures), axis=-1 if values.height else 0)
 
     def finite(self, values: Spread) -> bool:
         if values.host is not None:
             return bool(np.isfinite(values.host).all())
-        return bool(self.engine.merged(self.engine.map(tasks.finite, values.futures), all))
-
-    def smallest(self, scores: Spread, k: int) -> tuple[Array, Array]:
-        """From the k smallest of each block, merged on the workers."""
-        count = len(self.blocks)
-        found = self.engine.map(tasks.smallest, scores.futures, self.firsts, [k] * count, [None] * count)
-        lowest: tasks.Lowest = self.engine.merged(found, tasks.Lowest.merged)
-        return lowest.rows[0], lowest.scores[0]
-
-    def totals(self, scores: Spread, log_p0: Spread | None, groups: Spread | None, sums: Sums) -> Array:
-        return sums.totals
+        return bool(self.workers.merged(self.workers.map(tasks.finite, values.futures), all))
 
     # ---- passes ------------------------------------------------------------------------------------------------------
 
@@ -259,58 +233,48 @@ class Cluster(FetchesRows, OnHost, Reduces):
                 return self.take(rows).combine(q.host[rows], 1)
             if len(rows) <= FEW * self.n:
                 return self._combine_some(rows, q.host)
-        combination: Array = self.engine.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
+        combination: Array = self.workers.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
         return combination
 
     def _combine_some(self, rows: Array, q: Array) -> Array:
-        asked = self._blocks.holding(rows)
+        asked = self.holding(rows)
         if not asked:
             return np.zeros((self.d, *q.shape[1:]))
         own = [(part - self.ends[k], q[part]) for k, part in asked]
-        found = self.engine.start(tasks.combine_some, [self.blocks[k] for k, _ in asked], own, (self._threads,))
-        combination: Array = self.engine.merged(found, tasks.added)
+        found = self.workers.start(tasks.combine_some, [self.blocks[k] for k, _ in asked], own, (self._threads,))
+        combination: Array = self.workers.merged(found, tasks.added)
         return combination
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         found = self._start(tasks.reduce, tuple(over_rows), (work, shared, self._threads, rough))
-        sums: list[Array] = self.engine.merged(found, sums_of)
+        sums: list[Array] = self.workers.merged(found, sums_of)
         return sums
 
     def _squares(self, q: Spread, threads: int) -> Array:
-        products: Array = self.engine.merged(self._start(tasks.squares, (q,), (self._threads,)), tasks.added)
+        products: Array = self.workers.merged(self._start(tasks.squares, (q,), (self._threads,)), tasks.added)
         return products
 
     def softmin(
         self, v: Array, b: Array, signs: Spread, scale: float, log_p0: Spread | None, groups: Spread | None, threads: int
     ) -> tuple[Sums, Spread]:
         pairs = self._start(tasks.softmin, (signs, log_p0, groups), (v, b, scale, self._threads))
-        sums: Sums = self.engine.merged(self.engine.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
+        sums: Sums = self.workers.merged(self.workers.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
         return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
-    def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Spread | None) -> tuple[list[Array], list[Array], bool]:
-        """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite: one
-        reduction, O(k) numbers of each worker."""
-        over_rows = (self.firsts, signs, groups)
-        found: tasks.Lowest = self.engine.merged(
-            self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), tasks.Lowest.merged
-        )
-        return found.rows, found.scores, found.finite
+    def lowest(self, w: Array, b: float, signs: Spread, k: int, halves: Any | None, threads: int) -> Lowest:
+        """By one reduction, of O(k) numbers of each worker."""
+        over_rows = self.firsts, signs, None if halves is None else self.split(halves, "halves")
+        found: Lowest = self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
+        return found
 
     def norms(self, p: float, threads: int) -> Array:
-        return np.concatenate(self.engine.gather(self._start(tasks.norms, (), (p, self._threads))))
-
-    def knows_norms(self, p: float) -> bool:
-        return False
+        return np.concatenate(self.workers.gather(self._start(tasks.norms, (), (p, self._threads))))
 
     def largest_norm(self, p: float, threads: int) -> float:
-        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-        return float(self.engine.merged(self._start(tasks.largest_norm, (), (p, self._threads)), np.max))
+        return float(self.workers.merged(self._start(tasks.largest_norm, (), (p, self._threads)), np.max))
 
     def take(self, i: Array) -> Held:
-        return self._blocks.take(i) if len(i) else Dense(np.empty((0, self.d)))
-
-    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        return self._blocks.gram(i, j, scale, weights)
+        return super().take(i) if len(i) else Dense(np.empty((0, self.d)))
 
     def each_block(
         self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
@@ -320,18 +284,12 @@ class Cluster(FetchesRows, OnHost, Reduces):
             yield from self.take(rows).each_block(work, tuple(values[rows] for values in over_rows), shared, **how)
             return
         over_rows = tuple(values.host if isinstance(values, Spread) else values for values in over_rows)
-        asked, own = self._blocks.holding(rows), []
+        asked, own = self.holding(rows), []
         for k, mine in asked:
             lo, hi = int(self.ends[k]), int(self.ends[k + 1])
             own.append((lo, None if mine is None else mine - lo, tuple(values[lo:hi] for values in over_rows)))
-        found = self.engine.run(tasks.each_block, [self.blocks[k] for k, _ in asked], own, (work, how, *shared))
+        found = self.run(tasks.each_block, [self.blocks[k] for k, _ in asked], own, (work, how, *shared))
         yield from itertools.chain.from_iterable(found)
-
-    def plain(self) -> Array:
-        return self._blocks.plain()
-
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        return self._blocks.first_not_finite()
 
 
 @contextlib.contextmanager

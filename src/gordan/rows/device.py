@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, zeros_and_ones
+from gordan.arrays import Array, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, FetchesRows
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Sums, sums_of, widest
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Sums, row_vectors, sums_of, widest
 from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, room, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -75,7 +75,7 @@ class Device(FetchesRows):
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
     """
 
-    on_device = True
+    on_device, reduces = True, False
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
         torch = torch_for()
@@ -96,9 +96,8 @@ class Device(FetchesRows):
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
     def place(self, values: Any, name: str) -> Any:
-        """One number for each row, on the device; int8 stays int8, everything else becomes the type of the scores."""
         if not is_tensor(values):
-            array = values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, self.n)
+            array = row_vectors(values, name, self.n)
             values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
         if values.ndim not in (1, 2) or len(values) != self.n:
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
@@ -115,22 +114,18 @@ class Device(FetchesRows):
         return Split(groups, order, ends)
 
     def lift(self, values: Any) -> Any:
-        """A vector over rows on the device: numbers as float64, whatever the type of the scores; positions as they are."""
         torch = torch_for()
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 
     def fetch(self, values: Any) -> Array:
-        """A vector over rows as float64 on the host."""
         fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
     def finite(self, values: Any) -> bool:
-        """Whether every entry is finite."""
         return bool(torch_for().isfinite(values).all())
 
-    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
-        """The k smallest, lowest first, and where they are; ties go to the earlier row."""
+    def _smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
         torch = torch_for()
         last = torch.topk(scores, k, largest=False, sorted=False).values.max()
         chosen = torch.nonzero(scores <= last)[:, 0]
@@ -171,6 +166,22 @@ class Device(FetchesRows):
         for lo, hi in self._blocks():
             scores[lo:hi] = signs[lo:hi, None] * (self.X[lo:hi].double() @ matrix + constants)
         return scores
+
+    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
+        s = self.scores(w, b, signs, threads)
+        if not self.finite(s):
+            return Lowest(k, [], [], False)
+        if halves is None:
+            rows, scores = self._smallest(s, k)
+            return Lowest(k, [rows], [scores], True)
+        groups = self.place(zeros_and_ones(halves, "halves", self.n) if isinstance(halves, np.ndarray) else halves, "halves")
+        found = []
+        for half in (0, 1):  # selected where the scores are
+            own = s + 0.0
+            own[groups != half] = math.inf
+            i, lowest = self._smallest(own, k)
+            found.append((i[lowest < math.inf], lowest[lowest < math.inf]))
+        return Lowest(k, [i for i, _ in found], [lowest for _, lowest in found], True)
 
     @_within_memory
     def combine(self, q: Any, threads: int) -> Array:
@@ -260,7 +271,6 @@ class Device(FetchesRows):
         return Dense(exact(self._picked(i)))
 
     def part(self, i: Array) -> Device:
-        """The rows i where they are, for a problem that has only those."""
         return Device(self._picked(i), sums=self.sums, fused=self._fused)
 
     @_within_memory
@@ -272,8 +282,8 @@ class Device(FetchesRows):
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Σ q a aᵀ, Σ q a and Σ q over the rows i, for a = y (x, 1?); on the device. For a direction: products over all rows are
-        narrow. Those over few rows are float64: an interior point weighs rows by up to 10¹⁵ times others."""
+        """Products over all rows are narrow, good for a direction. Those over few rows are float64: an interior point weighs rows
+        by up to 10¹⁵ times others."""
         torch = torch_for()
         kind = self.narrow if i is None else torch.float64
         size = self.d + constant
@@ -289,7 +299,6 @@ class Device(FetchesRows):
 
     @_within_memory
     def solve(self, H: Any, b: Array) -> Array | None:
-        """H⁻¹ b for a positive definite H on the device; None where it is not."""
         torch = torch_for()
         L, failed = torch.linalg.cholesky_ex(H)
         x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]

@@ -1,7 +1,7 @@
 """Dask collections, and files that workers read: what becomes of them when they are passed for X.
 
 With a client of `dask.distributed` they are blocks on its workers (`rows.cluster`). Without one, blocks are made one after the
-other, anew for each pass, by Dask's own threads in this process (`Made`): slower, but no more than two of them are in memory.
+other, anew for each pass, by Dask's own threads in this process: slower, but no more than two of them are in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from gordan.arrays import Array, aligned
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
-from gordan.rows.blocks import Blocks
+from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Chunk, Cluster, Workers, large_graphs
 from gordan.rows.memory import Held
 
@@ -91,20 +91,6 @@ class Shape(NamedTuple):
 Again = Callable[[int, int], Any]
 
 
-@dataclass(eq=False)
-class Made:
-    """A block that is made here each time it is needed."""
-
-    delayed: Any
-    n: int
-    entries: int
-
-    def load(self) -> Held:
-        """Its rows."""
-        held: Held = _here(self.delayed)
-        return held
-
-
 def in_blocks(X: Any) -> Cluster | Blocks:
     """The storage for a lazy X: blocks on the workers of the current client, or made here, pass by pass, where there is none."""
     from dask import delayed
@@ -117,33 +103,30 @@ def in_blocks(X: Any) -> Cluster | Blocks:
     def block(k: int, first: int = 0) -> Any:
         return accepted(pieces[k], first, dask_key_name=f"{name}-{k}-{first}")
 
+    blocks = [block(k) for k in range(len(pieces))]
     if client is None:
-        return _by_passes([block(k) for k in range(len(pieces))], lambda k, first: _here(block(k, first)))
+        measures = [partial(_measured_here, of) for of in blocks]
+        found, d, dtype = _filled(blocks, measures, lambda k, first: _here(block(k, first)))
+        return Blocks([Loadable(shape.n, shape.entries, partial(_here, of)) for of, shape in found], d, dtype, kind="dask")
     with large_graphs():
-        futures = client.compute([block(k) for k in range(len(pieces))])
+        futures = client.compute(blocks)
     return _settled(client, futures, lambda k, first: client.compute(block(k, first)).result())
 
 
 def _settled(client: Any, futures: list[Any], again: Again) -> Cluster:
     """The storage from blocks that are being made on the workers."""
-    shapes = _shapes([shape.result for shape in Workers(client).map(_measured, futures)], again)
-    d, dtype = _agreed(shapes)
-    found = [(future, shape) for future, shape in zip(futures, shapes, strict=True) if shape is not None]
+    found, d, dtype = _filled(futures, [shape.result for shape in Workers(client).map(_measured, futures)], again)
     places = client.who_has([future for future, _ in found])
-    chunks = [Chunk(future, shape.n, shape.entries, next(iter(places.get(future.key, ())), None)) for future, shape in found]
+    where = [next(iter(places.get(future.key, ())), None) for future, _ in found]
+    chunks = [Chunk(n, size, of.result, of, at) for (of, (n, _, size, _)), at in zip(found, where, strict=True)]
     return Cluster(client, chunks, d, dtype)
 
 
-def _by_passes(blocks: list[Any], again: Again) -> Blocks:
-    """The storage from blocks that are to be made here."""
-    shapes = _shapes([partial(_measured_here, block) for block in blocks], again)
-    d, dtype = _agreed(shapes)
-    made = [Made(block, shape.n, shape.entries) for block, shape in zip(blocks, shapes, strict=True) if shape is not None]
-    return Blocks(made, d, dtype, kind="dask")
-
-
-def _shapes(measures: list[Callable[[], Shape | None]], again: Again) -> list[Shape | None]:
-    """The shapes of all blocks. One that is refused is made again, so that its message counts rows from the first row of X."""
+def _filled(
+    blocks: list[Any], measures: Sequence[Callable[[], Shape | None]], again: Again
+) -> tuple[list[tuple[Any, Shape]], int, Any]:
+    """The blocks that have rows, with their shapes; the number of columns, and a type for the entries of all. One that is refused
+    is made again, so that its message counts rows from the first row of X."""
     shapes: list[Shape | None] = []
     for k, measure in enumerate(measures):
         try:
@@ -156,18 +139,14 @@ def _shapes(measures: list[Callable[[], Shape | None]], again: Again) -> list[Sh
             except InputError as named:
                 raise named from None
             raise error from None
-    return shapes
-
-
-def _agreed(shapes: list[Shape | None]) -> tuple[int, Any]:
-    """The number of columns of all blocks, and a type for their entries."""
-    found = [shape for shape in shapes if shape is not None]
+    found = [(block, shape) for block, shape in zip(blocks, shapes, strict=True) if shape is not None]
     if not found:
         raise InputError("X has no rows; at least one is needed")
+    d = found[0][1].d
     for k, shape in enumerate(shapes):
-        if shape is not None and shape.d != found[0].d:
-            raise InputError(f"block {k} of X has {shape.d} columns, but the first one has {found[0].d}")
-    return found[0].d, np.result_type(*(shape.dtype for shape in found))
+        if shape is not None and shape.d != d:
+            raise InputError(f"block {k} of X has {shape.d} columns, but the first one has {d}")
+    return found, d, np.result_type(*(shape.dtype for _, shape in found))
 
 
 def _pieces(X: Any) -> list[Any]:

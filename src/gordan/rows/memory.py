@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +34,18 @@ LEAST_PIECE = 1024
 # One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
 # of stored entries takes that many times squared as long for each of them as BLAS does.
 SPREAD = 3
+# Entries that are looked at together for one that is not finite, so that no mask of all of them is made.
+SEARCHED = 1 << 20
 # What kernels take for a log p_0 that is uniform.
 UNIFORM = np.zeros(1)
 
 
-class Kernels(NamedTuple):
-    """The compiled loop of each pass, of which the first arguments are the arrays."""
+@cache
+def _kernel(kind: str, name: str) -> Any:
+    """The compiled loop of a pass, whose first arguments are the arrays; not imported before, since numba takes its time."""
+    from gordan.rows import kernels
 
-    scores: Any
-    combine: Any
-    softmin: Any
-    norms: Any
+    return getattr(kernels, f"{kind}_{name}")
 
 
 class _Memory(HostVectors):
@@ -58,7 +58,8 @@ class _Memory(HostVectors):
     _over: Any  # the same rows over other arrays
     spread: Any  # rows lo..hi-1 as a plain array
     _piece: Any  # and in float64, of SciPy's CSR if sparse
-    _kernels: Any  # `Kernels`; imported when first asked for, because numba takes its time
+    _place: Any  # row and column of the k-th stored entry
+    row: Any  # columns and float64 values of the entries of a row that are not zero
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
@@ -114,7 +115,7 @@ class _Memory(HostVectors):
 
             self._by_products(products, self._ranges, threads)
             return scores
-        kernel = self._kernels.scores
+        kernel = _kernel(self.kind, "scores")
         self._run(lambda lo, hi: kernel(*self.arrays, w, b, signs, lo, hi, scores), threads)
         return scores
 
@@ -122,7 +123,7 @@ class _Memory(HostVectors):
         if q.ndim == 2:
             most = min(len(self._ranges), MERGED // (8 * self.d * q.shape[1]))
             return _added(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
-        kernel = self._kernels.combine
+        kernel = _kernel(self.kind, "combine")
 
         def part(lo: int, hi: int) -> Array:
             acc = np.zeros(self.d)
@@ -183,7 +184,7 @@ class _Memory(HostVectors):
         self, v: Array, b: Array, signs: Array, scale: float, log_p0: Array | None, groups: Array | None, threads: int
     ) -> tuple[Sums, Array]:
         scores = np.empty((len(v), self.n))
-        kernel = self._kernels.softmin
+        kernel = _kernel(self.kind, "softmin")
         log_p0 = UNIFORM if log_p0 is None else log_p0
         count, groups = (1, self._one_group) if groups is None else (2, groups)
 
@@ -199,13 +200,25 @@ class _Memory(HostVectors):
     def norms(self, p: float, threads: int) -> Array:
         if p not in self._norms:  # asked for R first, then for the squares
             norms = np.empty(self.n)
-            kernel = self._kernels.norms
+            kernel = _kernel(self.kind, "norms")
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
             self._norms[p] = _read_only(norms)
         return self._norms[p]
 
     def knows_norms(self, p: float) -> bool:
         return self.on_disk and p in self._norms
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        values = self.arrays[0].reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(values)):  # whatever is not finite stays so in a sum
+                return None
+        for start in range(0, len(values), SEARCHED):
+            bad = np.flatnonzero(~np.isfinite(values[start : start + SEARCHED]))
+            if len(bad):
+                k = start + int(bad[0])
+                return *self._place(k), float(values[k])
+        return None
 
     # ---- reads for proofs --------------------------------------------------------------------------------------------
 
@@ -231,8 +244,8 @@ class _Memory(HostVectors):
         threads = available() if self.entries >= reads.WORTH_THREADS else 1
         return in_waves(part, self.arrays, ranges, threads, 4 * threads)
 
-    def prefetch(self, rows: Any) -> None:
-        pass
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        return ((int(i), *self.row(i)) for i in rows)
 
     def snapshot(self, most: int) -> Any:
         if self.__sizeof__() > most:
@@ -252,12 +265,6 @@ class Dense(_Memory):
         X = np.asarray(X).view(np.ndarray)
         X.flags.writeable = False
         super().__init__((X,), *X.shape)
-
-    @cached_property
-    def _kernels(self) -> Kernels:
-        from gordan.rows import kernels
-
-        return Kernels(kernels.dense_scores, kernels.dense_combine, kernels.dense_softmin, kernels.dense_norms)
 
     def take(self, i: Array) -> Dense:
         if not self.on_disk or len(i) < MANY * self.n:
@@ -299,6 +306,7 @@ class Dense(_Memory):
         return DenseBlock(self.arrays[0][lo:hi], first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero."""
         values = self.arrays[0][i].astype(np.float64)
         columns = np.flatnonzero(values)
         return columns, values[columns]
@@ -314,17 +322,8 @@ class Dense(_Memory):
         """The columns j, in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is NaN or infinite; by blocks, so that no copy of X is made."""
-        X = self.arrays[0]
-        if _sum_is_finite(X):
-            return None
-        for start in range(0, self.n, 4096):
-            finite = np.isfinite(X[start : start + 4096])
-            if not finite.all():
-                row, column = (int(i) for i in np.argwhere(~finite)[0])
-                return row + start, column, float(X[row + start, column])
-        return None
+    def _place(self, k: int) -> tuple[int, int]:
+        return divmod(k, self.d)
 
 
 class Sparse(_Memory):
@@ -338,12 +337,6 @@ class Sparse(_Memory):
         columns, ends = (np.uint32 if most < 2**32 else np.int64 for most in (d, len(data)))
         arrays = data, _indices(indices, columns), _indices(indptr, ends)
         super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
-
-    @cached_property
-    def _kernels(self) -> Kernels:
-        from gordan.rows import kernels
-
-        return Kernels(kernels.sparse_scores, kernels.sparse_combine, kernels.sparse_softmin, kernels.sparse_norms)
 
     def take(self, i: Array) -> Sparse:
         data, indices, indptr = self.arrays
@@ -377,10 +370,7 @@ class Sparse(_Memory):
         if self.entries * SPREAD >= self.n * self.d:
             return super()._square(root, lo, hi)
         total = np.zeros((self.d, self.d))
-        from gordan.rows import kernels
-
-        kernel: Any = kernels.sparse_squares
-        kernel(*self.arrays, root, lo, hi, total)
+        _kernel(self.kind, "squares")(*self.arrays, root, lo, hi, total)
         return total
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:
@@ -397,6 +387,7 @@ class Sparse(_Memory):
         return SparseBlock(data[stored], indices[stored], ends - ends[0], self.d, first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
+        """Columns and float64 values of the entries of row i that are not zero."""
         data, indices, indptr = self.arrays
         stored = slice(int(indptr[i]), int(indptr[i + 1]))
         columns, values = indices[stored].astype(np.int64), data[stored].astype(np.float64)
@@ -416,27 +407,13 @@ class Sparse(_Memory):
 
     plain = csr
 
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        data, indices, indptr = self.arrays
-        if _sum_is_finite(data):
-            return None
-        for start in range(0, len(data), 1 << 20):  # by blocks, so that no mask of all entries is made
-            bad = np.flatnonzero(~np.isfinite(data[start : start + (1 << 20)]))
-            if len(bad):
-                k = start + int(bad[0])
-                row = int(np.searchsorted(indptr, k, side="right")) - 1
-                return row, int(indices[k]), math.nan if np.isnan(data[k]) else float(data[k])
-        return None
+    def _place(self, k: int) -> tuple[int, int]:
+        _, indices, indptr = self.arrays
+        return int(np.searchsorted(indptr, k, side="right")) - 1, int(indices[k])
 
 
 # Rows in memory: what `take` gives, and the only ones that can be visited one by one.
 Held = Dense | Sparse
-
-
-def _sum_is_finite(values: Array) -> bool:
-    """Whatever is not finite stays so in a sum."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(values)))
 
 
 def _added(parts: list[Array]) -> Array:

@@ -8,6 +8,7 @@ that looks at its mode (`each_block` of a storage sees to that). What rounding m
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ BLOCK_ENTRIES, WORTH_THREADS = 1 << 18, 1 << 19
 LONGEST_SUM = 4096
 # Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
 NARROW = 8
-# Stored entries of single rows that are brought into memory together.
-FETCHED = 1 << 22
+# Stored entries of single rows that are brought into memory together, and rows, at most.
+FETCHED, FETCHED_ROWS = 1 << 22, 4096
 
 
 class _HostBlock:
@@ -160,31 +161,22 @@ class SparseBlock(_HostBlock):
 
 
 class FetchesRows:
-    """The part of a storage that is not in memory: single rows are brought there, those named by `prefetch` some at a time."""
+    """The part of a storage that is not in memory: single rows are brought there, some at a time."""
 
     n: int
     entries: int
     take: Any
     sparse, in_memory, mapped = False, False, False
-    _wanted: Array = np.empty(0, np.intp)
-    _near: tuple[Any, dict[int, int]] = None, {}
 
     def snapshot(self, most: int) -> None:
         return None
 
-    def prefetch(self, rows: Any) -> None:
-        self._wanted = np.unique(np.asarray(rows, dtype=np.intp))
-
-    def row(self, i: int) -> tuple[Array, Array]:
-        held, places = self._near  # in one go: other threads ask as well
-        if i not in places:
-            wanted = self._wanted
-            batch = wanted[np.searchsorted(wanted, i) :][: max(1, FETCHED * self.n // self.entries)]
-            batch = batch if len(batch) and batch[0] == i else np.array([i])
-            held, places = self.take(batch), {row: k for k, row in enumerate(batch.tolist())}
-            self._near = held, places
-        found: tuple[Array, Array] = held.row(places[i])
-        return found
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        step = max(1, min(FETCHED_ROWS, FETCHED * self.n // self.entries))
+        for lo in range(0, len(rows), step):
+            part = np.asarray(rows[lo : lo + step], dtype=np.intp)
+            held = self.take(part)
+            yield from ((i, *held.row(k)) for k, i in enumerate(part.tolist()))
 
 
 def row_sums(left: Array, right: Array) -> Array:

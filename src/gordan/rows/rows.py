@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number, zeros_and_ones
+from gordan.arrays import Array, columns_of, require_aligned, vector, vectors, whole_number
 from gordan.errors import InputError
 from gordan.rows.accept import host, stored
 from gordan.rows.memory import Held
-from gordan.rows.storage import Reduces, Storage, not_finite
+from gordan.rows.storage import Storage, not_finite
 from gordan.rows.threads import available
 
 # Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
@@ -99,7 +99,7 @@ class Rows:
     @property
     def reduces(self) -> bool:
         """Whether `lowest` costs less than `scores`: where scores are on other machines, it brings k of them here."""
-        return isinstance(self.storage, Reduces)
+        return self.storage.reduces
 
     # ---- the operations ---------------------------------------------------------------------------------------------
 
@@ -178,25 +178,9 @@ class Rows:
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
         v, b = self.plane(vector(w, "w", self.d, "columns"))
-        if isinstance(self.storage, Reduces):
-            groups = None if halves is None else self.split(halves)
-            found, scores, finite = self.storage.lowest(v, b, self._placed_signs, k, groups)
-            self.check(0.0 if finite else math.nan)
-            return np.concatenate(found), np.concatenate(scores)
-        s = self.storage.scores(v, b, self._placed_signs, self._threads)
-        self.check(0.0 if self.storage.finite(s) else math.nan)
-        if halves is None:
-            return self.storage.smallest(s, k)
-        groups = self.storage.place(
-            zeros_and_ones(halves, "halves", self.n) if isinstance(halves, np.ndarray) else halves, "halves"
-        )
-        chosen = []
-        for half in (0, 1):  # selected where the scores are
-            own = s + 0.0
-            own[groups != half] = math.inf
-            i, lowest = self.storage.smallest(own, k)
-            chosen.append((i[lowest < math.inf], lowest[lowest < math.inf]))
-        return np.concatenate([i for i, _ in chosen]), np.concatenate([lowest for _, lowest in chosen])
+        found = self.storage.lowest(v, b, self._placed_signs, k, halves, self._threads)
+        self.check(0.0 if found.finite else math.nan)
+        return np.concatenate(found.rows), np.concatenate(found.scores)
 
     def take(self, i: Any) -> Rows:
         """The rows i, as rows again; costs their share of a pass."""
@@ -263,16 +247,12 @@ class Rows:
 
     def squares(self) -> Array:
         """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""
+        self.passes += not self.storage.knows_norms(2.0)
         with np.errstate(over="ignore"):
-            norms = self._norms(2.0) * self.scale
+            norms = self.storage.norms(2.0, self._threads) * self.scale
             if np.isnan(norms).any():
                 self.check(math.nan)
             return np.asarray(norms**2 + (self.scale * self.constant) ** 2)
-
-    def _norms(self, p: float) -> Array:
-        """‖x_i‖_p."""
-        self.passes += not self.storage.knows_norms(p)
-        return self.storage.norms(p, self._threads)
 
     def gram(self, i: Array, j: Array | None = None, weights: Array | None = None) -> Array:
         """The products Σ_k weights_k A_ik A_jk for rows i and j (i again if None), in memory; costs their share of a pass.

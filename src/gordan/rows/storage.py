@@ -1,23 +1,23 @@
 """What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
 
-Whoever can make the rows a..b of X in memory writes none of it: a class with `n`, `entries` and `load()`, and `blocks.Blocks` of
-such pieces, is a storage (`accept.Slice` is an example). A subclass of `Blocks` then overrides what it can do better: `scores`,
-`combine`, `_squares`, `take`, `snapshot`.
+Whoever can make the rows a..b of X in memory writes none of it: `blocks.Blocks` of such pieces (`blocks.Loadable`) is a storage;
+`accept._sliced` makes one. A subclass of `Blocks` then overrides what it can do better: `scores`, `combine`, `_squares`, `take`,
+`snapshot`.
 
-A storage must be a `Storage`. It may besides declare, as a base class, that it `Reduces` (answers about all rows come back as a
-few numbers: for rows on other machines); `Rows` asks by `isinstance`. That rows can be visited one by one no backend has to
-provide: `take` gives rows in memory, where they can.
+A storage must be a `Storage`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory, where
+they can.
 
 Passes are for finding: what they give may be rounded in any way, to about seven digits at least, and may come from BLAS (call
 `blas.blas_threads` around products of matrices, whose own threads would meet those of the pass). Reads are for proofs: `take`,
-`row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they are
-defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
+`each_row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they
+are defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -87,47 +87,40 @@ class Storage(Protocol):
     """Whether single rows can be visited at no cost. Rows of a large file cannot: in random order each would cost a seek."""
     mapped: bool
     """Whether the entries are in a memory-mapped file, of which no copy should be made."""
+    reduces: bool
+    """Whether `lowest` costs less than `scores`: these are on other machines, and few of them come here."""
 
     # ---- vectors over rows ------------------------------------------------------------------------------------------
 
     def place(self, values: Any, name: str) -> Any:
         """One number per row, or a block (n, k) of such vectors, where the rows are; an InputError that names it otherwise. int8
         stays int8."""
-        ...
 
     def split(self, halves: Any, name: str) -> Any:
         """0 or 1 per row, as `softmin` wants its groups."""
-        ...
 
     def lift(self, values: Any) -> Any:
         """A vector over rows where they are, in float64; positions of rows as they are."""
-        ...
 
     def fetch(self, values: Any) -> Array:
         """A vector over rows as float64 on the host."""
-        ...
 
     def finite(self, values: Any) -> bool:
         """Whether a vector over rows is finite."""
-        ...
-
-    def smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
-        """The k rows of smallest score and their scores, lowest first, on the host; ties go to the earlier row."""
-        ...
 
     def repeated(self, scores: Any) -> Array:
         """The rows whose score is that of another row, in order, on the host."""
-        ...
 
     # ---- passes -----------------------------------------------------------------------------------------------------
 
     def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
         """y_i (x_i·w + b); for a block w (d, k) and k numbers b, one column for each of them from one pass."""
-        ...
+
+    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
+        """The k rows of smallest score, or those of each half, on the host."""
 
     def combine(self, q: Any, threads: int) -> Array:
         """Xᵀq, for a vector over rows or a block (n, k) of them."""
-        ...
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         """The arrays of `work(x, *its part of each vector over rows, *shared)`, added up over all pieces x of the rows.
@@ -135,22 +128,18 @@ class Storage(Protocol):
         `work` is a function at the top of a module, for arrays of whatever kind vectors over rows have, which are placed ones.
         Products of a piece with blocks of vectors are x @ V and x.T @ Q, `rough` ones to three digits at least.
         """
-        ...
 
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
         """Σ q a aᵀ, Σ q a and Σ q over the rows i (all if None; each once), for a = y (x, 1?) and q ≥ 0, where the rows are.
 
         On the host in float64; on a device good for a direction.
         """
-        ...
 
     def solve(self, H: Any, b: Array) -> Array | None:
         """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
-        ...
 
     def solving(self, H: Array) -> Callable[[Array], Array]:
         """What gives H⁻¹ b, nearly, for blocks b, all on the host; H is made definite where it is not by rounding."""
-        ...
 
     def softmin(
         self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
@@ -159,42 +148,33 @@ class Storage(Protocol):
 
         `log_p0` is uniform where it is None, and there is one group where `groups` are.
         """
-        ...
 
     def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
         """The totals of that pass, per v and group, to the digits of float64."""
-        ...
 
     def norms(self, p: float, threads: int) -> Array:
         """‖x_i‖_p on the host; NaN where an entry is not finite."""
-        ...
 
     def largest_norm(self, p: float, threads: int) -> float:
         """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-        ...
 
     def knows_norms(self, p: float) -> bool:
         """Whether that costs no pass: the rows are dear to read, and it was asked before."""
-        ...
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         """Row, column and value of the first entry that is NaN or infinite."""
-        ...
 
     # ---- some rows --------------------------------------------------------------------------------------------------
 
     def take(self, i: Array) -> Storage:
         """The rows i, in memory (`memory.Dense` or `memory.Sparse`). It may be asked for a few rows again and again, as a working
         set grows: what it costs to begin should be little, or rows be kept."""
-        ...
 
     def part(self, i: Array) -> Storage:
         """The rows i, for a problem that has only those: where they are, if that is a device, else in memory."""
-        ...
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
-        ...
 
     # ---- reads for proofs -------------------------------------------------------------------------------------------
 
@@ -207,28 +187,19 @@ class Storage(Protocol):
         `work` is a function at the top of a module. Blocks have a size that suits the storage, or end at multiples of `step`.
         Those whose results are only to be `added` up may be larger, or come added up.
         """
-        ...
 
-    def prefetch(self, rows: Any) -> None:
-        """These rows will be asked for one by one."""
-        ...
-
-    def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero, in memory."""
-        ...
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        """Of each of these rows its number, and columns and float64 values of its entries that are not zero, in memory."""
 
     def plain(self) -> Any:
         """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows."""
-        ...
 
     def snapshot(self, most: int) -> Storage | None:
         """A copy that nobody else can change, where what is stored (of rows that are made: what they are made of) has at most so
         many bytes; None elsewhere, and the `checksum` of the blocks is compared instead."""
-        ...
 
     def ieee(self) -> bool:
         """Whether arithmetic where the rows are can be that of IEEE 754."""
-        ...
 
 
 class Block(Protocol):
@@ -242,64 +213,55 @@ class Block(Protocol):
     @property
     def lengths(self) -> Array:
         """The stored entries of each row; one number if all have as many."""
-        ...
 
     def dot(self, w: Array) -> tuple[Array, Array]:
         """x_i·w, and the additions that a term goes through at most, as `lengths`."""
-        ...
 
     def dots(self, W: Array) -> tuple[Any, Array]:
         """x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
-        ...
 
     def combined(self, Q: Any) -> Any:
         """Σ_i q_i x_i for each column q of Q, where the block is."""
-        ...
 
     def lift(self, values: Any) -> Any:
         """An array where the block is: on a device a tensor there, in whose arithmetic work on it is done."""
-        ...
 
     def drop(self, values: Any) -> Array:
         """And back."""
-        ...
 
     def abs_dot(self, size: Array) -> Array:
         """Σ_j |x_ij| size_j."""
-        ...
 
     def squares(self) -> Array:
         """Σ_j x_ij²."""
-        ...
 
     def weighted(self, q: Array) -> Array:
         """Σ_i q_i x_i."""
-        ...
 
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         """The terms(values, columns) of the stored entries of each row, joined; 0 where there are none."""
-        ...
 
     def sample(self, k: int) -> tuple[Array, Array] | None:
         """Columns and values of k entries of each row, the same of equal rows; None where they cannot be chosen so."""
-        ...
 
     def entries(self) -> tuple[Array, Array, Array]:
         """The stored entries, row by row: position of the row in the block, column, float64 value."""
-        ...
 
     def only(self, i: Array) -> Block:
         """The rows at these positions."""
-        ...
 
     def checksum(self, at_length: bool) -> list[int]:
         """Numbers of which one is another if anything stored was changed; `at_length` by a loop that has to be compiled."""
-        ...
 
 
 def widest(shared: Any) -> int:
     """Columns of the widest of these blocks of vectors."""
     return max((part.shape[1] for part in shared if isinstance(part, np.ndarray) and part.ndim == 2), default=1)
+
+
+def row_vectors(values: Any, name: str, n: int) -> Array:
+    """A vector over n rows, or a block of such vectors, in float64; int8 stays int8."""
+    return values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, n)
 
 
 def sums_of(parts: Iterable[Any]) -> list[Any]:
@@ -310,12 +272,40 @@ def sums_of(parts: Iterable[Any]) -> list[Any]:
     return total
 
 
-class Reduces(ABC):
-    """Answers about all rows, found where they are, of which a few numbers come back."""
+@dataclass(frozen=True)
+class Lowest:
+    """The k rows of smallest score of each group, lowest first, ties by row; and whether all scores met were finite."""
 
-    @abstractmethod
-    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None) -> tuple[list[Array], list[Array], bool]:
-        """The k rows of smallest score (of each group) and their scores, lowest first, and whether all scores are finite."""
+    k: int
+    rows: list[Array]
+    scores: list[Array]
+    finite: bool
+
+    @staticmethod
+    def merged(parts: list[Lowest]) -> Lowest:
+        """Those of all parts."""
+        k, groups = parts[0].k, range(len(parts[0].rows))
+        found = [
+            _first_of(k, np.concatenate([part.rows[g] for part in parts]), np.concatenate([part.scores[g] for part in parts]))
+            for g in groups
+        ]
+        return Lowest(k, [rows for rows, _ in found], [scores for _, scores in found], all(part.finite for part in parts))
+
+
+def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
+    order = np.lexsort((rows, scores))[:k]
+    return rows[order], scores[order]
+
+
+def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
+    """The k smallest scores (of each group), where the block begins with the row `first` of X."""
+    found = []
+    for members in [None] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
+        own = scores if members is None else scores[members]
+        # all that tie with the k-th, so that the earlier rows win
+        near = np.flatnonzero(own <= np.partition(own, k - 1)[k - 1]) if len(own) > k else np.arange(len(own))
+        found.append(_first_of(k, first + (near if members is None else members[near]), own[near]))
+    return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
 
 
 class OnHost(ABC):
@@ -327,7 +317,8 @@ class OnHost(ABC):
     fetch: Any
     norms: Any
     take: Any
-    on_device = False
+    scores: Any
+    on_device, reduces = False, False
 
     def part(self, i: Array) -> Any:
         return self.take(i)
@@ -339,6 +330,9 @@ class OnHost(ABC):
 
     def largest_norm(self, p: float, threads: int) -> float:
         return float(np.max(self.norms(p, threads)))
+
+    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
+        return sums.totals
 
     def ieee(self) -> bool:
         return True  # threads see to their own mode
@@ -380,8 +374,7 @@ class HostVectors(OnHost):
     sums = "float64"
 
     def place(self, values: Any, name: str) -> Array:
-        kept = isinstance(values, np.ndarray) and values.dtype == np.int8
-        return values if kept else columns_of(values, name, self.n)
+        return row_vectors(values, name, self.n)
 
     def split(self, halves: Any, name: str) -> Array:
         return zeros_and_ones(halves, name, self.n)
@@ -395,14 +388,9 @@ class HostVectors(OnHost):
     def finite(self, values: Array) -> bool:
         return bool(np.isfinite(values).all())
 
-    def smallest(self, scores: Array, k: int) -> tuple[Array, Array]:
-        # everything up to the k-th value, so that a tie at the border is broken by position and not by the partition
-        chosen = np.flatnonzero(scores <= np.partition(scores, k - 1)[k - 1])
-        chosen = chosen[np.argsort(scores[chosen], kind="stable")][:k]
-        return chosen, scores[chosen]
-
-    def totals(self, scores: Array, log_p0: Array | None, groups: Array | None, sums: Sums) -> Array:
-        return sums.totals
+    def lowest(self, w: Array, b: float, signs: Array, k: int, halves: Any | None, threads: int) -> Lowest:
+        groups = None if halves is None else self.split(halves, "halves")
+        return smallest(self.scores(w, b, signs, threads), 0, k, groups)
 
 
 def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:

@@ -5,7 +5,6 @@ Functions at the top of a module, since they may be sent to other machines by na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from gordan.arrays import Array, aligned
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Held
-from gordan.rows.storage import Sums
+from gordan.rows.storage import Lowest, Sums, smallest
 
 
 def scores(held: Held, signs: Array, w: Array, b: float | Array, threads: int) -> Array:
@@ -67,46 +66,9 @@ def first_not_finite(held: Held) -> tuple[int, int, float] | None:
     return held.first_not_finite()
 
 
-@dataclass(frozen=True)
-class Lowest:
-    """The k rows of smallest score of each group, lowest first, ties by row; and whether all scores met were finite."""
-
-    k: int
-    rows: list[Array]
-    scores: list[Array]
-    finite: bool
-
-    @staticmethod
-    def merged(parts: list[Lowest]) -> Lowest:
-        """Those of all parts."""
-        k, groups = parts[0].k, range(len(parts[0].rows))
-        found = [
-            _first_of(k, np.concatenate([part.rows[g] for part in parts]), np.concatenate([part.scores[g] for part in parts]))
-            for g in groups
-        ]
-        return Lowest(k, [rows for rows, _ in found], [scores for _, scores in found], all(part.finite for part in parts))
-
-
-def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
-    order = np.lexsort((rows, scores))[:k]
-    return rows[order], scores[order]
-
-
 def lowest(held: Held, first: int, signs: Array, groups: Array | None, k: int, w: Array, b: float, threads: int) -> Lowest:
-    """`smallest` of the scores."""
+    """The rows of smallest score."""
     return smallest(held.scores(w, b, signs, threads), first, k, groups)
-
-
-def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
-    """The k smallest scores (of each group), where the block begins with the row `first` of X."""
-    found = []
-    for members in [np.arange(len(scores))] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
-        near = members
-        if len(members) > k:  # all that tie with the k-th, so that the earlier rows win
-            own = scores[members]
-            near = members[own <= np.partition(own, k - 1)[k - 1]]
-        found.append(_first_of(k, first + near, scores[near]))
-    return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
 
 
 def largest_norm(held: Held, p: float, threads: int) -> float:

@@ -53,10 +53,7 @@ def even_ranges(n: int, most: int) -> list[tuple[int, int]]:
 
 
 def run(
-    work: Callable[[int, int], Part],
-    ranges: list[tuple[int, int]],
-    threads: int,
-    begun: Callable[[], object] = lambda: None,
+    work: Callable[[int, int], Part], ranges: list[tuple[int, int]], threads: int, begun: Callable[[], object] = lambda: None
 ) -> list[Part]:
     """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each.
 

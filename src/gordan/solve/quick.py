@@ -54,10 +54,9 @@ def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:
 def _opposite(problem: Problem, rows: Array, deadline: Deadline) -> tuple[int, int] | None:
     """Two of these rows with equal points and different labels. Keys may collide, so points are compared."""
     seen: dict[bytes, int] = {}
-    for i in problem.X.brought(rows):
+    for i, columns, values in problem.storage.each_row(rows):
         if deadline.passed:
             return None
-        columns, values = problem.X.row(i)
         first = seen.setdefault(columns.tobytes() + values.tobytes(), i)
         if problem.signs[first] != problem.signs[i]:
             return first, i

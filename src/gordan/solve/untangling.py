@@ -67,7 +67,7 @@ def untangled(question: Question) -> Question | None:
     X = signed_rows(problem, range(n), intercept, np.ones(n))
     for relation in relations:
         X[:, relation[0][0]] = _left(X, relation) if relation in within_rounding else 0.0
-    same = replace(problem, X=Matrix(stored(X[:, [j for j in range(d) if X[:, j].any()]])), checksum=None)
+    same = replace(problem, X=Matrix(stored(X[:, [j for j in range(d) if X[:, j].any()]])))
     return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
 
 

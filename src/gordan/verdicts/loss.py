@@ -179,7 +179,7 @@ class LossResult:
 
 def require_unchanged(problem: Problem) -> None:
     """Refuse an X that was changed."""
-    if problem.checksum is not None and problem.X.checksum() != problem.checksum:
+    if problem.X.changed:
         raise InputError(
             "X was changed after it was read, so that nothing more can be proved about what it was; ask for "
             "intercept_interval, support or same_prediction before you change X, or pass a copy of it"

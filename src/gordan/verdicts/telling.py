@@ -97,7 +97,7 @@ class Inseparable:
             return self.witness
         from gordan.solve.cancelling import exact_weights
 
-        self._problem.require_unchanged("witness")
+        self._problem.X.require_unchanged("witness")
         found = Cancelling(np.array(stated.rows), np.array(stated.weights), self._proof.head.dependent)
         weights = exact_weights(self._problem, found, Intercept(self._proof.head.intercept), seconds)
         return None if weights is None else Witness((*weights,), (*weights.values(),), stated.one_class)
