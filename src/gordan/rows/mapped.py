@@ -110,6 +110,8 @@ def in_order(
     work: Callable[[int, int], Part], arrays: tuple[Any, ...], ranges: list[tuple[int, int]], threads: int
 ) -> list[Part]:
     """`threads.run` over ranges of the rows in these arrays, which are read ahead of it where they are in a large file."""
+    if len(ranges) == 1 and not any(map(is_mapped, arrays)):
+        return [work(*ranges[0])]
     return list(in_waves(work, arrays, ranges, threads, len(ranges)))
 
 

@@ -349,8 +349,9 @@ class OnHost(ABC):
         signed = q * signs
         products, sums, total = self._squares(q, threads), self.combine(signed, threads), float(q.sum(0))
         if constant:
-            column = self.combine(q, threads)[:, None]
-            products = np.block([[products, column], [column.T, np.full((1, 1), total)]])
+            bordered = np.full((len(products) + 1, len(products) + 1), total)
+            bordered[:-1, :-1], bordered[-1, :-1] = products, self.combine(q, threads)
+            bordered[:-1, -1], products = bordered[-1, :-1], bordered
             sums = np.append(sums, float(signed.sum(0)))
         return products, sums, total
 
