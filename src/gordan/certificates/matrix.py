@@ -8,6 +8,7 @@ another one (`verified` has one product whose bounds hold in any).
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from gordan.rows import Block, Storage, over_rows
 CLAIM = 4.0
 # Rows that are brought together where they are not in memory.
 ROWS_AT_A_TIME = 4096
-# Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
+# Stored entries from which a checksum is worth a compiled loop, even if none has been needed yet: others are needed then as well.
 WORTH_COMPILING = 1 << 19
 # Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
 A_ROW, AN_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
@@ -98,8 +99,9 @@ class Matrix:
         """Xᵀq in float64, from the rows where q is not 0, which may be named; for a vector q or a block (n, k)."""
         total = np.zeros((self.d, *q.shape[1:]))
         used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
+        few = 2 * len(used) < self.n  # a copy of most rows takes longer than to add zeros, which rounds nothing
         with ieee_floats():
-            for part in self.storage.each_block(_combination, (q,), (), used, added=True):
+            for part in self.storage.each_block(_combination, (q,), (), used if few else None, added=True):
                 total += part
         return total
 
@@ -120,8 +122,13 @@ class Matrix:
 
     def checksum(self) -> int:
         """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
-        found = self.storage.each_block(_checksum, (), (self.storage.entries >= WORTH_COMPILING,))
+        found = self.storage.each_block(_checksum, (), (self._compiles,))
         return zlib.crc32(repr(list(found)).encode())
+
+    @cached_property
+    def _compiles(self) -> bool:
+        """Whether checksums are made by a compiled loop: once that is decided, always."""
+        return self.storage.entries >= WORTH_COMPILING or "gordan.rows.kernels" in sys.modules
 
 
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
@@ -211,11 +218,11 @@ class Products:
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
         """One pass over X, block by block, on all cores; none if it was made for the same w just before."""
-        products: Products = X.remembered("products", w, lambda: Products._computed(X, w.copy()))
-        return products
+        # without X: that would be kept by what it remembers, until garbage is collected
+        return Products(X, *X.remembered("products", w, lambda: Products._computed(X, w.copy())))
 
     @staticmethod
-    def _computed(X: Matrix, w: Array) -> Products:
+    def _computed(X: Matrix, w: Array) -> tuple[Array, float, Array, Array, Array]:
         (sums, terms), length = X.products(w), norm_bound(np.abs(w), 2.0, dual=True)
         absolute = np.empty(X.n)
 
@@ -224,7 +231,7 @@ class Products:
                 np.multiply(X.norms[lo:hi], length, out=absolute[lo:hi])
 
         over_rows(fill, X.n)
-        return Products(X, w, length, sums, absolute, terms)
+        return w, length, sums, absolute, terms
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -234,17 +241,19 @@ class Products:
                     sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
                 self.absolute[rows] = sharper
 
-    @cached_property
+    @property
     def rounded_once(self) -> Products | None:
         """The same with the float nearest to each sum, so that its error is that of one term; None where X is too large to
         be read row by row, or a product is beyond the floats."""
         if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
             return None
-        with ieee_floats():
-            sums = np.array([near_score(self.X, i, self.w, 0.0, 1) for i in self.X.brought(np.arange(self.X.n))])
+        sums: Array = self.X.remembered("rounded once", self.w, self._rounded)
         if not np.isfinite(sums).all():
             return None
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
+
+    def _rounded(self) -> Array:
+        return np.array([near_score(self.X, i, self.w, 0.0, 1) for i in self.X.brought(np.arange(self.X.n))])
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the
