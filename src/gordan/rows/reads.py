@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class DenseBlock(_HostBlock):
     def lengths(self) -> Array:
         return np.array(self.d)
 
-    @property
+    @cached_property
     def _x(self) -> Array:
         return self.values.astype(np.float64, copy=False)
 
