@@ -277,13 +277,20 @@ class _Asking:
             if self.asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
                 return
             self.asked.add(finder.name)
-            for proposal in _proposals(finder, wanted, question, evidence, self.doubt):
-                decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
-                if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
-                    return
-                if self.callback is not None and self.callback(evidence):
-                    evidence.effort.stopped = True
-                    return
+            if self._ends(finder, wanted, narrowing):
+                return
+
+    def _ends(self, finder: Finder, wanted: Asks, narrowing: bool) -> bool:
+        """Whether what the finder proposes, or whoever watches, ends the search."""
+        evidence = self.evidence
+        for proposal in _proposals(finder, wanted, self.question, evidence, self.doubt):
+            decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
+            if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
+                return True
+            if self.callback is not None and self.callback(evidence):
+                evidence.effort.stopped = True
+                return True
+        return False
 
     def doubt(self) -> None:
         """Have the finders of the sign asked first."""
