@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 LIMIT = 60.0
 # Calls by name: what is asked, as Python that sees gordan, np, X and y, and whether (lower, upper) is compared.
 CALLS = {
@@ -88,7 +88,8 @@ class Tree:
     """The process of one checkout."""
 
     def __init__(self, folder: Path) -> None:
-        environment = os.environ | {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{HERE}"}
+        path = os.pathsep.join([str(folder.absolute() / "src"), str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = os.environ | {"PYTHONPATH": path}
         command = [sys.executable, __file__, "--serve"]
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -126,10 +127,10 @@ def main() -> None:
     for key in keys:
         for call in options.only:
             first = [tree.call(key, call) for tree in trees]  # compiles
-            runs = [first]
+            runs = [first, [tree.call(key, call) for tree in trees]]
             while len(runs) <= options.repeats and sum(told["seconds"] for told in runs[-1]) < 20:
                 runs.append([tree.call(key, call) for tree in trees])
-            timed = runs[1:] or runs
+            timed = runs[1:]
             old, new = (statistics.median(run[side]["seconds"] for run in timed) for side in (0, 1))
             same = all(agree(*run) for run in runs)
             ratios[call].append((new / old, Path(key).stem))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -247,3 +250,27 @@ def test_zeros_with_a_sign_are_a_change(size):
     else:
         with pytest.raises(InputError, match="X was changed"):
             _ = result.certificate
+
+
+@pytest.mark.parametrize("ask", ["separate", "maximize_margin", "minimize_loss", "diagnose", "verify"])
+@pytest.mark.parametrize("flip", [0, 3])
+def test_data_is_given_back_with_the_answer(ask, flip, monkeypatch):
+    """X, which is not copied here, is no part of a cycle: it goes when the answer goes, and not when garbage is collected."""
+    monkeypatch.setattr(matrix, "COPIED", 0)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 4))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    y[:flip] *= -1
+    call = {"verify": partial(gordan.verify, gordan.separate(X, y).certificate)}.get(ask) or getattr(gordan, ask)
+    call(X.copy(), y)  # compiles
+    gone = weakref.ref(X)
+    gc.collect()
+    gc.disable()
+    try:
+        answer = call(X, y)
+        del X
+        assert ask == "verify" or gone() is not None
+        del answer
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -6,9 +6,11 @@ import math
 import os
 import random
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import oracle
@@ -21,8 +23,11 @@ from test_fuzz import signed as as_stored
 
 import gordan
 from gordan.certificates import exact
+from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
 from gordan.deadlines import UNLIMITED
+from gordan.intercepts import Intercept
+from gordan.ledger.question import Asks, Budget, Question
 from gordan.solve import coefficients, cone, finders, recession
 
 INTERCEPTS = ("free", "none", "penalized")
@@ -672,3 +677,22 @@ def test_a_separator_of_many_rows_is_shortened():
     assert found.kind == "complete"
     assert max(map(abs, found.direction.values())) <= 2**8
     assert (np.where(y, 1, -1) * (X @ [found.direction[f"x{j}"] for j in range(4)] + found.direction["(intercept)"]) > 0).all()
+
+
+def test_vectors_of_the_cone_that_one_step_finds():
+    """Recomputed in fractions: each has every row strictly on its side, and most the other sign in their coordinate."""
+    r = np.random.default_rng(3)
+    X = r.normal(size=(200, 15)) * 10.0 ** r.integers(-3, 4, 15)
+    y = X @ r.normal(size=15) / np.abs(X).max() > 0
+    problem = Problem.of(X, y)
+    budget = Budget(time.perf_counter())
+    found = finders.answer(Question(problem, Margin(problem.X, problem.signs, Intercept.FREE), Asks.CONE, budget)).cone
+    centre = coefficients._FromCentre(found, np.arange(200))
+    A = [[Fraction(float(x)) * int(s) for x in (*row, 1.0)] for row, s in zip(X, problem.signs, strict=True)]
+    s = found.cone.floats[2]
+    for w in centre.inside.values():
+        own = [Fraction(float(x)) * Fraction(float(scale)) for x, scale in zip(w, s, strict=True)]
+        assert all(sum(map(mul, row, own)) > 0 for row in A)
+    assert sum(w[j] * centre.centre[j] < 0 for j, w in centre.inside.items()) > 8
+    assert all(w[j] * centre.centre[j] > 0 for j in centre.same for w in centre.inside.values())
+    assert dict(coefficients.coordinate_signs(found)).keys() == {*range(16)}

@@ -934,17 +934,3 @@ def test_what_scikit_learn_does_not_look_at():
             call()
     with pytest.raises(gordan.InputError, match="verbose is None"):
         MaxMarginClassifier(verbose=None).fit(X, y)
-
-
-@pytest.mark.parametrize("estimator", [gordan.MaxMarginClassifier, gordan.LinearClassifier])
-def test_a_table_of_labels_is_one_classifier_for_each_column(estimator):
-    """Refused with the name of who fits them; and that one does."""
-    from sklearn.multiclass import OneVsRestClassifier
-
-    r = np.random.default_rng(0)
-    X = r.standard_normal((40, 4))
-    Y = (X @ r.standard_normal((4, 3)) > 0).astype(int)
-    with pytest.raises(gordan.InputError, match=r"shape is \(40, 3\).*OneVsRestClassifier.*separate\(X, Y\)"):
-        estimator().fit(X, Y)
-    found = OneVsRestClassifier(estimator(C=1e4) if estimator is gordan.LinearClassifier else estimator()).fit(X, Y)
-    assert (found.predict(X) == Y).all()

@@ -302,7 +302,7 @@ def test_entries_of_some_rows(storage):
 )
 def test_when_floats_add_exactly(values, w, b, exactly):
     """What is said to be exact is: for every order of the terms and of their signs."""
-    found = exact._adds_exactly(np.array(values), w, b)
+    found = exact.adds_exactly(np.array(values), w, b)
     assert found == exactly
     if found:
         for signs in itertools.product((1, -1), repeat=len(w)):

@@ -625,3 +625,12 @@ def test_the_size_of_the_data_does_not_matter(scale):
     assert certificate.kind == "verified-witness"
     assert gordan.verify(certificate, X, y)
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
+
+
+def test_sizes_that_are_in_range():
+    """By its definition, entry by entry; NaN and infinity are not."""
+    ends = 2.0**-400, 2.0**400
+    sizes = [0.0, 5e-324, np.nextafter(ends[0], 0), ends[0], 1.0, ends[1], np.nextafter(ends[1], math.inf), math.inf, math.nan]
+    for some in ([], *([x] for x in sizes), *([x, y] for x in sizes for y in sizes), *([0.0, 1.0, x] for x in sizes)):
+        expected = all(x == 0 or ends[0] <= x <= ends[1] for x in some)
+        assert verified.in_range(np.array(some)) is expected, some

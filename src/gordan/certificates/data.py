@@ -176,7 +176,9 @@ class Certificate:
     def __post_init__(self) -> None:
         """Refuse what is not even a claim: unknown words, text for numbers, fractions where whole numbers are needed."""
         for part in PARTS:
-            _require(part, getattr(self, part.name), self.kind)
+            value = getattr(self, part.name)
+            if value is not part.default:  # which every kind may have
+                _require(part, value, self.kind)
         if len({*map(type, self.classes)}) != 1:
             raise InputError("classes of a certificate are of one type")
         if len(self.classes) < 2:

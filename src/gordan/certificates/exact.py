@@ -254,7 +254,7 @@ def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     place, columns, values = entries(X, rows)
     kept = used[columns]
     place, columns, values = place[kept], columns[kept], values[kept]
-    if _adds_exactly(values, [value for value in w if value], b):
+    if adds_exactly(values, [value for value in w if value], b):
         weights = np.array([float(value) for value in w])
         total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
         return np.asarray(np.sign(total), dtype=np.int8)
@@ -277,7 +277,7 @@ def _stored(block: Block) -> tuple[Array, Array, Array]:
     return place + block.first, columns, values
 
 
-def _adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
+def adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
     """Whether float64 adds up products of these values and w, and b, without rounding in any order.
 
     It does if all are multiples of one 2^s and Σ|w| max|x| + |b| stays below 2^(s+53): each column comes once in a row.

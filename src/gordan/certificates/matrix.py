@@ -8,6 +8,7 @@ another one (`verified` has one product whose bounds hold in any).
 from __future__ import annotations
 
 import math
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from gordan.rows import Block, Storage, over_rows
 # What is claimed comes from enclosures so much wider than those of the checker, which may add in another order: with its own
 # radius r it then finds a bound within 2r of the truth, and the claim was made with 4r.
 CLAIM = 4.0
-# Stored entries from which a checksum is worth a compiled loop: others are needed then as well.
+# Stored entries from which a checksum is worth a compiled loop, even if none has been needed yet: others are needed then as well.
 WORTH_COMPILING = 1 << 19
 # Seconds that a row and an entry take where sums are rounded once (measured), and how many of these seconds are worth it.
 A_ROW, AN_ENTRY, WORTH_ROUNDING_ONCE = 3e-5, 2e-7, 2.0
@@ -99,15 +100,21 @@ class Matrix:
         """Xᵀq in float64, from the rows where q is not 0, which may be named; for a vector q or a block (n, k)."""
         total = np.zeros((self.d, *q.shape[1:]))
         used = np.flatnonzero(q if q.ndim == 1 else q.any(axis=1)) if rows is None else rows
+        few = 2 * len(used) < self.n  # a copy of most rows takes longer than to add zeros, which rounds nothing
         with ieee_floats():
-            for part in self.storage.each_block(_combination, (q,), (), used, added=True):
+            for part in self.storage.each_block(_combination, (q,), (), used if few else None, added=True):
                 total += part
         return total
 
     def checksum(self) -> int:
         """A number made of all that is stored, where it is stored: another one if any of it was changed. One pass."""
-        found = self.storage.each_block(_checksum, (), (self.storage.entries >= WORTH_COMPILING,))
+        found = self.storage.each_block(_checksum, (), (self._compiles,))
         return zlib.crc32(repr(list(found)).encode())
+
+    @cached_property
+    def _compiles(self) -> bool:
+        """Whether checksums are made by a compiled loop: once that is decided, always."""
+        return self.storage.entries >= WORTH_COMPILING or "gordan.rows.kernels" in sys.modules
 
     def watched(self, given: Any) -> Matrix:
         """The same, so that it is known whether it has `changed`: copied where it is small, else its checksum is taken.
@@ -223,11 +230,11 @@ class Products:
     @staticmethod
     def of(X: Matrix, w: Array) -> Products:
         """One pass over X, block by block, on all cores; none if it was made for the same w just before."""
-        products: Products = X.remembered("products", w, lambda: Products._computed(X, w.copy()))
-        return products
+        # without X: that would be kept by what it remembers, until garbage is collected
+        return Products(X, *X.remembered("products", w, lambda: Products._computed(X, w.copy())))
 
     @staticmethod
-    def _computed(X: Matrix, w: Array) -> Products:
+    def _computed(X: Matrix, w: Array) -> tuple[Array, float, Array, Array, Array]:
         (sums, terms), size = X.products(w), length(w)
         absolute = np.empty(X.n)
 
@@ -236,7 +243,7 @@ class Products:
                 np.multiply(X.norms[lo:hi], size, out=absolute[lo:hi])
 
         over_rows(fill, X.n)
-        return Products(X, w, size, sums, absolute, terms)
+        return w, size, sums, absolute, terms
 
     def sharpen(self, rows: Array) -> None:
         """|x_i|·|w| as it is for these rows."""
@@ -246,18 +253,21 @@ class Products:
                     sharper = np.fmin(self.absolute[rows], self.X.absolute(self.w, rows))
                 self.absolute[rows] = sharper
 
-    @cached_property
+    @property
     def rounded_once(self) -> Products | None:
         """The same with the float nearest to each sum, so that its error is that of one term; None where X is too large to
         be read row by row, or a product is beyond the floats."""
         if self.X.seconds_row_by_row > WORTH_ROUNDING_ONCE:
             return None
-        with ieee_floats():
-            rows = self.X.storage.each_row(np.arange(self.X.n))
-            sums = np.array([near_score(row, self.w, 0.0, 1) for _, *row in rows])
+        sums: Array = self.X.remembered("rounded once", self.w, self._rounded)
         if not np.isfinite(sums).all():
             return None
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
+
+    def _rounded(self) -> Array:
+        with ieee_floats():
+            rows = self.X.storage.each_row(np.arange(self.X.n))
+            return np.array([near_score(row, self.w, 0.0, 1) for _, *row in rows])
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the

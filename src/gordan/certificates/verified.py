@@ -247,7 +247,9 @@ def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
 
 def in_range(sizes: Array) -> bool:
     """Whether entries of these sizes are 0 or such that nothing made of them is subnormal."""
-    return bool(((sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))).all())
+    if not sizes.size or np.min(sizes) >= LEAST:
+        return not sizes.size or bool(np.max(sizes) <= MOST)
+    return bool(np.max(sizes) <= MOST and np.min(sizes, where=sizes > 0, initial=1.0) >= LEAST)
 
 
 def _above(sums: Array, terms: int) -> Array:

@@ -38,7 +38,7 @@ from gordan.cli.options import (
 from gordan.errors import InputError
 from gordan.io import read
 from gordan.io.delimited import DELIMITERS
-from gordan.io.model import scaled, scaling_of
+from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
 from gordan.io.text import COPIES, STDIN, told
@@ -50,6 +50,14 @@ if TYPE_CHECKING:
     from gordan.verdicts import Verdict
 
 MOST_LISTED = 8
+
+
+def model_in(path: Path) -> Model:
+    """The model in a file; refused where rows may have several labels, of which a table has one."""
+    model = Model.load(path)
+    if model.kind == "multilabel":
+        raise InputError(f"{path} is a model of several labels for each row, not for commands: use gordan.load in Python")
+    return model
 
 
 @dataclass(frozen=True, eq=False)

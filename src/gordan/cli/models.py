@@ -20,7 +20,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.cli.answers import headline, note, require_output, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Data, Place, Source, bytes_of, class_named, on_cluster, on_disk, tell
+from gordan.cli.data import Data, Place, Source, bytes_of, class_named, model_in, on_cluster, on_disk, tell
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     Json,
@@ -507,7 +507,7 @@ def _model(path: Path) -> Model:
     """The model in a file; whoever swaps the two files is told so."""
     if not is_container(path):
         raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
-    return Model.load(path)
+    return model_in(path)
 
 
 def read_for(model: Model, source: Source, unlabelled: bool) -> Table:

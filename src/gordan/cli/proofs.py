@@ -19,7 +19,7 @@ from gordan.certificates.regions import posed
 from gordan.certificates.verify import MOST_NAMES, other_names, provenance, verified_for
 from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source, class_named, on_disk
+from gordan.cli.data import Data, Source, class_named, model_in, on_disk
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
@@ -166,7 +166,7 @@ def sides(model: Model) -> list[tuple[Any, Any]]:
 def claims_in(path: Path) -> list[Claim]:
     """The certificate in a JSON file, or all those in a model file."""
     if is_container(path):
-        model = Model.load(path)
+        model = model_in(path)
         if model.certificates is None:
             raise InputError(f"{path} is a model without certificates; fit it again without --no-certificates")
         certificates = [gordan.Certificate.from_json(text) for text in model.certificates]

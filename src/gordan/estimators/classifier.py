@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
-from gordan.errors import InputError
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions
-from gordan.verdicts.weights import row_weights
 
 
 class InseparableWarning(UserWarning):
@@ -56,9 +53,10 @@ class MaxMarginClassifier(Planes, Parameters):
         plane of least loss is fitted.
     multi_class : {"ovo", "ovr"}
         With more than two classes, one plane for each pair of classes, or one for each class against the rest. Pairs are
-        separable far more often than a class and all others together.
+        separable far more often than a class and all others together. Of several labels a row, each has a plane of its own.
     class_weight : dict, "balanced" or None
-        Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
+        Factors of the sample weights, by label. "balanced": inverse to the total weight of the class. Of several labels a row,
+        for 0 and 1, and each column is balanced by itself.
     warm_start : bool, default False
         Start from the weights of the last fit, if it had as many rows and the same classes.
     n_jobs : int, optional
@@ -77,13 +75,14 @@ class MaxMarginClassifier(Planes, Parameters):
     Attributes
     ----------
     coef_ : (k, d) array
-        The planes, ‖w‖_q = 1 each unless it is that of least loss: k is 1 for two classes, else the number of classes or of
-        pairs (i, j), i < j, in order.
+        The planes, ‖w‖_q = 1 each unless it is that of least loss: k is 1 for two classes, else the number of classes, of
+        pairs (i, j), i < j, in order, or of labels that a row may have several of.
     intercept_ : (k,) array
-        Their b: scores x·w + b are signed distances, positive on the side of `classes_[1]`, of the class, or of j.
+        Their b: scores x·w + b are signed distances, positive on the side of `classes_[1]`, of the class, of the label, or of j.
     classes_, n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
-    kind_ : {"binary", "one-vs-rest", "one-vs-one"}
+        As everywhere in scikit-learn. Of several labels a row, `classes_` are the names of the columns of a data frame, or else
+        their numbers.
+    kind_ : {"binary", "one-vs-rest", "one-vs-one", "multilabel"}
         What the planes separate, as in `gordan.io.Model`.
     n_iter_ : int
         Rounds, or steps of Newton's and interior-point methods; the most over the binary problems.
@@ -111,7 +110,7 @@ class MaxMarginClassifier(Planes, Parameters):
         the margin; where a loss was minimized it is `coef_` itself, nearly.
     certificate_ : Certificate
         Proof of `margin_`, or of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against
-        X, y == class; for a pair against the rows of that pair.
+        X, y == class; for a pair against the rows of that pair; for one of several labels against X and its column.
     witness_ : Witness or None
         Rows and integer weights that prove that no plane separates, where that is so.
     trace_ : Trace or None
@@ -130,22 +129,21 @@ class MaxMarginClassifier(Planes, Parameters):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
         """Find the plane, or planes, of largest margin.
 
-        X is dense or sparse, one row per example; y has any labels; `sample_weight` one number for each row: a zero removes the
-        row, others matter for soft margins only, where k counts as k equal rows. Rows are paired by position: pandas objects
-        with the index of X in another order are refused, and an `IndexWarning` is given for other indexes.
+        X is dense or sparse, one row per example; y has any labels, or is a table of 0 and 1 (booleans; also sparse, or a data
+        frame) with a column for each of several labels that a row may have; `sample_weight` one number for each row: a zero
+        removes the row, others matter for soft margins only, where k counts as k equal rows. Rows are paired by position: pandas
+        objects with the index of X in another order are refused, and an `IndexWarning` is given for other indexes.
         """
         started = time.perf_counter()
         check_parameters(self)
         storage, y, classes, which = self._read(X, y, sample_weight)
-        if len(classes) < 2:
-            raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        busy = len(classes) > 2 and effective_n_jobs(self.n_jobs) > 1
+        busy = self._is_parallel(y, classes)
         fitting = Fitting(
             options=self,
             X=storage,
             y=y,
             classes=classes,
-            weights=row_weights(sample_weight, self.class_weight, classes.tolist(), which),
+            weights=self._weights(sample_weight, classes, which),
             deadline=started + seconds_at_most(self.time_limit),
             seed=self._seed(),
             threads=1 if busy else None,
@@ -159,6 +157,8 @@ class MaxMarginClassifier(Planes, Parameters):
             with blas_threads(0):  # around all of them: each sets and resets a number that the process has once
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.outcome)(*each) for each in asked)
             known = dict(zip(order, found, strict=True))
+        elif y.ndim == 2:
+            known = dict(enumerate(fitting.outcomes_of_labels(problems, [*given], hard)))
         else:
             known = {}
             for each in asked:
@@ -217,7 +217,7 @@ class MaxMarginClassifier(Planes, Parameters):
     # ---- predicting --------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
-        """Signed distances to the plane (two classes) or to each class's plane, as an (n, classes) array.
+        """Signed distances to the plane (two classes) or to each class's or label's plane, as an (n, classes) array.
 
         For pairs: the votes of each class, ties broken by the sum of its distances squeezed into (-⅓, ⅓).
         """

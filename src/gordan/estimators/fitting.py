@@ -232,6 +232,8 @@ class Fitting:
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
+        if self.y.ndim == 2:
+            return "multilabel"
         return KINDS[self.options.multi_class] if len(self.classes) > 2 else "binary"
 
     @property
@@ -241,7 +243,9 @@ class Fitting:
 
     def problems(self) -> Iterator[Binary]:
         """The binary problems, in the order of the planes of a model; made one at a time."""
-        return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
+        return binary_problems(
+            self.kind, self.y, self.classes.tolist(), self.weights, self.words.label, self.options.class_weight
+        )
 
     def together(self, problems: Sequence[Binary]) -> tuple[dict[int, MarginResult], list[int]]:
         """The hard margins of those of several problems that are found to be separable sooner together than one by one, in a
@@ -289,6 +293,35 @@ class Fitting:
         checkpoints = self._checkpoints(k)
         resumed = any(path is not None and path.exists() for path in checkpoints)
         tried = [] if least is not None else self._attempts(k, X, binary, start, checkpoints, hard)
+        return self._concluded(binary, X, tried, least, checkpoints, resumed)
+
+    def outcomes_of_labels(
+        self, problems: Sequence[Binary], starts: Sequence[Array | None], hard: Mapping[int, MarginResult]
+    ) -> list[Outcome]:
+        """The planes of labels of which a row may have several: each by itself, but those without a separator share the passes
+        of the loss. `starts` and `hard` as for `outcome`."""
+        none, tried = self._checkpoints(0), {}  # a checkpoint is for one label a row
+        for k, binary in enumerate(problems):
+            if k == 0 or k in hard or time.perf_counter() < self.deadline:
+                tried[k] = self._attempts(k, self.X, binary, starts[k], none, hard.get(k))
+        softened = [k for k, attempts in tried.items() if self._falls_back(attempts[-1].result)]
+        found = self._losses(self.X).results([problems[k] for k in softened], [None] * len(softened))
+        least = dict(zip(softened, found, strict=True))
+        return [
+            self._concluded(binary, self.X, tried[k], least.get(k)) if k in tried else self._not_begun(binary)
+            for k, binary in enumerate(problems)
+        ]
+
+    def _concluded(
+        self,
+        binary: Binary,
+        X: Any,
+        tried: list[Attempt],
+        least: LossResult | None,
+        checkpoints: tuple[Path | None, ...] = (),
+        resumed: bool = False,
+    ) -> Outcome:
+        """What follows from these attempts, or from the plane of least loss that takes their place."""
         if least is not None or self._falls_back(tried[-1].result):
             found = self._least(binary, X, tried, least)
         else:
@@ -360,6 +393,7 @@ class Fitting:
         """What is asked of problems without a separator, over all rows or those of one of them."""
         options = self.options
         asked = LossParameters(LOSS.value, C, intercept=options.intercept, tol=options.tol, time_limit=options.time_limit)
+        asked.class_weight = options.class_weight  # part of the weights already, but for several labels a row
         about = self.y, self.classes, self.weights
         return LossFitting(asked, X, *about, self.deadline, self.seed, self.threads, self.watch, self.words)
 

@@ -20,6 +20,7 @@ from gordan.errors import InputError
 from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
+from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
 from gordan.statuses import Status
 from gordan.trace import Moment
@@ -91,13 +92,17 @@ class LossFitting:
     @property
     def kind(self) -> str:
         """What the planes separate, as in `gordan.io.Model`."""
+        if self.y.ndim == 2:
+            return "multilabel"
         if Loss.of(self.options.loss).several:
             return "multinomial"
         return "binary" if len(self.classes) == 2 else "one-vs-rest"
 
     def problems(self) -> Iterator[Binary]:
         """The binary problems, in the order of the planes of a model; made one at a time."""
-        return binary_problems(self.kind, self.y, self.classes.tolist(), self.weights, self.words.label)
+        return binary_problems(
+            self.kind, self.y, self.classes.tolist(), self.weights, self.words.label, self.options.class_weight
+        )
 
     def _asked(self) -> dict[str, Any]:
         """What `minimize_loss` is asked for, whatever the labels, in the time that is left."""
@@ -120,7 +125,7 @@ class LossFitting:
 
     def checkpoint_of(self, k: int) -> Path | None:
         """The file of the run of problem k."""
-        if self.checkpoint is None or self.kind != "one-vs-rest":
+        if self.checkpoint is None or number_of_problems(self.kind, len(self.classes)) == 1:
             return self.checkpoint
         return self.checkpoint.with_name(f"{self.checkpoint.name}.{k}")
 
@@ -143,15 +148,16 @@ class LossFitting:
         return self._told(binary, result)
 
     def results(self, problems: Sequence[Binary], starts: Sequence[Array | None]) -> list[LossResult]:
-        """The planes of several problems: classes against the rest share the passes over X, and those that the time is up for
-        are not begun."""
-        if self.kind != "one-vs-rest" or len(problems) < 2 or self.watch is not None:
+        """The planes of several problems: classes against the rest, and labels of which a row may have several, share the
+        passes over X, and those that the time is up for are not begun."""
+        if len(problems) < 2 or self.watch is not None:
             return [self.result(binary, start) for binary, start in zip(problems, starts, strict=True)]
         try:
             many: Any = minimize_loss(
                 self.X,
                 np.array([binary.positive for binary in problems]).T,  # columns are what is read of it
                 sample_weight=self.weights,
+                class_weight=self.options.class_weight if self.kind == "multilabel" else None,
                 start=None if any(start is None for start in starts) else [*starts],
                 **self._asked(),
             )

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -22,8 +21,8 @@ from gordan.errors import InputError
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, least_planes, model_of_least_loss, planes_of
 from gordan.estimators.planes import Planes
 from gordan.io.model import Model, decisions, probabilities
+from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
-from gordan.verdicts.weights import row_weights
 
 
 def _has_probabilities(self: LinearClassifier) -> bool:
@@ -39,7 +38,8 @@ class LinearClassifier(Planes, LossParameters):
 
     With `intercept="penalized"` it solves the problem of scikit-learn's LinearSVC, with `loss="logistic"` that of a binary
     LogisticRegression, with `loss="multinomial"` that of one for several classes; and proves how near it is to the optimum.
-    Several classes: one against the rest, but for the multinomial loss, which is about all of them at once.
+    Several classes: one against the rest, but for the multinomial loss, which is about all of them at once. Several labels a row
+    (scikit-learn's multilabel y): a plane for each.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ class LinearClassifier(Planes, LossParameters):
     tol : float, default 1e-4
         Relative width of the certified interval to stop at. Small problems are solved until rounding stops it.
     class_weight : dict, "balanced" or None
-        Factors of the sample weights, by label. "balanced": inverse to the total weight of the class.
+        Factors of the sample weights, by label. "balanced": inverse to the total weight of the class. Of several labels a row,
+        for 0 and 1, and each column is balanced by itself.
     max_iter : int, optional
         Rounds (steps of Newton's method, epochs of coordinate ascent) at most, for each binary problem.
     time_limit : float, optional
@@ -72,12 +73,14 @@ class LinearClassifier(Planes, LossParameters):
     Attributes
     ----------
     coef_ : (k, d) array
-        w of each plane: k is 1 for two classes, else the number of classes; of the multinomial loss always that.
+        w of each plane: k is 1 for two classes, else the number of classes, or of labels that a row may have several of; of the
+        multinomial loss always that.
     intercept_ : (k,) array
         Their b. Of the multinomial loss with a free intercept 0 is their sum.
     classes_, n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
-    kind_ : {"binary", "one-vs-rest", "multinomial"}
+        As everywhere in scikit-learn. Of several labels a row, `classes_` are the names of the columns of a data frame, or else
+        their numbers.
+    kind_ : {"binary", "one-vs-rest", "multinomial", "multilabel"}
         What the planes separate. Where that is one problem, binary or multinomial, what follows is about that; else about k.
     n_iter_ : int
         Steps; the most over the binary problems.
@@ -90,7 +93,8 @@ class LinearClassifier(Planes, LossParameters):
     radius_ : float, or (k,) array
         The exact minimizer's w is at most this far from `coef_` (proved), in the Frobenius norm.
     certificate_ : Certificate, or list
-        Proof of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against X, y == class.
+        Proof of `objective_`. `gordan.verify` checks it against X, y; for one class against the rest against X, y == class; for
+        one of several labels against X and its column.
 
     Examples
     --------
@@ -100,22 +104,31 @@ class LinearClassifier(Planes, LossParameters):
     (['no', 'yes'], True)
     """
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.loss != "multinomial"
+        return tags
+
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
         """Find the plane, or planes, of least loss.
 
-        X is dense or sparse, one row per example; y has any labels; `sample_weight` one number for each row: k counts as k equal
-        rows, and zero removes a row. Rows are paired by position, as in `MaxMarginClassifier.fit`.
+        X is dense or sparse, one row per example; y has any labels, or is a table of 0 and 1 (booleans; also sparse, or a data
+        frame) with a column for each of several labels that a row may have; `sample_weight` one number for each row: k counts as
+        k equal rows, and zero removes a row. Rows are paired by position, as in `MaxMarginClassifier.fit`.
         """
         started = time.perf_counter()
         positive(self.tol, "tol")
         deadline = started + seconds_at_most(self.time_limit)
         storage, y, classes, which = self._read(X, y, sample_weight)
-        if len(classes) < 2:
-            raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
-        busy = len(classes) > 2 and effective_n_jobs(self.n_jobs) > 1
-        weights = row_weights(sample_weight, self.class_weight, classes.tolist(), which)
+        if y.ndim == 2 and Loss.of(self.loss).several:
+            raise InputError(
+                f"loss={self.loss!r} is about classes of which a row has one, but Y has {len(classes)} columns, of labels that a "
+                "row may have several of; pass loss='logistic'"
+            )
+        busy = self._is_parallel(y, classes)
+        weights = self._weights(sample_weight, classes, which)
         fitting = LossFitting(self, storage, y, classes, weights, deadline, self._seed(), threads=1 if busy else None)
         problems = list(fitting.problems())
         starts = self._starts(fitting.kind, classes, storage.d) or [None] * len(problems)
@@ -125,7 +138,7 @@ class LinearClassifier(Planes, LossParameters):
                 results = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fitting.result)(*each) for each in asked)
         else:
             results = fitting.results(problems, starts)
-        one = fitting.kind != "one-vs-rest"
+        one = number_of_problems(fitting.kind, len(classes)) == 1
         self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
         self.n_iter_ = max(result.n_iter for result in results)
         statuses = [str(result.status) for result in results]
@@ -160,7 +173,7 @@ class LinearClassifier(Planes, LossParameters):
         widths, upper = intervals[:, 1] - intervals[:, 0], intervals[:, 1]
         gaps = np.divide(widths, upper, out=np.zeros(len(planes)), where=upper > 0)
         certificates = [plane.certificate for plane in planes]
-        one = kind != "one-vs-rest"
+        one = number_of_problems(kind, len(classes)) == 1
         self.objective_ = tuple(intervals[0].tolist()) if one else intervals
         self.gap_ = float(gaps[0]) if one else gaps
         if None not in certificates:  # a file may have come without
@@ -173,15 +186,15 @@ class LinearClassifier(Planes, LossParameters):
     # ---- predicting --------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
-        """x·w + b for each class's plane, as an (n, classes) array; of two classes that of the plane, or of the multinomial loss
-        that of the second less that of the first."""
+        """x·w + b for each class's or label's plane, as an (n, classes) array; of two classes that of the plane, or of the
+        multinomial loss that of the second less that of the first."""
         scores = self._distances(X)
         return decisions(self.kind_, scores, len(self.classes_))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, as an (n, classes) array: 1/(1 + e^-score), of several classes divided by their sum; of
-        the multinomial loss e^score divided by their sum."""
+        """The probability of each class or label, as an (n, classes) array: 1/(1 + e^-score), of several classes divided by their
+        sum (labels of which a row may have several are not); of the multinomial loss e^score divided by their sum."""
         scores = self._distances(X)
         return probabilities(self.kind_, scores)
 
@@ -192,16 +205,19 @@ class LinearClassifier(Planes, LossParameters):
             return np.asarray(np.log(self.predict_proba(X)))
 
     def same_prediction(self, X: Any) -> Array:
-        """For each row, whether the exact minimizer is proved to predict the same class as this fit.
+        """For each row, whether the exact minimizer is proved to predict the same class as this fit, or all labels alike.
 
         What this needs, the place of the minimizer and not the rows of the fit, is kept with it and in model files.
         """
         check_is_fitted(self)
         if not self._places:
             raise InputError("this classifier was loaded from a file, which does not hold what this needs; fit it again")
-        predicted = np.searchsorted(self.classes_, self.predict(X))
-        storage = self._stored(X, "no_validation", None)
-        return same_labels(self._places, Matrix(storage), predicted)
+        predicted = self.predict(X)
+        M = Matrix(self._stored(X, "no_validation", None))
+        if self.kind_ == "multilabel":
+            alike = [same_labels([place], M, own) for place, own in zip(self._places, predicted.T, strict=True)]
+            return np.asarray(np.logical_and.reduce(alike))
+        return same_labels(self._places, M, np.searchsorted(self.classes_, predicted))
 
     # ---- files, and other libraries ----------------------------------------------------------------------------------
 

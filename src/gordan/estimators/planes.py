@@ -8,6 +8,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import check_random_state
@@ -15,10 +16,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, is_number, misaligned
-from gordan.certificates.problem import read_labels, require_labels
+from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
+from gordan.estimators.indicators import read_indicators
 from gordan.io.model import Model, chosen
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
+from gordan.verdicts.weights import row_weights, weight_factors
 
 
 class IndexWarning(UserWarning):
@@ -32,6 +35,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,11 +46,16 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array, Array]:
-        """X as it is stored, y, the classes in order, and which of them each row has."""
+        """X as it is stored, y, the classes in order, and which of them each row has. Of several labels a row, y and which of
+        them each row has are a column for each."""
         X, y = self._gathered(X), computed(y) if is_lazy(y) else host(y)
         storage = self._stored(X, y, self.device)
         validate_data(self, X, y, skip_check_array=True)
         require_finite(storage)
+        if is_table(X, y):
+            positive, columns = read_indicators(y, storage.n)
+            _check_aligned(X, y, sample_weight, stacklevel=4)
+            return storage, positive, columns, positive
         labels, which = read_labels(y, storage.n)
         _check_aligned(X, y, sample_weight, stacklevel=4)
         y = column_or_1d(y, warn=True)
@@ -61,6 +70,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         require_labels(classes)
         if len(classes) != len(labels):
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
+        if len(classes) < 2:
+            raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         return storage, y, classes, which
 
     def _gathered(self, X: Any) -> Any:
@@ -77,6 +88,16 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
             raise
 
+    def _weights(self, sample_weight: Any, classes: Array, which: Array) -> Array | None:
+        """The weights of the rows; of several labels a row without class weights, which differ from column to column."""
+        if which.ndim == 2:
+            return weight_factors(sample_weight, None, classes.tolist(), which[:, 0])[0]
+        return row_weights(sample_weight, self.class_weight, classes.tolist(), which)
+
+    def _is_parallel(self, y: Array, classes: Array) -> bool:
+        """Whether several binary problems are to be solved at a time."""
+        return (y.ndim == 2 or len(classes) > 2) and bool(effective_n_jobs(self.n_jobs) > 1)
+
     def _seed(self) -> Any:
         """`random_state` as the functions take it."""
         seed = self.random_state
@@ -85,12 +106,14 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- predicting --------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
-        """The class of each row."""
+        """The class of each row; of several labels a row, 1 for those that it has and 0 for the others, as an (n, labels)
+        array."""
         distances = self._distances(X)
-        return np.asarray(self.classes_[chosen(self.kind_, distances, len(self.classes_))])
+        found = chosen(self.kind_, distances, len(self.classes_))
+        return found if self.kind_ == "multilabel" else np.asarray(self.classes_[found])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows (of their weight) whose class is predicted."""
+        """The share of rows (of their weight) whose class, or all of whose labels, are predicted."""
         _check_aligned(X, y, sample_weight, stacklevel=3)
         return float(super().score(X, y, sample_weight=sample_weight))
 
@@ -115,7 +138,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def to_sklearn(self) -> Any:
         """A fitted estimator of scikit-learn with the same planes and predictions, and probabilities where there are any: a
         LogisticRegression for losses of probabilities (within a OneVsRestClassifier where there is one for each of several
-        classes), else a LinearSVC.
+        classes), else a LinearSVC; of several labels a row, one of these within a OneVsRestClassifier for each.
 
         One-vs-one is refused: scikit-learn has no linear classifier with the planes of pairs.
         """
@@ -128,12 +151,15 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coef, b = self.coef_, self.intercept_
         if self.kind_ == "multinomial" and len(self.classes_) == 2:
             coef, b = coef[1:] - coef[:1], b[1:] - b[:1]
-        found, none = self._peer(), np.zeros((len(self.classes_), self.n_features_in_))
-        if self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba"):
+        several, labels = self.kind_ == "multilabel", self.classes_
+        found = self._peer()
+        if several or (self.kind_ == "one-vs-rest" and hasattr(self, "predict_proba")):
             found = OneVsRestClassifier(found.set_params(class_weight=None))
+        known = np.repeat([[0], [1]], len(labels), axis=1) if several else labels
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found.fit(none, self.classes_)  # so that it has all that the installed version wants of a fitted one
+            # so that it has all that the installed version wants of a fitted one
+            found.fit(np.zeros((len(known), self.n_features_in_)), known)
         for k, single in enumerate(getattr(found, "estimators_", ())):
             single.coef_, single.intercept_ = coef[[k]], b[[k]]
         if not hasattr(found, "estimators_"):

@@ -21,7 +21,7 @@ from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_
 
 # The formats that are read, the last of which is written: the first is that of gordan 0.1.
 FORMATS = ("gordan-model-1", "gordan-model-2")
-KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial")
+KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 # Whole numbers from here on are no labels: no float is beside them.
 LARGEST_LABEL = 2**1023
@@ -55,11 +55,11 @@ class Model:
         w of each plane.
     intercept : (k,) float64 array
         b of each plane.
-    kind : {"binary", "one-vs-rest", "one-vs-one", "multinomial"}
+    kind : {"binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel"}
         What the planes separate: classes[1] (positive) from classes[0], k = 1; each class (positive) from the others, one plane
         a class; or classes[j] (positive) from classes[i] for i < j, k = c(c-1)/2 planes in the order (0, 1), (0, 2), …, (1, 2),
         …. Or all classes at once, one plane a class, also where there are but two: one problem, with one interval and one
-        certificate.
+        certificate. Or labels of which a row may have several: each (positive) from the rows without it, one plane a label.
     margins : (k, 2) float64 array
         The certified interval for the margin of each plane; of a `LinearClassifier`, for the least value of its objective. (1, 2)
         where the planes are those of one problem.
@@ -396,8 +396,9 @@ def scaled(X: Any, scaling: Array) -> Any:
 def planes(kind: str, classes: int) -> int:
     """How many planes a model of this kind has; -1 where it cannot be."""
     if classes == 2:
-        return {"binary": 1, "multinomial": 2}.get(kind, -1)
-    return {"one-vs-rest": classes, "one-vs-one": classes * (classes - 1) // 2, "multinomial": classes}.get(kind, -1)
+        return {"binary": 1, "multinomial": 2, "multilabel": 2}.get(kind, -1)
+    pairs = classes * (classes - 1) // 2
+    return {"one-vs-rest": classes, "one-vs-one": pairs, "multinomial": classes, "multilabel": classes}.get(kind, -1)
 
 
 def problems(kind: str, classes: int) -> int:
@@ -431,14 +432,16 @@ def decisions(kind: str, scores: Array, classes: int) -> Array:
 
 
 def probabilities(kind: str, scores: Array) -> Array:
-    """What scores of a logistic loss mean: 1/(1 + e^-score) for each row and class, of several classes divided by their sum; and
-    those of a multinomial one, e^score divided by the sum."""
+    """What scores of a logistic loss mean: 1/(1 + e^-score) for each row and class, of several classes divided by their sum (of
+    several labels not); and those of a multinomial one, e^score divided by the sum."""
     if kind == "multinomial":
         return softmax(scores)
     with np.errstate(over="ignore"):
         shares = 1.0 / (1.0 + np.exp(-scores))
         if kind == "binary":
             return np.column_stack((1.0 / (1.0 + np.exp(scores[:, 0])), shares[:, 0]))
+    if kind == "multilabel":
+        return np.asarray(shares)
     totals = shares.sum(axis=1, keepdims=True)
     lost = totals[:, 0] == 0  # all of them underflow
     shares[lost], totals[lost] = 1.0, shares.shape[1]
@@ -446,6 +449,6 @@ def probabilities(kind: str, scores: Array) -> Array:
 
 
 def chosen(kind: str, scores: Array, classes: int) -> Array:
-    """The number of the class of each row."""
+    """The number of the class of each row; 1 or 0 for each of several labels."""
     found = decisions(kind, scores, classes)
-    return np.asarray(found > 0).astype(int) if found.ndim == 1 else np.asarray(found.argmax(axis=1))
+    return np.asarray(found > 0).astype(int) if found.ndim == 1 or kind == "multilabel" else np.asarray(found.argmax(axis=1))

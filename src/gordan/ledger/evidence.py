@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -170,10 +171,9 @@ class Evidence:
         if not check(found, self.question.problem):
             return self.witness is not None
         self.witness = Proof(found)
-        overlap = replace(found, kind="overlap")  # if they also span all rows, which few do not
-        many = 2 * len(rows) > self.question.problem.X.d
-        if self.question.asks is Asks.CONE and many and check(overlap, self.question.problem):
-            self.cone_proof = overlap
+        if self.question.asks is Asks.CONE and 2 * len(rows) > self.question.problem.X.d:
+            overlap = replace(found, kind="overlap")  # if they also span all rows, which few do not
+            self.cone_proof = overlap if check(overlap, self.question.problem) else self.cone_proof
         return True
 
     def _proves_cone(self, cone: Cone) -> None:
@@ -342,17 +342,17 @@ class Evidence:
 
     def claim(self, kind: Kind) -> Certificate:
         """What the plane and the weights are to prove, without them."""
-        return replace(self._head(kind), b=self.b, lower=self.lower, upper=self.upper)
+        return self._head(kind, self.b, self.lower, self.upper)
 
-    def _head(self, kind: Kind) -> Certificate:
+    def _head(self, kind: Kind, b: float | None = None, lower: float | None = None, upper: float | None = None) -> Certificate:
         """A certificate without proof."""
         problem, margin = self.question.problem, self.question.margin
-        about = Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d))
-        if kind not in MARGINS:
-            return about
-        weights = None if margin.weights is None else tuple(margin.weights.tolist())
-        about = replace(about, norm=margin.norm, nu=margin.nu, sample_weight=weights)
-        return about if kind == "separator" else replace(about, robust=margin.robust, robust_norm=margin.robust_norm)
+        about: dict[str, Any] = {}
+        if kind in MARGINS:
+            weights = None if margin.weights is None else tuple(margin.weights.tolist())
+            about = {"b": b, "lower": lower, "upper": upper, "norm": margin.norm, "nu": margin.nu, "sample_weight": weights}
+            about |= {} if kind == "separator" else {"robust": margin.robust, "robust_norm": margin.robust_norm}
+        return Certificate(kind, margin.intercept.value, problem.classes, (problem.X.n, problem.X.d), **about)
 
 
 def _nearest(w: Sequence[int]) -> list[float]:

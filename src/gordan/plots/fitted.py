@@ -54,9 +54,11 @@ def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
     count = len(estimator.coef_)
     if not 0 <= problem < count:
         raise InputError(f"problem is {problem}; the classifier has the binary problems 0 to {count - 1}")
+    if estimator.kind_ == "multilabel" and y.ndim == 2:
+        y = np.where(y[:, problem] == 1, estimator.classes_[problem], None)
     if y.shape != (np.shape(X)[0],):
         raise InputError(f"X has {np.shape(X)[0]} rows, y has shape {y.shape}; pass one label for each row")
-    if estimator.kind_ != "one-vs-rest":
+    if estimator.kind_ in ("binary", "one-vs-one"):
         i, j = pairs(len(names))[problem]
         own = np.flatnonzero((y == estimator.classes_[i]) | (y == estimator.classes_[j]))
         signs = np.where(y[own] == estimator.classes_[j], 1, -1)

@@ -229,18 +229,19 @@ class _Memory(HostVectors):
         """`first` is the number of the first row, where this is a part of X: for storages that are made of such parts."""
         a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
         size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
-        ends = np.array([0, *range(size - (first % size if step else 0), self.n, size), self.n])
-        filled = np.diff(ends if rows is None else np.searchsorted(rows, ends)) > 0
+        ends = [0, *range(size - (first % size if step else 0), self.n, size), self.n]
+        places = ends if rows is None else np.searchsorted(rows, ends).tolist()
+        own = {ends[k]: slice(places[k], places[k + 1]) for k in range(len(ends) - 1) if places[k] < places[k + 1]}
+        ranges = [(ends[k], ends[k + 1]) for k in range(len(ends) - 1) if ends[k] in own]
 
         def part(lo: int, hi: int) -> Any:
-            which: Any = slice(lo, hi) if rows is None else rows[np.searchsorted(rows, lo) : np.searchsorted(rows, hi)]
+            which: Any = own[lo] if rows is None else rows[own[lo]]
             with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
                 block = self.block(lo, hi, first)
                 if rows is not None and len(which) < hi - lo:
                     block = block.only(which - lo)
                 return work(block, *(values[which] for values in over_rows), *shared)
 
-        ranges = [(int(ends[k]), int(ends[k + 1])) for k in np.flatnonzero(filled)]
         threads = available() if self.entries >= reads.WORTH_THREADS else 1
         return in_waves(part, self.arrays, ranges, threads, 4 * threads)
 
@@ -284,13 +285,17 @@ class Dense(_Memory):
         """By blocks of columns, so that the rows are not copied as a whole."""
         blas_has_room()
         X = self.arrays[0]
-        products = np.zeros((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
-        for lo in range(0, self.d, step):
+
+        def product(lo: int) -> Array:
             # times the scale first: it undoes the size of the rows
             left = np.multiply(X[i, lo : lo + step], scale, dtype=np.float64)
             right = left if i is j else np.multiply(X[j, lo : lo + step], scale, dtype=np.float64)
-            products += (left if weights is None else left * weights[lo : lo + step]) @ right.T
+            return (left if weights is None else left * weights[lo : lo + step]) @ right.T
+
+        products = product(0)
+        for lo in range(step, self.d, step):
+            products += product(lo)
         return products
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:

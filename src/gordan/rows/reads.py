@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class DenseBlock(_HostBlock):
     def lengths(self) -> Array:
         return np.array(self.d)
 
-    @property
+    @cached_property
     def _x(self) -> Array:
         return self.values.astype(np.float64, copy=False)
 
@@ -88,9 +89,9 @@ class DenseBlock(_HostBlock):
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         return np.asarray(join.reduce(terms(self.values, np.arange(self.d)), axis=1))
 
-    def sample(self, k: int) -> tuple[Array, Array] | None:
+    def sample(self, k: int) -> list[tuple[Array, Array]] | None:
         columns = np.linspace(0, self.d - 1, k).astype(np.int64)
-        return columns, self._columns(columns)
+        return [(columns, self._columns(columns))]
 
     def _columns(self, columns: Array) -> Array:
         chosen: Array = self.values[:, columns]
@@ -140,14 +141,18 @@ class SparseBlock(_HostBlock):
             joined[filled] = join.reduceat(found, self.ends[:-1][filled])
         return joined
 
-    def sample(self, k: int) -> tuple[Array, Array] | None:
+    def sample(self, k: int) -> Iterator[tuple[Array, Array]] | None:
         if not self.data.all():  # entries are chosen by rank
             return None
-        filled = np.flatnonzero(self.lengths)
-        columns, values = np.zeros((self.n, k), np.int64), np.zeros((self.n, k))
-        where = self.ends[:-1][filled, None] + (self.lengths[filled, None] - 1) * np.arange(k) // (k - 1)
-        columns[filled], values[filled] = self.indices[where], self.data[where]
-        return columns, values
+        filled, last = np.flatnonzero(self.lengths), self.lengths - 1
+        where = (self.ends[:-1][filled] + last[filled] * rank // (k - 1) for rank in range(k))
+        return ((self._spread(self.indices[places], filled), self._spread(self.data[places], filled)) for places in where)
+
+    def _spread(self, values: Array, rows: Array) -> Array:
+        """A vector over the rows, 0 but for these."""
+        whole = np.zeros(self.n, values.dtype)
+        whole[rows] = values
+        return whole
 
     def entries(self) -> tuple[Array, Array, Array]:
         return np.repeat(np.arange(self.n), self.lengths), self.indices.astype(np.int64), self.data.astype(np.float64)

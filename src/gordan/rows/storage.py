@@ -241,8 +241,9 @@ class Block(Protocol):
     def by_row(self, join: np.ufunc, terms: Any) -> Array:
         """The terms(values, columns) of the stored entries of each row, joined; 0 where there are none."""
 
-    def sample(self, k: int) -> tuple[Array, Array] | None:
-        """Columns and values of k entries of each row, the same of equal rows; None where they cannot be chosen so."""
+    def sample(self, k: int) -> Iterable[tuple[Array, Array]] | None:
+        """Columns and values of k entries of each row, all of them or one at a time, the same of equal rows; None where they
+        cannot be chosen so."""
 
     def entries(self) -> tuple[Array, Array, Array]:
         """The stored entries, row by row: position of the row in the block, column, float64 value."""

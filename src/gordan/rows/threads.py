@@ -60,6 +60,9 @@ def run(
     The calling thread is one of them: it begins at once, and does not wait for others that have not come to begin anything.
     Where it does it all from the start its floating-point mode is left as it is.
     """
+    if len(ranges) == 1:  # small: what a call costs is seen
+        begun()
+        return [work(*ranges[0])]
     parts: list[Any] = [None] * len(ranges)
     waiting = iter(enumerate(ranges))  # next() on it is atomic, so threads can share it
 
@@ -71,7 +74,7 @@ def run(
         finally:
             deque(waiting, maxlen=0)  # after an exception, or Ctrl-C, nobody begins anything more
 
-    if len(ranges) == 1 or threads == 1:
+    if threads == 1:
         drain()
         return parts
 
@@ -88,6 +91,8 @@ def run(
 
 def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
     """work(lo, hi) for ranges of n rows, in their order. In IEEE arithmetic if the caller's is."""
+    if n <= ROWS_A_RANGE:
+        return [work(0, n)] if n else []
     within = threading.current_thread().name.startswith(POOL)  # a thread of the pool that waited for others might wait forever
     threads = 1 if within else min(available(), MOST_THREADS, n // ROWS_A_THREAD)
     step = ROWS_A_THREAD if threads > 1 else ROWS_A_RANGE

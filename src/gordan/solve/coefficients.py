@@ -63,9 +63,11 @@ class _Vectors:
         self.positive, self.negative = (np.zeros(found.cone.k, dtype=bool) for _ in range(2))
         self._add(found.w)
 
-    def _add(self, w: Sequence[Any]) -> None:
-        self.positive |= [x > 0 for x in w]
-        self.negative |= [x < 0 for x in w]
+    def _add(self, *vectors: Any) -> None:
+        """Floats, or whole numbers of any size."""
+        signs = np.array([w if isinstance(w, np.ndarray) else [(x > 0) - (x < 0) for x in w] for w in vectors])
+        self.positive |= (signs > 0).any(axis=0)
+        self.negative |= (signs < 0).any(axis=0)
 
     @cached_property
     def decide(self) -> _Exactly | _FromCentre | None:
@@ -76,8 +78,8 @@ class _Vectors:
         if self.found.cone.late or not _have_room(self.found, strict):
             return None
         centre = _FromCentre(self.found, strict)
-        for w in centre.inside.values():
-            self._add(w.tolist())
+        if centre.inside:
+            self._add(*centre.inside.values())
         return centre
 
     def has_both(self, j: int) -> bool:
@@ -190,12 +192,16 @@ class _FromCentre:
         """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
         triangular = scipy_linalg().solve_triangular
         open_, sign = np.flatnonzero(self.centre), np.sign(self.centre)
-        for _ in range(RETRIES):
+        for retry in range(RETRIES):
             metric = self._metric(self.centre)
-            if metric is None or not len(open_):
+            if metric is None:
                 return
             M, D = metric
-            lower, scale = factorized(M.T @ M)
+            lower, scale = factor = factorized(M.T @ M)
+            if retry == 0:
+                open_ = self._in_one_step(open_, solved(factor, np.diag(sign)[:, open_]))
+            if not len(open_):
+                return
             V = triangular(lower, scale[:, None] * M.T, lower=True).T
             T = triangular(lower, np.diag(scale * sign)[:, open_], lower=True)
             length = np.linalg.norm(T, axis=0)
@@ -211,6 +217,17 @@ class _FromCentre:
                 return
             self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
             open_ = open_[~able]
+
+    def _in_one_step(self, open_: Array, U: Array) -> Array:
+        """The coordinates without those for which a step from the centre, along -u, is proved to lead beyond their plane."""
+        c = self.centre
+        steepest = np.max((self.G @ U) / (self.G @ c)[:, None], axis=0)
+        steps = _beyond(np.abs(c[open_]), np.abs(U[open_, np.arange(len(open_))]), steepest)
+        able = np.flatnonzero(np.isfinite(steps))
+        W = c[:, None] - steps[able] * U[:, able]
+        able, W = able[proved := strictly_positive(self.G, W)], W[:, proved]
+        self.inside.update(zip(open_[able].tolist(), W.T, strict=True))
+        return np.delete(open_, able)
 
     @np.errstate(all="ignore")
     def _along(self, j: int, sign: int) -> Any:

@@ -231,18 +231,19 @@ def some_rows(M: Any, rows: Sequence[int]) -> Any:
     return fmpz_mat(len(rows), M.ncols(), [M[i, j] for i in rows for j in range(M.ncols())])
 
 
-def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int], *, positive: bool = False) -> Iterator[tuple[int, ...]]:
     """Integer vectors of the null space (None: of the whole) near w (for scaled columns), of more and more digits: rounded off
-    the pivot columns."""
+    the pivot columns. Where only those with `positive` scores are wanted, not those of the whole that have others in floats."""
     pivot = set(columns)
     free = [j for j in range(cone.k) if j not in pivot]
-    _, _, s = cone.floats
+    F, _, s = cone.floats
     size = float(np.abs(w[free]).max(initial=0.0))
     if not 0 < size < math.inf:
         return
     for digits in DIGITS:
-        rounded = [round(float(w[j]) / size * 2**digits) for j in free]
-        if any(rounded):
+        near = np.rint(w[free] / size * 2.0**digits)
+        rounded = [int(x) for x in near.tolist()]
+        if any(rounded) and not (positive and null is None and np.min(F @ near) <= 0):
             exact_w = [fmpq(x) * fmpq(*float(s[j]).as_integer_ratio()) for x, j in zip(rounded, free, strict=True)]
             if null is None:
                 yield exact.primitive(exact.integers(exact_w)[0])

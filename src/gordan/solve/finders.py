@@ -243,36 +243,58 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     """
     question = replace(question, budget=question.budget.paced(question.rows, question.vectors, question.on_host))
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
-    asked: set[str] = set()
-
-    def ask(wanted: Asks, narrowing: bool) -> None:
-        for finder in FINDERS:
-            if evidence.answered:  # by those who were asked about the sign in between
-                return
-            if finder.name in asked or not finder.applies(wanted, question, evidence):
-                continue
-            if asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
-                return
-            asked.add(finder.name)
-            for proposal in _proposals(finder, wanted, question, evidence, lambda: ask(Asks.SIGN, question.play.auto)):
-                decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
-                if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
-                    return
-                if callback is not None and callback(evidence):
-                    evidence.effort.stopped = True
-                    return
-
+    asking = _Asking(question, evidence, callback, set())
     try:
-        ask(question.asks, narrowing=True)
+        asking.ask(question.asks, narrowing=True)
         if question.asks is Asks.WIDTH and not evidence.answered and not evidence.effort.stopped:
             stuck = _stopped_by_rounding(evidence)
             if stuck or not evidence.sign_decided:
-                ask(Asks.SIGN, narrowing=stuck or question.play.auto)
+                asking.ask(Asks.SIGN, narrowing=stuck or question.play.auto)
     except KeyboardInterrupt:
         evidence.effort.stopped = True
     if question.asks is Asks.SIGN and evidence.p is None and not evidence.sign_decided:
         evidence.offer(Proposal(p=question.p_set.centre))  # nobody had the time to say anything
     return evidence
+
+
+@dataclass(frozen=True, eq=False)
+class _Asking:
+    """One way through the table. No function that refers to itself: that would keep X until garbage is collected."""
+
+    question: Any
+    evidence: Any
+    callback: Callable[[Any], object] | None
+    asked: set[str]
+
+    def ask(self, wanted: Asks, narrowing: bool) -> None:
+        """Ask those finders that were not asked before about this part of the question."""
+        question, evidence = self.question, self.evidence
+        for finder in FINDERS:
+            if evidence.answered:  # by those who were asked about the sign in between
+                return
+            if finder.name in self.asked or not finder.applies(wanted, question, evidence):
+                continue
+            if self.asked and question.budget.spent and (wanted is Asks.SIGN or _proposed(evidence)):
+                return
+            self.asked.add(finder.name)
+            if self._ends(finder, wanted, narrowing):
+                return
+
+    def _ends(self, finder: Finder, wanted: Asks, narrowing: bool) -> bool:
+        """Whether what the finder proposes, or whoever watches, ends the search."""
+        evidence = self.evidence
+        for proposal in _proposals(finder, wanted, self.question, evidence, self.doubt):
+            decided = _offered(evidence, proposal if narrowing else replace(proposal, p=None))
+            if evidence.answered or (decided and wanted is Asks.SIGN) or evidence.effort.stopped:
+                return True
+            if self.callback is not None and self.callback(evidence):
+                evidence.effort.stopped = True
+                return True
+        return False
+
+    def doubt(self) -> None:
+        """Have the finders of the sign asked first."""
+        self.ask(Asks.SIGN, self.question.play.auto)
 
 
 def _proposals(finder: Finder, wanted: Asks, question: Any, evidence: Any, doubt: Callable[[], None]) -> Iterator[Proposal]:

@@ -22,8 +22,9 @@ from gordan.memory import fits
 from gordan.solve.cancelling import EXACT_AT_ONCE, in_floats
 
 # Rows to begin with, for each column: labels of random sign are inseparable from 2 on, those that follow a plane with much noise
-# from about 3. Each further round has as many more, of those that the last plane has on the wrong side.
-ROWS_A_COLUMN, ROUNDS = 4, 3
+# from about 3. Each further round has those that the last plane has on the wrong side, as many more at most; at least the nearest
+# to it, one a column, or there would be many rounds with few.
+ROWS_A_COLUMN, ROUNDS = 4, 5
 # Columns at most, and copies of the rows in hand that are in use at a time.
 MOST_COLUMNS, COPIES = 3000, 4
 # Steps at most (about eight are needed), and how often one is halved.
@@ -70,10 +71,11 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
         lowest, scores = A.lowest(v, count + len(inside))
         if scores[0] > -ROUNDING * abs(scores[-1]):  # to have it checked costs several passes
             yield Proposal(*A.plane(v))
-        wrong = lowest[(scores <= 0) & np.isin(lowest, inside, invert=True)][:count]
-        if not len(wrong):
+        outside = np.isin(lowest, inside, invert=True)
+        wrong = int(np.count_nonzero(outside & (scores <= 0)))
+        if not wrong:
             return
-        inside = np.sort(np.concatenate((inside, wrong)))
+        inside = np.sort(np.concatenate((inside, lowest[outside][: min(count, max(wrong, A.d))])))
 
 
 @np.errstate(all="ignore")

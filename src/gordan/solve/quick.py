@@ -78,8 +78,10 @@ def _sampled(block: Block) -> Array | None:
     found = block.sample(SAMPLE)
     if found is None:
         return None
-    columns, values = found
-    keys: Array = np.add.reduce(_terms(values, _scrambled(columns)), axis=1)
+    keys = np.zeros(block.n, np.uint64)
+    for columns, values in found:
+        terms = _terms(values, _scrambled(columns))
+        keys += terms if terms.ndim == 1 else np.add.reduce(terms, axis=1)
     return keys + block.lengths.astype(np.uint64)
 
 

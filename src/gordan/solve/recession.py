@@ -28,6 +28,7 @@ from gordan.certificates.data import Certificate, Relation
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
+from gordan.solve import overlapping
 from gordan.solve.alternative import Separator, alternative, reading_seconds
 from gordan.solve.cone import (
     COPIES,
@@ -42,9 +43,13 @@ from gordan.solve.cone import (
     rational,
     some_rows,
 )
+from gordan.solve.levelling import levelled
 
 # Problems with at most this many entries (columns squared) are decided in rational arithmetic at once.
 SMALL = 20_000
+# Rows for each column up to which Newton steps are asked first, since they prove overlap soonest. Of more rows other finders have
+# planes of larger margin, from which coefficients are decided sooner.
+FEW_A_COLUMN = 20
 # Rows up to which the exact simplex method is worth starting where floats have failed, and columns.
 MOST_PIVOTED, MOST_PIVOTED_COLUMNS = 60, 20
 # Columns beyond which no linear program is started.
@@ -102,7 +107,11 @@ def by_cone(question: Question, evidence: Evidence, doubt: Callable[[], None]) -
     everything = tuple(range(intercept.columns(problem.X.d)))
     many = problem.X.n * len(everything) ** 2 > SMALL
     if many:
-        doubt()
+        few = problem.X.n <= FEW_A_COLUMN * len(everything)
+        if few and overlapping.applies(question) and question.shared(levelled) is None:
+            yield from overlapping.by_newton_steps(question, evidence, doubt)
+        if not evidence.sign_decided:
+            doubt()
         if evidence.answered:
             return
     columns = question.shared(independent)
@@ -160,7 +169,7 @@ def find(cone: Cone) -> Recession | None:
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
     as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    shorter = rational(cone, np.array(w) / cone.floats[2], None, []) if cone.scalable else ()
+    shorter = rational(cone, np.array(w) / cone.floats[2], None, [], positive=True) if cone.scalable else ()
     for near in chain(shorter, [exact.primitive(as_it_is)]):
         signs = cone.signs(near)
         if (signs > 0).all():

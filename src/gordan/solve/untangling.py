@@ -61,7 +61,7 @@ def untangled(question: Question) -> Question | None:
     order = [*range(d, k), *range(d)]  # the constant comes before all others
     part = signed_rows(problem, some, intercept, problem.signs)
     _, relations = dependence(part, order)
-    within_rounding = [relation for relation in relations if _left(part, relation).any()]
+    within_rounding = [relation for relation in relations if not _holds(part, relation)]
     if not within_rounding:  # the others depend exactly, which other finders know of
         return None
     X = signed_rows(problem, range(n), intercept, np.ones(n))
@@ -69,6 +69,14 @@ def untangled(question: Question) -> Question | None:
         X[:, relation[0][0]] = _left(X, relation) if relation in within_rounding else 0.0
     same = replace(problem, X=Matrix(stored(X[:, [j for j in range(d) if X[:, j].any()]])))
     return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
+
+
+def _holds(X: Array, relation: Relation) -> bool:
+    """Whether Σ m_j X_j = 0, in floats where these round nothing."""
+    values, factors = X[:, [c for c, _ in relation]], [m for _, m in relation]
+    if exact.adds_exactly(values, factors, 0):
+        return not (values @ np.array(factors, dtype=np.float64)).any()
+    return not _left(X, relation).any()
 
 
 def _left(X: Array, relation: Relation) -> Array:

@@ -418,8 +418,10 @@ def _diagnosis(evidence: Evidence, about: Data, columns: tuple[int, ...] | None,
 
 def _kind_proof(evidence: Evidence) -> Certificate | None:
     """What proves the kind: a cone, rows that cancel, or a separator."""
+    if evidence.cone_proof is not None:
+        return evidence.cone_proof
     found = evidence.proof("separator") if evidence.witness is None and evidence.strict else evidence.witness
-    return evidence.cone_proof or (None if found is None else found.certificate)
+    return None if found is None else found.certificate
 
 
 def _with_own_constant(d: Diagnosis) -> Diagnosis:

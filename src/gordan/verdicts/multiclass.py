@@ -12,6 +12,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.intercepts import Intercept
 from gordan.io.model import pairs
+from gordan.verdicts.weights import row_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +48,25 @@ class Binary:
 
 
 def binary_problems(
-    kind: str, y: Array, classes: Sequence[Any], weights: Array | None = None, word: Callable[[Any], str] = repr
+    kind: str,
+    y: Array,
+    classes: Sequence[Any],
+    weights: Array | None = None,
+    word: Callable[[Any], str] = repr,
+    class_weight: Any = None,
 ) -> Iterator[Binary]:
     """The binary problems of a fit of that kind, in the order of the planes of a `gordan.io.Model`; made one at a time.
 
-    `classes` are the labels in y, in order; a `word` for each of them is in the names of the problems.
+    `classes` are the labels in y, in order; a `word` for each of them is in the names of the problems. The `class_weight` is part
+    of the weights, but for labels of which a row may have several: there it is that of having the label, or not.
     """
     if kind == "multinomial":  # one problem for all classes
         yield Binary("all classes", None, None, y, y == classes[-1], weights, None)
+        return
+    if kind == "multilabel":  # y has a column for each label, true where the row has it
+        for label, own in zip(classes, y.T, strict=True):
+            c = weights if class_weight is None else row_weights(weights, class_weight, [False, True], own.astype(np.intp))
+            yield Binary(f"label {word(label)}", label, None, own, own, c, None)
         return
     if kind == "one-vs-rest":
         for label in classes:

@@ -1,0 +1,49 @@
+"""Several labels for each row: scikit-learn's multilabel Y, a column of 0 and 1 for each label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gordan.arrays import Array, is_sparse
+from gordan.errors import InputError
+from gordan.rows import column_names
+
+
+def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
+    """Which of n rows have which label, a column each, and the labels: the names of the columns, or else their numbers.
+
+    Y holds 0 and 1, or booleans, and every column both: what is refused is named.
+    """
+    if np.ma.is_masked(Y):
+        raise InputError("Y has masked entries; every row needs 0 or 1 in every column")
+    table = Y.toarray() if is_sparse(Y) else Y.to_numpy() if hasattr(Y, "to_numpy") else Y
+    try:
+        array = np.asarray(table)
+    except ValueError as error:
+        raise InputError(f"Y is not a table of labels: {error}") from None
+    if array.ndim != 2 or len(array) != n:
+        raise InputError(f"X has {n} rows but Y, a column for each label, is of shape {array.shape}")
+    wrong = ~_is_indicator(array)
+    if wrong.any():
+        i, j = (int(at) for at in np.argwhere(wrong)[0])
+        raise InputError(f"Y[{i}, {j}] is {array[i, j]!r}; Y has a column of 0 and 1 (or booleans) for each label")
+    names = column_names(Y, array.shape[1])
+    distinct = names is not None and len({*names}) == len(names)
+    labels = np.array(names) if distinct else np.arange(array.shape[1])
+    positive = np.asfortranarray(array == 1)
+    ones = positive.sum(axis=0)
+    for j in np.flatnonzero((ones == 0) | (ones == n)).tolist():
+        own = f" ({names[j]!r})" if names is not None else ""
+        raise InputError(f"Y[:, {j}]{own} is {int(ones[j] > 0)} in every row; both 0 and 1 are needed: leave out that column")
+    return positive, labels
+
+
+def _is_indicator(array: Array) -> Array:
+    """Which entries are 0 or 1."""
+    if array.dtype.kind in "biuf":
+        return np.asarray((array == 0) | (array == 1))
+    numbers = bool, int, float, np.bool_, np.number
+    found = [isinstance(value, numbers) and bool(value in (0, 1)) for value in array.flat]
+    return np.array(found, dtype=bool).reshape(array.shape)
