@@ -69,6 +69,12 @@ def _hard_margin(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is None and question.margin.robust == 0
 
 
+def _same_plane(question: Question, evidence: Evidence) -> bool:
+    """The hard margin, or what noise in the 2-norm leaves of it: the same plane and weights prove both."""
+    margin = question.margin
+    return margin.nu is None and (margin.robust == 0 or margin.robust_norm == 2)
+
+
 def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
@@ -148,7 +154,7 @@ def _by_passes(question: Question, evidence: Evidence) -> bool:
 
 
 def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
-    return question.counted.storage.on_device and _hard_margin(question, evidence) and _matrix_of_columns(question)
+    return question.counted.storage.on_device and _same_plane(question, evidence) and _matrix_of_columns(question)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
