@@ -94,6 +94,17 @@ def test_noise_in_the_2_norm_takes_as_long_as_the_margin(stored, intercept):
     assert (mixed.status, mixed.margin) == ("not-separable", (0.0, 0.0))
 
 
+@pytest.mark.parametrize("s", NORMS)
+def test_data_that_cannot_be_separated_do_not_stand_any_noise(s):
+    """However little it is: the weights of rows that cancel prove it, and both checkers agree."""
+    X, y = clouds(seed=3)
+    X, y = np.vstack([X, X[:1]]), np.append(y, 1 - y[0])
+    for epsilon in (1e-3, 1e-9):
+        result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=s)
+        assert (result.status, result.margin) == ("not-separable", (0.0, 0.0))
+        assert both(result.certificate, X, y) == (True, True)
+
+
 def test_a_checkpoint_is_of_one_noise(tmp_path):
     X, y = clouds(300, 6, seed=4)
     file = tmp_path / "run"

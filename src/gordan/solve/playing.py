@@ -73,6 +73,11 @@ def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator
         yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
 
 
+def by_margin_without_noise(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
+    """The double oracle: where no plane stands the noise, its p often proves that, and always if the data cannot be separated."""
+    yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
+
+
 def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
     """Newton's method on the game with a proximal term, for rows that can only be passed over."""
     yield from _Playing(question, evidence, doubt, proximal_newton()).proposals(_start(question, evidence))
@@ -120,7 +125,8 @@ def _free(p: Array, caps: Array | None) -> int:
 def _start(question: Question, evidence: Evidence) -> Array | None:
     """p to start from, a little of it spread over all rows: a start must be positive."""
     trace = evidence.effort.trace
-    found = question.play.start if trace is None else trace.p_best
+    # under noise the p of the margin without it is a poor start: twice the rounds
+    found = question.play.start if trace is None or question.play.method.noisy else trace.p_best
     if found is None:
         return None
     return 0.99 * question.p_set.project(found) + 0.01 * question.p_set.centre
@@ -166,8 +172,9 @@ class _Playing:
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.on(rows, question.p_set, p0)
         noise = question.margin.robust
-        if noise > 0 and not method.noisy:  # in the 2-norm: the same w and p, and a margin that is less by ε
-            form = replace(form, game=replace(form.game, noise=Ball(rows.d, 2.0, noise * rows.scale)))
+        if noise > 0 and not method.noisy:  # what it finds is measured under the noise
+            ball = Ball(rows.d, question.margin.robust_norm, noise * rows.scale)
+            form = replace(form, game=replace(form.game, noise=ball))
         checkpoint = question.play.checkpoint if method is question.play.method else None
         # what is resumed must not depend on the pace
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
