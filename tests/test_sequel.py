@@ -308,11 +308,12 @@ def test_pdhg_needs_the_pair_of_the_game():
     assert proved <= 1
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100, 140))])
 def test_the_published_pair_of_pdhg_has_a_bound_of_its_own(seed):
     """½(1/√τ + √((1-1/n)/σ))²/T at every round, for the averages of (w_t, p_t)."""
     rng = np.random.default_rng(seed)
-    A, omega = rng.standard_normal((int(rng.integers(2, 20)), int(rng.integers(1, 8)))), float(10 ** rng.uniform(-0.5, 0.5))
+    n, d = (20, 8) if seed < 100 else (150, 50)
+    A, omega = rng.standard_normal((int(rng.integers(2, n)), int(rng.integers(1, d)))), float(10 ** rng.uniform(-0.5, 0.5))
     A /= p_norm(A, 2).max()
     n, L = len(A), np.linalg.norm(A, 2)
     constant = 0.5 * L * (math.sqrt(omega) + math.sqrt((1 - 1 / n) / omega)) ** 2
@@ -323,9 +324,11 @@ def test_the_published_pair_of_pdhg_has_a_bound_of_its_own(seed):
 
 
 @pytest.mark.parametrize("eta", [0.25, 2.0])
-def test_the_twin_of_the_heavy_ball_has_a_bound(eta):
+@pytest.mark.parametrize("times", [1, pytest.param(6, marks=pytest.mark.soak)])
+def test_the_twin_of_the_heavy_ball_has_a_bound(eta, times):
     """w FTL, p FTRL⁺, α = t: 8/(T+1) + 2D/(ηT(T+1)), for any step."""
-    for A in (cone(20, 8, 0.1, seed=3).A, separable(40, 5, 0.1, seed=4).A, inseparable(30, 4, seed=5).A):
+    n, d = 20 * times, 4 * times
+    for A in (cone(n, 2 * d, 0.1, seed=3).A, separable(2 * n, d + 1, 0.1, seed=4).A, inseparable(n + 10, d, seed=5).A):
         A = A / p_norm(A, 2).max()
         D = math.log(len(A))
 
@@ -593,6 +596,13 @@ def test_rounds_grow_with_the_logarithm_of_the_margin(A):
     assert trace.t[-1] < 400
     w = [Fraction(x) for x in trace.w]
     assert all(sum(Fraction(x) * v for x, v in zip(row, w, strict=True)) > 0 for row in A)
+
+
+@pytest.mark.parametrize(("basic", "own"), [("smooth_perceptron", 3), ("pdhg", 5), ("perceptron", 3)])
+def test_rescaling_counts_all_that_it_reads(basic, own):
+    """A round of the basic method, Bᵀp̄ and Aᵀq; and Bu where the method does not tell the lowest score."""
+    trace = gordan.play(cone(80, 40, 1e-4, seed=0).A, methods.rescaled_perceptron(basic=basic), 200, record=[])
+    assert own <= trace.passes[-1] / trace.t[-1] <= own + 0.5
 
 
 @pytest.mark.parametrize("constant", [False, True])
