@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -676,6 +677,16 @@ def test_projection_rescaling_finds_weights_of_full_support(seed):
     assert p.min() > 0
     assert np.linalg.norm(A.T @ p) <= 1e-13
     assert run_[-1][2].phases <= -np.log2(p / p.max()).sum()
+
+
+def test_projection_rescaling_ends_in_silence_where_there_are_no_weights():
+    """Rows that are independent: D grows until it overflows, which ends it."""
+    A = [[-2, 2, 0, 0, 1], [-1, 1, 2, 2, -2], [2, 1, 1, -2, 2], [-1, 2, -1, -2, 2], [0, -1, 2, 2, -2]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace = gordan.play(np.array(A, dtype=float), "projection_rescaling", 500)
+    assert trace.status == "finished"
+    assert np.linalg.norm(np.array(A).T @ trace.p_best) > 1e-3
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.soak)])

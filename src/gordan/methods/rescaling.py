@@ -334,7 +334,8 @@ class _Projected:
         after = state._replace(z=z, projected=projected, y=y, response=response, mu=mu)
         s = float(np.sum(np.maximum(projected, 0.0)))
         if not ended and s <= 0.5 * float(np.max(z)):
-            D = state.D * np.maximum(1.0, z / max(s, 1e-300))
+            with np.errstate(over="ignore"):  # where there are no weights, and then it ends
+                D = state.D * np.maximum(1.0, z / max(s, 1e-300))
             ended = not np.max(D) < 1e250
             after = after if ended else self._begun(D, state.phases + 1, t)
         self.game.rows.passes += 1
