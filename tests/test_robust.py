@@ -105,6 +105,16 @@ def test_data_that_cannot_be_separated_do_not_stand_any_noise(s):
         assert both(result.certificate, X, y) == (True, True)
 
 
+def test_noise_a_little_above_the_largest_is_refuted():
+    """2% above what a plane stands: the distance of Aᵀp to the noise falls to 0, and not only near it."""
+    X = [[0, 0, -4, 3], [-4, 2, -4, 2], [1, -4, -4, 3], [4, 1, 1, 1], [2, 4, -4, 2], [0, -1, -3, 4], [4, -3, -1, -4]]
+    X, y = np.array([*X, [-3, 3, -1, -3], [-2, 0, -3, -1]]) / 2, np.array([0, 1, 0, 0, 0, 0, 0, 1, 1])
+    epsilon = 1.02 * largest_noise(X, y, math.inf, "none")
+    result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=math.inf, intercept="none")
+    assert result.status == "not-separable"
+    assert both(result.certificate, X, y) == (True, True)
+
+
 def test_a_checkpoint_is_of_one_noise(tmp_path):
     X, y = clouds(300, 6, seed=4)
     file = tmp_path / "run"

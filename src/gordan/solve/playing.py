@@ -220,7 +220,7 @@ class _Playing:
         question, evidence = self.question, self.evidence
         small = moment.upper <= SHARE * question.tol * question.radius
         if question.margin.robust > 0:
-            return moment.upper <= (0.0 if self.method.name in FEW_ROUNDS else VANISHED * question.radius)
+            return moment.upper <= 0  # it falls to 0 where no plane stands the noise
         if question.margin.nu is not None:
             if not small:
                 return False
