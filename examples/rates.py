@@ -681,7 +681,9 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     plt.rcParams.update(STYLE)
     kept = arguments.out / "table.json"
-    tables: dict[str, list[Row]] = json.loads(kept.read_text(encoding="utf-8"))["tables"] if arguments.part else {}
+    tables: dict[str, list[Row]] = (
+        json.loads(kept.read_text(encoding="utf-8"))["tables"] if arguments.part and kept.exists() else {}
+    )
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for part in (PARTS[name] for name in arguments.part or PARTS):
             started = time.perf_counter()

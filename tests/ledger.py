@@ -40,18 +40,20 @@ def lowest(scores, caps=None, halves=None):
 def ends(method, A, **sets):
     """What w and p say about the margin that a method plays for, as functions: of its own norm, and under its noise, if any."""
     p_set, q = Simplex(len(A), **sets), dual_exponent(method.norm)
-    noise = method.on(gordan.rows.of(A), p_set, p_set.centre).game.noise
+    cost, rest = under(method.on(gordan.rows.of(A), p_set, p_set.centre).game.noise)
 
     def lower(w):
-        cost = 0.0 if noise is None else noise.radius * p_norm(w, dual_exponent(noise.q))
         length = p_norm(w, q)
-        return (lowest(A @ w, **sets) - cost) / length if length > 0 else 0.0
+        return (lowest(A @ w, **sets) - cost(w)) / length if length > 0 else 0.0
 
-    def upper(p):
-        c = A.T @ p
-        return p_norm(c if noise is None else c - noise.project(c), method.norm)
+    return lower, lambda p: p_norm(rest(A.T @ p), method.norm)
 
-    return lower, upper
+
+def under(noise):
+    """What the noise of a game costs w, and what it leaves of Aᵀp; nothing and all of it where there is none."""
+    if noise is None:
+        return lambda w: 0.0, lambda c: c
+    return lambda w: noise.radius * p_norm(w, dual_exponent(noise.q)), lambda c: c - noise.project(c)
 
 
 def log_n(n, nu=None, halves=None):
@@ -62,9 +64,11 @@ def log_n(n, nu=None, halves=None):
 
 
 class Ledger:
-    """Plays a method on rows of norm ≤ 1 and checks each recorded round; `worst` is the largest gap/bound seen.
+    """Plays a method on rows of norm ≤ 1 and checks each recorded round against all that the method declares; `worst` is the
+    largest share of a bound that was used.
 
-    `gap(t)` is the bound where it is not the guarantee's, because it depends on more of the rows than D.
+    `gap(t)` is the bound where it is not the guarantee's, because it depends on more of the rows than D: by default that of the
+    form, which knows them. `gamma` is the margin that the method plays for, under noise if it does; None where it is not known.
     """
 
     def __init__(self, X, A, method, *, gamma, nu=None, halves=None, slack=1e-9, relative=0.0, gap=None):
@@ -73,9 +77,11 @@ class Ledger:
         self.D = max(log_n(len(self.A), nu, halves), math.log(2))
         self.norm, self.q = method.norm, dual_exponent(method.norm)
         p_set = Simplex(len(self.A), caps=self.caps, halves=halves)
-        self.regularized = bool(method.on(gordan.rows.of(self.A), p_set, p_set.centre).game.curvature)
-        stated = method.guarantee.gap
-        self.gap = gap if gap is not None or stated is None else lambda t: stated(t, self.D)
+        form, stated = method.on(gordan.rows.of(self.A), p_set, p_set.centre), method.guarantee.gap
+        self.regularized, (self.cost, self.rest) = bool(form.game.curvature), under(form.game.noise)
+        own = getattr(form, "bound", None) if stated is None else lambda t: stated(t, self.D)
+        self.gap = own if gap is None else gap
+        self.separated = False
         self.slack, self.relative = slack, relative
         self.S = self.value = self.penalties = self.moves = self.p_moves = self.w_moves = 0.0
         self.w_sum, self.p_sum = np.zeros(self.A.shape[1]), np.zeros(len(self.A))
@@ -87,8 +93,13 @@ class Ledger:
         """value ≤ bound, up to the tolerance that the promises state."""
         assert value <= bound + self.slack + self.relative * abs(bound), f"{what}: {value!r} > {bound!r} at t={self.t}"
 
+    def used(self, value, bound, what):
+        """The same; and how much of the bound was used is noted."""
+        self.below(value, bound, what)
+        self.worst = max(self.worst, value / bound)
+
     def penalty(self, w):
-        return 0.5 * p_norm(w, self.q) ** 2 if self.regularized else 0.0
+        return (0.5 * p_norm(w, self.q) ** 2 if self.regularized else 0.0) + self.cost(w)
 
     def check(self, rounds, checked=None):
         """Play and check every round from the moves; in long runs only the rounds in `checked`, trusting the sums of the loop."""
@@ -96,7 +107,7 @@ class Ledger:
         record = range(1, rounds + 1) if self.every else checked
         sets = {"caps": self.caps, "halves": self.halves}
         trace = gordan.play(self.X, self.method, rounds, record=record, callback=self.see, **sets)
-        assert trace.status == "rounds"
+        assert trace.status in ("rounds", "finished")
         return trace
 
     def see(self, moment):
@@ -106,14 +117,21 @@ class Ledger:
         length = p_norm(moment.w_out, self.q)
         margin = lowest(scores, self.caps, self.halves)
         self.same(moment.margin, margin, scale=max(1.0, length))
-        normalized = margin / length if length > 0 else 0.0
-        self.same(moment.normalized_margin, normalized)
+        normalized = (margin - self.cost(moment.w_out)) / length if length > 0 else 0.0
+        # where w̄ has all but cancelled, the rounding of its scores is divided by its length
+        self.same(moment.normalized_margin, normalized, scale=max(1.0, 1e-6 / length) if length > 0 else 1.0)
         if self.gamma is not None:
             self.below(moment.lower, self.gamma, "lower bound above the margin")
             self.below(self.gamma, moment.upper, "upper bound below the margin")
         self.below(moment.lower, moment.upper, "bracket")
-        assert moment.upper <= p_norm(A.T @ moment.p_bar, self.norm) + self.slack + self.relative
+        reached = p_norm(self.rest(A.T @ moment.p_bar), self.norm)
+        assert moment.upper <= reached + self.slack + self.relative
         guarantee = self.method.guarantee
+        if guarantee.upper is not None:
+            self.used(reached, guarantee.upper(moment.t), "mistakes")
+        if guarantee.unseparated is not None and self.every and not self.separated:
+            self.used(p_norm(A.T @ moment.p, self.norm), guarantee.unseparated(moment.t), "while nothing separates")
+        self.separated |= normalized > 0
         if guarantee.margin is not None and self.gamma:
             self.below(guarantee.margin(moment.t, self.D, self.gamma), normalized, "normalized margin")
         if moment.w is None:
@@ -126,9 +144,8 @@ class Ledger:
         if self.gap is not None:
             bound = self.gap(moment.t)
             self.same(moment.bound, bound, scale=max(1.0, bound))
-            self.below(moment.dual - moment.m, bound, "gap")
+            self.used(moment.dual - moment.m, bound, "gap")
             self.below(average, bound, "average regret")
-            self.worst = max(self.worst, (moment.dual - moment.m) / bound)
 
     def add(self, moment):
         """One more round in our own sums of the moves."""
@@ -152,7 +169,7 @@ class Ledger:
         A = self.A
         w_bar, p_bar = self.w_sum / self.S, self.p_sum / self.S
         low = lowest(A @ w_bar, self.caps, self.halves)
-        length = p_norm(A.T @ p_bar, self.norm)
+        length = p_norm(self.rest(A.T @ p_bar), self.norm)
         m, dual = low - self.penalty(w_bar), 0.5 * length**2 if self.regularized else length
         regret_w = self.S * dual - self.value
         regret_p = self.value - (self.S * low - self.penalties)
@@ -168,7 +185,7 @@ class Ledger:
             self.below(value - m, average, "Theorem 1")
         self.below(dual - m, average, "the dual twin of Theorem 1")
         if self.regularized and self.norm == 2 and self.gap is not None:
-            L = max(0.0, low / np.linalg.norm(w_bar)) if np.any(w_bar) else 0.0
+            L = max(0.0, (low - self.cost(w_bar)) / np.linalg.norm(w_bar)) if np.any(w_bar) else 0.0
             self.below(0.5 * (length**2 - L**2), dual - m, "½(U² - L²) ≤ gap")
         # the method's theorem
         if self.gap is not None:

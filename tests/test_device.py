@@ -685,6 +685,22 @@ def test_few_rows_close_the_bracket(intercept):
     assert gordan.verify(result.certificate, X, y)
 
 
+@pytest.mark.parametrize("intercept", ["free", "none"])
+def test_few_rows_tell_what_noise_leaves(intercept):
+    """The same games, whose bracket is less by ε: a plane that stands it, or weights that no plane does."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((5000, 8)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += np.float32(0.1) * y
+    margin = gordan.maximize_margin(X, y, intercept=intercept, tol=1e-6).margin
+    for share, status in ((0.5, "solved"), (0.99, "solved"), (1.01, "not-separable"), (30.0, "not-separable")):
+        result = gordan.maximize_margin(torch.from_numpy(X), y, intercept=intercept, robust=share * margin[0])
+        assert (result.status, result.trace.method) == (status, "nearest_points")
+        assert result.margin[0] <= max(0.0, margin[1] - share * margin[0])
+        assert result.margin[1] >= margin[0] - share * margin[0]
+        assert gordan.verify(result.certificate, X, y)
+
+
 def test_hulls_that_meet_are_left_to_others():
     """The games on few rows say nothing where no plane separates; a witness comes from others, and is exact."""
     rng = np.random.default_rng(4)

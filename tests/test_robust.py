@@ -73,6 +73,70 @@ def test_in_the_2_norm_noise_is_taken_off_the_margin(intercept):
     assert gordan.maximize_margin(X, y, robust=1.01 * margin[1], intercept=intercept).status == "not-separable"
 
 
+@pytest.mark.parametrize("intercept", ["free", "none"])
+@pytest.mark.parametrize("stored", [np.asarray, sp.csr_array])
+def test_noise_in_the_2_norm_takes_as_long_as_the_margin(stored, intercept):
+    """The same plane and weights prove both: a few rounds, however near to the largest noise, on both sides of it."""
+    X, y = clouds(300, 6, seed=4)
+    X = stored(X)
+    hard = gordan.maximize_margin(X, y, intercept=intercept, tol=1e-9)
+    for share in (0.5, 0.99, 1 - 1e-4):
+        noisy = gordan.maximize_margin(X, y, robust=share * hard.margin[0], intercept=intercept)
+        assert noisy.status == "solved"
+        assert noisy.n_iter <= 5
+        assert both(noisy.certificate, X, y) == (True, True)
+        assert noisy.trace.lower[-1] <= noisy.margin[1]
+        assert noisy.trace.upper[-1] >= noisy.margin[0]
+    above = gordan.maximize_margin(X, y, robust=(1 + 1e-6) * hard.margin[1], intercept=intercept)
+    assert (above.status, above.margin) == ("not-separable", (0.0, 0.0))
+    assert both(above.certificate, X, y) == (True, True)
+    mixed = gordan.maximize_margin(X, np.arange(300) % 3 > 0, robust=1e-6, intercept=intercept)
+    assert (mixed.status, mixed.margin) == ("not-separable", (0.0, 0.0))
+
+
+@pytest.mark.parametrize("s", NORMS)
+def test_data_that_cannot_be_separated_do_not_stand_any_noise(s):
+    """However little it is: the weights of rows that cancel prove it, and both checkers agree."""
+    X, y = clouds(seed=3)
+    X, y = np.vstack([X, X[:1]]), np.append(y, 1 - y[0])
+    for epsilon in (1e-3, 1e-9):
+        result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=s)
+        assert (result.status, result.margin) == ("not-separable", (0.0, 0.0))
+        assert both(result.certificate, X, y) == (True, True)
+
+
+def test_noise_a_little_above_the_largest_is_refuted():
+    """2% above what a plane stands: the distance of Aᵀp to the noise falls to 0, and not only near it."""
+    X = [[0, 0, -4, 3], [-4, 2, -4, 2], [1, -4, -4, 3], [4, 1, 1, 1], [2, 4, -4, 2], [0, -1, -3, 4], [4, -3, -1, -4]]
+    X, y = np.array([*X, [-3, 3, -1, -3], [-2, 0, -3, -1]]) / 2, np.array([0, 1, 0, 0, 0, 0, 0, 1, 1])
+    epsilon = 1.02 * largest_noise(X, y, math.inf, "none")
+    result = gordan.maximize_margin(X, y, robust=epsilon, robust_norm=math.inf, intercept="none")
+    assert result.status == "not-separable"
+    assert both(result.certificate, X, y) == (True, True)
+
+
+def test_a_checkpoint_is_of_one_noise(tmp_path):
+    X, y = clouds(300, 6, seed=4)
+    file = tmp_path / "run"
+    whole = gordan.maximize_margin(X, y, robust=0.1, checkpoint=file)
+    assert gordan.maximize_margin(X, y, robust=0.1, checkpoint=file).margin == whole.margin
+    for other in ({}, {"robust": 0.2}, {"robust": 0.1, "robust_norm": 1}):
+        with pytest.raises(gordan.InputError, match="checkpoint"):
+            gordan.maximize_margin(X, y, **other, checkpoint=file)
+
+
+def test_rows_that_outgrow_the_memory_are_played_by_the_robust_perceptron(monkeypatch):
+    """As for the margin itself: where the working set has no room, a game of passes goes on."""
+    X = np.random.default_rng(3).standard_normal((600, 20))
+    y = X[:, 0] > 0
+    X[:, 0] += np.where(y, 0.3, -0.3)
+    monkeypatch.setattr("gordan.solve.playing.limit_in_hand", lambda *_: 1)
+    for name in ("ALL_IN_HAND", "MOST_VISITED"):  # so that the first round does not end it
+        monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 0)
+    result = gordan.maximize_margin(X, y, robust=0.1, tol=1e-2)
+    assert (result.status, result.trace.method) == ("solved", "robust_perceptron")
+
+
 @pytest.mark.parametrize("s", NORMS)
 def test_the_plane_stands_every_corner_of_the_noise(s):
     """The lower end, recomputed from moved points: the worst move against w of each."""

@@ -26,6 +26,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import CLAIM
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import deviation
+from gordan.cli import demo  # noqa: F401 (declares fields)
 from gordan.cli.fields import fields
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence

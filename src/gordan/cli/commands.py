@@ -20,6 +20,7 @@ import typer
 
 from gordan.cli import BROKEN_PIPE, CRASHED, crash_report
 from gordan.cli.answers import say_json, visible
+from gordan.cli.fields import FIELDS
 from gordan.errors import InputError, MissingExtra
 
 ANSWERED, NO, BAD_INPUT, OPEN, INTERRUPTED = 0, 1, 2, 3, 130
@@ -46,11 +47,13 @@ class Command:
     epilog: str
 
 
-def command(*lines: str) -> Callable[[Callable[..., int]], Command]:
-    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use.
+def command(*lines: str, fields: Mapping[str, str] | None = None) -> Callable[[Callable[..., int]], Command]:
+    """Decorator: a command of a function that returns its exit code; `lines` are examples of its use, `fields` those of `--json`,
+    by the name of the command or of a part of its answer.
 
     A parameter of the function whose type is a dataclass stands for all the options that are its fields.
     """
+    FIELDS.update(fields or {})
     return lambda function: Command(answering(flattened(function)), examples(*lines))
 
 

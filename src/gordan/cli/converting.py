@@ -31,6 +31,7 @@ class Kind(StrEnum):
     "gordan convert train.svm.gz train               for gordan fit train -o model.gordan",
     "gordan convert tables/ data --label y           a folder of Parquet files",
     "gordan convert --check train                    compare a converted folder with its checksums",
+    fields={"convert": "folder kind n d entries kept already", "convert --check": "accepted reason bytes"},
 )
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="svmlight, CSV, TSV, .npy, or Parquet (a file or a folder).")],

@@ -30,7 +30,17 @@ PICTURE = Path("gordan-demo.png")
 METHODS = ("normalized_gradient_descent", "mirror_prox_perceptron", "smooth_perceptron")
 
 
-@command("gordan demo", "gordan demo --rounds 200 --no-picture")
+@command(
+    "gordan demo",
+    "gordan demo --rounds 200 --no-picture",
+    fields={
+        "demo": "setosa virginica rash methods picture",
+        "setosa": "status margin w b",
+        "virginica": "status witness accepted",
+        "rash": "kind columns rows",
+        "methods": "method bracket passes",
+    },
+)
 def demo(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that each method plays.")] = 2000,
     picture: Annotated[

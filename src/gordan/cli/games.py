@@ -90,6 +90,7 @@ def race(
     "gordan play data.csv smooth_perceptron --rounds 5000",
     "gordan play data.csv accelerated_p_norm_perceptron --norm 4 --save trace.json",
     "gordan play data.csv nesterov --json | jq '.bracket'",
+    fields={"play": "method form norm n d scale status bracket guarantee columns"},
 )
 def play(
     source: Source,

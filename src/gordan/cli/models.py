@@ -130,6 +130,11 @@ class Asked:
     "gordan fit data.csv -o model.gordan --weight count --class-weight balanced",
     "gordan fit big.npy -o big.gordan --time-limit 600 --on-inseparable raise",
     "gordan fit big.npy -o big.gordan --checkpoint big.run    rerun to resume",
+    fields={
+        "fit": "model classes interrupted planes",
+        "planes": "positive against status margin gap nu separable loss objective n_iter passes seconds resumed witness",
+        "least losses": "positive against status objective gap radius n_iter passes seconds resumed",
+    },
 )
 def fit(
     source: Source,
@@ -409,6 +414,7 @@ def forget_checkpoints(statuses: Sequence[Status], paths: Iterable[Path | None])
     "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
     "gordan predict model.gordan new.csv --proved       which of them the exact minimizer shares",
     "gordan predict model.gordan test.svm --json | jq .accuracy",
+    fields={"predict": "labels n right accuracy"},
 )
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `gordan fit` wrote.")],

@@ -38,6 +38,7 @@ from gordan.rows import stored
     "gordan separate data.csv --certificate proof.json",
     "gordan verify proof.json data.csv",
     "gordan verify model.gordan data.csv",
+    fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names"},
 )
 def verify(
     certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],

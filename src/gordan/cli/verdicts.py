@@ -40,6 +40,7 @@ CLASSES = dict.fromkeys(Regression, (2, math.inf)) | {Regression.LOGISTIC: (2, 2
     "gordan separate iris.csv --label species --positive setosa",
     "gordan separate train.svm.gz --certificate proof.json --time-limit 60",
     "gordan separate data.csv --json | jq .status",
+    fields={"separate": "status separable proved margin w b witness classes n d names seconds interrupted certificate"},
 )
 def separate(
     source: Source,
@@ -100,6 +101,9 @@ def _tell_written(path: Path | None, written: Saved) -> None:
     "gordan diagnose trial.csv --label died --weight count --missing drop",
     "gordan diagnose pain.csv --model ordinal --order none,mild,severe",
     "gordan diagnose trial.csv --json | jq .columns",
+    fields={
+        "diagnose": "kind proved model columns rows direction dependent open explanation event seconds interrupted certificate"
+    },
 )
 def diagnose(
     source: Source,

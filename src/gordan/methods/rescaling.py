@@ -210,9 +210,9 @@ class _Rescaled:
         p_bar = p_t if played.p_bar is None else played.p_bar
         u = np.asarray(sums.w / sums.weight) if played.output is None else played.output.w
         e = norm(phase.B.T @ p_bar, 2)
-        lowest = None if played.output is None else played.output.lowest
-        lowest = float(np.min(phase.B @ u)) if lowest is None else lowest
-        rows.passes += phase.form.game.rows.passes - before + 1
+        known = None if played.output is None else played.output.lowest
+        lowest = float(np.min(phase.B @ u)) if known is None else known
+        rows.passes += phase.form.game.rows.passes - before + 2 + (known is None)  # Bᵀp̄, Aᵀq, and Bu where it is not known
         # in shares of the least length and norm: neither overflows
         shares = (np.min(phase.lengths) / phase.lengths) * (np.min(self.copy.norms) / self.copy.norms)
         q, combination = self.copy.combine(p_bar * shares)
@@ -334,9 +334,11 @@ class _Projected:
         after = state._replace(z=z, projected=projected, y=y, response=response, mu=mu)
         s = float(np.sum(np.maximum(projected, 0.0)))
         if not ended and s <= 0.5 * float(np.max(z)):
-            D = state.D * np.maximum(1.0, z / max(s, 1e-300))
+            with np.errstate(over="ignore"):  # where there are no weights, and then it ends
+                D = state.D * np.maximum(1.0, z / max(s, 1e-300))
             ended = not np.max(D) < 1e250
             after = after if ended else self._begun(D, state.phases + 1, t)
+        self.game.rows.passes += 1
         p, combination = self.copy.combine(np.maximum(y, 0.0) / state.D if np.max(y) > 0 else self.game.p0)
         output = Output(self._plane(state.D, z), None, None)
         return after, Round(1.0, None, p, combination, output=output, finished=ended)

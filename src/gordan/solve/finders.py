@@ -69,6 +69,12 @@ def _hard_margin(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is None and question.margin.robust == 0
 
 
+def _same_plane(question: Question, evidence: Evidence) -> bool:
+    """The hard margin, or what noise in the 2-norm leaves of it: the same plane and weights prove both."""
+    margin = question.margin
+    return margin.nu is None and (margin.robust == 0 or margin.robust_norm == 2)
+
+
 def _suits_interior_point(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and separation.suits_interior_point(question)
 
@@ -148,7 +154,7 @@ def _by_passes(question: Question, evidence: Evidence) -> bool:
 
 
 def _hard_margin_on_device(question: Question, evidence: Evidence) -> bool:
-    return question.counted.storage.on_device and _hard_margin(question, evidence) and _matrix_of_columns(question)
+    return question.counted.storage.on_device and _same_plane(question, evidence) and _matrix_of_columns(question)
 
 
 def _box(question: Question, evidence: Evidence) -> bool:
@@ -159,13 +165,20 @@ def _rescalable(question: Question, evidence: Evidence) -> bool:
     return _hard_margin(question, evidence) and is_rescalable(question)
 
 
+def _noisy(question: Question, evidence: Evidence) -> bool:
+    """Noise that changes the plane, and nobody waits for the rounds of the method that knows it."""
+    margin, play = question.margin, question.play
+    unwatched = play.watch is None and play.checkpoint is None and play.start is None and question.budget.max_iter is None
+    return margin.robust > 0 and margin.robust_norm != 2 and unwatched
+
+
 def _soft(question: Question, evidence: Evidence) -> bool:
     return question.margin.nu is not None
 
 
 def _not_settled(question: Question, evidence: Evidence) -> bool:
     """Not where a soft margin has been found to be too small to matter, or is known as well as floats can tell."""
-    if _hard_margin(question, evidence) or evidence.effort.trace is None:
+    if question.margin.nu is None or evidence.effort.trace is None:
         return True
     vanishes = not evidence.sign_decided and evidence.upper <= question.tol * question.radius
     return not vanishes and bool(evidence.effort.trace.gap[-1] > question.tol)
@@ -216,6 +229,7 @@ FINDERS = (
     Finder("nearest points", by_nearest_points, sign=_hard_margin_on_device, width=_hard_margin_on_device),
     Finder("Newton's method", playing.by_newton, width=_by_passes),
     Finder("linear program", by_linear_program, width=_box),
+    Finder("margin without noise", playing.by_margin_without_noise, width=_noisy),
     Finder("play", playing.by_playing, sign=_hardly_inseparable, width=_not_settled),
     Finder("levelling", by_levelling, sign=_badly_scaled),
     Finder("Newton steps", overlapping.by_newton_steps, sign=_overlapping),

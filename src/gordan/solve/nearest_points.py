@@ -181,6 +181,7 @@ class _Search:
     def __init__(self, question: Question, evidence: Evidence) -> None:
         self.question, self.effort = question, evidence.effort
         self.rows = question.rows.scaled(1 / question.radius)
+        self.noise = question.margin.robust / question.radius  # in the 2-norm: it takes so much off both ends
         self.groups = _Groups.of(question.margin.intercept.halves(question.counted.signs), self.rows)
         self.count = max(LEAST_ROWS, ROWS_A_COLUMN * self.rows.d)
         self.most = max(4 * self.count, MOST_ENTRIES // self.rows.d)
@@ -228,7 +229,8 @@ class _Search:
         """Why there is no further game, if there is a reason."""
         if self.effort.stopped:
             return "callback"
-        return "time-limit" if self.question.budget.spent else "finished" if self.upper <= VANISHED else ""
+        vanished = self.upper <= (VANISHED if self.noise == 0 else 0.0)
+        return "time-limit" if self.question.budget.spent else "finished" if vanished else ""
 
     def _sample(self) -> Array:
         """Some rows of each group, group by group."""
@@ -247,7 +249,8 @@ class _Search:
         i, s = self.rows.lowest(found.w, self.count, self.groups.placed)
         length, upper = math.sqrt(dot(found.w, found.w)), math.sqrt(dot(found.v, found.v))
         firsts = [s[self.groups.which[i] == g].min() for g in range(self.groups.many)]
-        lower = self.groups.mass * float(sum(firsts)) / length if length > 0 else 0.0
+        lower = self.groups.mass * float(sum(firsts)) / length - self.noise if length > 0 else 0.0
+        upper = max(0.0, upper - self.noise)
         if lower > self.lower:
             self.lower, self.w = lower, found.w
         if upper < self.upper:

@@ -15,6 +15,7 @@ from gordan.arrays import Array
 from gordan.checkpoint import fingerprint
 from gordan.deadlines import Deadline
 from gordan.errors import InputError
+from gordan.geometry import Ball
 from gordan.geometry import norm as norm_of
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
@@ -72,6 +73,11 @@ def by_playing(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator
         yield from _Playing(question, evidence, doubt, question.play.method).proposals(_start(question, evidence))
 
 
+def by_margin_without_noise(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
+    """The double oracle: where no plane stands the noise, its p often proves that, and always if the data cannot be separated."""
+    yield from _Playing(question, evidence, doubt, double_oracle(seed=question.budget.seed)).proposals(None)
+
+
 def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
     """Newton's method on the game with a proximal term, for rows that can only be passed over."""
     yield from _Playing(question, evidence, doubt, proximal_newton()).proposals(_start(question, evidence))
@@ -79,8 +85,10 @@ def by_newton(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[
 
 def by_accelerated_game(question: Question, evidence: Evidence, doubt: Doubt) -> Iterator[Proposal]:
     """A pass a round and nothing else: what is left where the rows of positive weight no longer fit in memory."""
-    norm, p_set = question.margin.norm, question.p_set
-    method = methods.get(GAMES[norm > 2]).for_norm(_played_norm(norm, question.problem.X.d))
+    margin, p_set = question.margin, question.p_set
+    method = methods.get(GAMES[margin.norm > 2]).for_norm(_played_norm(margin.norm, question.problem.X.d))
+    if margin.robust > 0:
+        method = methods.robust_perceptron(noise=margin.robust, noise_norm=margin.robust_norm)
     trace, centre = evidence.effort.trace, p_set.centre
     found = centre if trace is None or trace.p_best is None else trace.p_best
     yield from _Playing(question, evidence, doubt, method).proposals(0.5 * found + 0.5 * centre)
@@ -117,7 +125,8 @@ def _free(p: Array, caps: Array | None) -> int:
 def _start(question: Question, evidence: Evidence) -> Array | None:
     """p to start from, a little of it spread over all rows: a start must be positive."""
     trace = evidence.effort.trace
-    found = question.play.start if trace is None else trace.p_best
+    # under noise the p of the margin without it is a poor start: twice the rounds
+    found = question.play.start if trace is None or question.play.method.noisy else trace.p_best
     if found is None:
         return None
     return 0.99 * question.p_set.project(found) + 0.01 * question.p_set.centre
@@ -162,11 +171,15 @@ class _Playing:
         """One method from p_0 until `_look` stops it. Checkpoints are of the method asked for."""
         question, budget, method = self.question, self.question.budget, self.method
         form: Any = method.on(rows, question.p_set, p0)
+        noise = question.margin.robust
+        if noise > 0 and not method.noisy:  # what it finds is measured under the noise
+            ball = Ball(rows.d, question.margin.robust_norm, noise * rows.scale)
+            form = replace(form, game=replace(form.game, noise=ball))
         checkpoint = question.play.checkpoint if method is question.play.method else None
         # what is resumed must not depend on the pace
         deadline = budget.time if checkpoint is None else Deadline(budget.deadline)
         if isinstance(form, DoubleOracle):  # a round of its may take long: it looks at the clock itself
-            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, INNER * question.tol)))
+            form = replace(form, deadline=deadline, tol=min(1e-4, max(1e-10, INNER * question.tol if noise == 0 else 0.0)))
         elif isinstance(form, ProximalNewton):
             form = replace(form, deadline=deadline)
         if checkpoint is not None:
@@ -207,7 +220,7 @@ class _Playing:
         question, evidence = self.question, self.evidence
         small = moment.upper <= SHARE * question.tol * question.radius
         if question.margin.robust > 0:
-            return moment.upper <= VANISHED * question.radius
+            return moment.upper <= 0  # it falls to 0 where no plane stands the noise
         if question.margin.nu is not None:
             if not small:
                 return False

@@ -166,6 +166,8 @@ class Asked(NamedTuple):
         if wrong:
             what = "robust is for norm 2 and method 'auto', without nu and with intercept 'free' or 'none'"
             raise InputError(f"{what}; leave out {' and '.join(wrong)}, or robust")
+        if self.noise[1] == 2:  # the plane of largest margin stands most noise
+            return choose_method("auto", 2.0, d, order)
         return methods.robust_perceptron(noise=self.noise[0], noise_norm=self.noise[1])
 
     @property
@@ -194,7 +196,7 @@ def margin_of(
         tol=asked.tol,
         play=Play(
             asked.chosen(problem.X.d, budget.seed),
-            auto=asked.plays_auto and asked.noise[0] == 0 and asked.norm >= 2,
+            auto=asked.plays_auto and (asked.noise[0] == 0 or asked.noise[1] == 2) and asked.norm >= 2,
             start=_start(start, weights, problem.X.n),
             watch=asked.watch,
             checkpoint=keeper,
