@@ -136,9 +136,9 @@ class Data:
             columns=None if self.names is None else tuple(self.names),
         )
 
-    def described(self, certificate: Certificate, positive: Any = None) -> Certificate:
+    def described(self, certificate: Certificate, positive: str | None = None) -> Certificate:
         """A certificate about X and y, or about the class `positive` against the rest, with where these come from."""
-        about = self.about if positive is None else replace(self.about, positive=str(positive))
+        about = self.about if positive is None else replace(self.about, positive=positive)
         rules = (*(("missing",) if self.left_out else ()), *certificate.dropped)
         return described(replace(certificate, dropped=rules), about)
 

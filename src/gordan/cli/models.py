@@ -370,7 +370,7 @@ def described(certificate: Certificate | None, binary: Binary, data: Data, wante
     """The certificate of a binary problem, with where the data is from; None where none is wanted."""
     if certificate is None or not wanted:
         return None
-    return data.described(certificate, None if binary.is_whole or binary.other is not None else binary.label)
+    return data.described(certificate, binary.against_rest)
 
 
 def words_for(data: Data) -> Words:

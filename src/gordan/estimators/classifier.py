@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,7 @@ class MaxMarginClassifier(Planes, Parameters):
         """
         started = time.perf_counter()
         check_parameters(self)
+        named = y, sample_weight
         storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
@@ -166,7 +168,11 @@ class MaxMarginClassifier(Planes, Parameters):
                 if fitting.decides_all(outcome):
                     break
         outcomes = fitting.alike(problems, known)
-        self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
+        planes = [outcome.plane for outcome in outcomes]
+        proofs = self._described([plane.certificate for plane in planes], problems, *named)
+        self._keep(
+            fitting.kind, classes, [replace(plane, certificate=proof) for plane, proof in zip(planes, proofs, strict=True)]
+        )
         self._keep_runs(outcomes, storage.n)
         for category, told in (
             (InseparableWarning, fitting.inseparable(outcomes)),

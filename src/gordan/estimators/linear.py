@@ -111,6 +111,7 @@ class LinearClassifier(Planes, LossParameters):
         started = time.perf_counter()
         positive(self.tol, "tol")
         deadline = started + seconds_at_most(self.time_limit)
+        named = y, sample_weight
         storage, y, classes, which = self._read(X, y, sample_weight)
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
@@ -126,7 +127,8 @@ class LinearClassifier(Planes, LossParameters):
         else:
             results = fitting.results(problems, starts)
         one = fitting.kind != "one-vs-rest"
-        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
+        proofs = self._described([result.bare_certificate for result in results], problems, *named)
+        self._keep(fitting.kind, classes, [*map(LeastPlane.of, results, proofs)])
         self.n_iter_ = max(result.n_iter for result in results)
         statuses = [str(result.status) for result in results]
         self.status_ = statuses[0] if one else statuses

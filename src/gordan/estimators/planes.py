@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, is_number, misaligned
+from gordan.certificates import Certificate
+from gordan.certificates.data import About
 from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
 from gordan.io.model import Model, chosen
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
+from gordan.verdicts.multiclass import Binary
+from gordan.verdicts.telling import described
 
 
 class IndexWarning(UserWarning):
@@ -59,6 +64,13 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) != len(labels):
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
         return storage, y, classes, which
+
+    def _described(self, certificates: Sequence[Certificate | None], problems: Sequence[Binary], *named: Any) -> list[Any]:
+        """The certificates of these problems with what they are about; `named` are y and the weights as they were given."""
+        label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
+        columns = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+        about = [About(label=label, weight=weight, positive=problem.against_rest, columns=columns) for problem in problems]
+        return [None if each is None else described(each, own) for each, own in zip(certificates, about, strict=True)]
 
     def _gathered(self, X: Any) -> Any:
         """X in memory, where it is a collection of parts on other machines."""
