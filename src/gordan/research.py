@@ -83,7 +83,7 @@ def play(
     """
     method = _chosen(method, loss)
     rounds = whole_number(rounds, "rounds")
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     moments = _planned(record, rounds)
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)

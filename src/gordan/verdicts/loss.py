@@ -256,7 +256,7 @@ def minimize_loss(
         raise InputError(f"C is {C!r:.60}; pass a positive finite number")
     if float(C) != C:
         raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
     asked = Asked(chosen, float(C), kind, tol, class_weight, callback)
