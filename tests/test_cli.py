@@ -363,20 +363,19 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     ids=" ".join,
 )
 def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch, capsys):
-    """The command, and the line of Python; both with the options of this one."""
+    """The commands, one of which is given lines of Python; both with the options of this one."""
     pytest.importorskip("firthmodels", reason="needs firthmodels: pip install 'gordan[stats]'")
     monkeypatch.chdir(tmp_path)
     text = "age,region,count,died\n50,0,3,no\n61,1,2,no\n44,0,1,yes\n71,0,5,yes\n58,1,4,no\n47,0,1,no\n"
     Path("trial.csv").write_text(text + (",0,1,yes\n" if options else ""))
     told = run("diagnose", "trial.csv", *options).stdout
     assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
-    ridge, firth = re.search(
-        r"    (gordan fit .*)  # ridge.*\n    pip install firthmodels\n    (python3 -c .*)  # Firth", told
-    ).groups()
+    commands = r"^(gordan fit .*)  # ridge.*\npip install firthmodels\npython3 - <<'END'  # Firth.*\n((?:.*\n)+)END\n$"
+    ridge, firth = re.search(commands, told, re.M).groups()
     fitted = run(*shlex.split(ridge)[1:])
     assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
     capsys.readouterr()
-    exec(shlex.split(firth)[2], {})
+    exec(firth, {})
     shown = capsys.readouterr().out
     assert "('region', -" in shown
     assert ("count" in shown) == (not options)

@@ -135,7 +135,9 @@ def test_a_matrix_of_patsy():
     patsy = of("patsy")
     frame = trial().dropna()
     y, X = patsy.dmatrices("died ~ age + region", frame)
-    found = gordan.diagnose(X, np.ravel(y))
+    found = gordan.diagnose(X, y)
+    assert found.certificate.about.label == "died"
+    assert "region = B have died = 0" in found.explanation[0]
     assert {*found.columns} == {*X.design_info.column_names}
     assert found.rows == in_b(frame)
     assert "rank-deficient" not in repr(found)  # its constant is the model's
@@ -380,13 +382,18 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and 1 coefficient is"
-    assert told in sentence
+    assert ": make another level the baseline (of the 0/1 columns of all levels leave out region_B) to have fewer" in sentence
     other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
-    assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
-    frame.loc[frame.region == "D", "y"] = 0  # two levels separate now
-    assert any("and 2 coefficients are infinite in place of 3" in told for told in gordan.diagnose(X, frame.y).explanation)
-    assert sum(sign != 0 for sign in gordan.diagnose(other, frame.y).columns.values()) == 2
+    for levels in ("A", "AD"):  # one level separates, then two
+        frame.loc[frame.region == "D", "y"] = [0, 1, 1] if levels == "A" else 0
+        assert any("to have fewer infinite coefficients" in told for told in gordan.diagnose(X, frame.y).explanation)
+        now, then = (gordan.diagnose(Z, frame.y).columns.values() for Z in (X, other))
+        assert (sum(sign != 0 for sign in now), sum(sign != 0 for sign in then)) == (4, len(levels))
+    frame["y"] = [*"aaabbbcccccc"]  # each level has one outcome: no baseline is better than another
+    told = gordan.diagnose(X, frame.y, model="multinomial").explanation
+    assert "all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = a" in told
+    middle = frame.y.map({"a": 2, "b": 1, "c": 3})  # which an order makes no coefficient infinite for
+    assert not any("baseline" in sentence for sentence in gordan.diagnose(X, middle, model="ordinal").explanation)
 
 
 def test_columns_of_numbers_that_missing_text_made_objects():
@@ -456,6 +463,15 @@ def test_the_table():
     assert "treated           +inf" in lines
     assert "  - all 2 rows with treated = 1 have y = 1" in lines
     assert [*gordan.diagnose(X, [0, 1, 0, 1, 0]).to_frame().columns] == ["estimate"]
+
+
+@pytest.mark.parametrize("constant", ["free", "none"])
+def test_what_comes_next_for_several_classes_runs(constant):
+    X = pandas.DataFrame({"one": 1.0, "t": [1.0, 1, 0, 0, 0, 1]}).iloc[:, 1 if constant == "free" else 0 :]
+    d = gordan.diagnose(X, pandas.Series([*"ababcb"]), model="multinomial", intercept=constant)
+    (ridge,) = d.next_steps
+    assert f'intercept="{constant}"' in ridge
+    assert eval(ridge, {"d": d, "gordan": gordan}).shape == (X.shape[1], 3)
 
 
 def test_what_comes_next_runs():

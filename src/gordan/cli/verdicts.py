@@ -139,7 +139,7 @@ def diagnose(
         content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        commands = _next_commands(source, weight, intercept, data, found.dependent or ()) if found.next_steps else []
+        commands = _next_commands(source, weight, intercept, data, found) if found.next_steps else []
         _tell_diagnosis(found, data, _outcome_told(data, source, model), commands)
         _tell_written(certificate, written)
     if interrupts.pressed:
@@ -153,11 +153,11 @@ def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands:
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
         say(line)
-    if commands:
-        say_lines(f"    {line}" for line in commands)
     if found.kind == "quasi-complete":
         what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
         say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
+    if commands:
+        say_lines(["", *commands])
 
 
 def _of_class(words: str, data: Data) -> str:
@@ -176,12 +176,16 @@ def _outcome_told(data: Data, source: Source, model: Regression) -> str:
     return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
 
 
-def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, aliased: Sequence[str]) -> list[str]:
+def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
     """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood in Python."""
-    source = replace(source, drop=[*(source.drop or ()), *(name for name in aliased if name in (data.names or ()))])
+    aliased = [name for name in found.dependent or () if name in (data.names or ())]
+    source = replace(source, drop=[*(source.drop or ()), *aliased])
     weights = [] if weight is None else ["--weight", weight]
     constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
-    options = [*source.arguments, *weights, *constant, "--loss", "logistic", "-o", "ridge.gordan"]
+    options = [*source.arguments, *weights, *constant, "--loss", found.model, "-o", "ridge.gordan"]
+    ridge = f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof"
+    if found.model != "logistic":
+        return [ridge]
     default = Columns().columns
     asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
     y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
@@ -195,15 +199,11 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
         f"print(*zip({names}, f.coef_.tolist()))",
     ]
     imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
-    return [
-        f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof",
-        "pip install firthmodels",
-        f"python3 -c {shlex.quote('; '.join([*imports, *lines]))}  # Firth's estimates",
-    ]
+    return [ridge, "pip install firthmodels", "python3 - <<'END'  # Firth's estimates", *imports, *lines, "END"]
 
 
 def _python(value: Any) -> str:
-    """A value as Python writes it, text in double quotes: the shell has the others."""
+    """A value as Python writes it, text in double quotes."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, list)) else repr(value)
 
 

@@ -77,8 +77,9 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
 
 
 def _name_of(column: Any) -> str | None:
-    """The name of a column of a data frame."""
-    name = getattr(column, "name", None)
+    """The name of a column of a data frame, or of the only one of a frame or of a matrix of patsy."""
+    names: Sequence[Any] = getattr(getattr(column, "design_info", None), "column_names", getattr(column, "columns", ()))
+    name = names[0] if len(names) == 1 else getattr(column, "name", None)
     return name if isinstance(name, str) and name else None
 
 
