@@ -161,6 +161,16 @@ def test_what_no_certificate_can_be(change):
         replace(BRACKET, **change)
 
 
+def test_missing_and_unknown_fields_are_named():
+    content = json.loads(BRACKET.to_json())
+    content["more"] = content.pop("w")
+    told = r"missing fields: \['w'\]; unknown fields: \['more'\]"
+    with pytest.raises(InputError, match=told):
+        gordan.Certificate.from_json(json.dumps(content))
+    with pytest.raises(standalone.BadInput, match=told):
+        standalone.check(content, [[1.0]], [0])
+
+
 @pytest.mark.parametrize("change", [{"w": (1.0, 2)}, {"b": 0.0}, {"weights": (1.5,)}, {"weights": (np.float64(1),)}])
 def test_whole_numbers_are_whole(change):
     with pytest.raises(InputError, match="must hold whole numbers, not float"):

@@ -1163,8 +1163,9 @@ def _completed(content: dict[str, Any]) -> dict[str, Any]:
     _one_of("kind", kind, FIRST_KINDS if first else KINDS)
     _one_of("intercept", intercept, ("free", "penalized", "none"))
     known = {name for name, (_, _, kinds) in FIELDS.items() if kind in kinds}
-    if content.keys() != {"format", "class_type"} | (FIRST_FIELDS if first else known):
-        raise ValueError(f"its fields are {sorted(content)}")
+    wanted, found = {"format", "class_type"} | (FIRST_FIELDS if first else known), {*content}
+    if found != wanted:
+        raise ValueError(f"missing fields: {sorted(wanted - found)}; unknown fields: {sorted(found - wanted)}")
     return {name: value for name, value in ADDED.items() if name in known} | content
 
 

@@ -177,7 +177,8 @@ def claims_in(path: Path) -> list[Claim]:
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
-        raise InputError(f"{path}: {error}; pass the certificate or model first, then the data") from None
+        hint = "" if path.suffix == ".json" else "; pass the certificate or model first, then the data"
+        raise InputError(f"{path}: {error}{hint}") from None
 
 
 def unlike(model: Model, certificate: gordan.Certificate, i: int) -> str:
