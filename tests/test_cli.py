@@ -382,6 +382,16 @@ def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch
     assert ("died ≠ yes" in told) == ("--positive" in options)
 
 
+def test_what_to_pass_for_several_classes(tmp_path):
+    told = run("diagnose", IRIS).stderr
+    assert "pass --positive setosa for that class against the rest, or --model multinomial, ordinal or poisson" in told
+    assert "--reference is for --model multinomial" in run("diagnose", IRIS, "--model", "ordinal", "--reference", "setosa").stderr
+    rows = pandas.read_csv(IRIS).query("species != 'setosa'")
+    X, y = rows.drop(columns="species"), rows["species"]
+    (tmp_path / "pair.json").write_text(gordan.separate(X, y).certificate.to_json())
+    assert "a file with rows of versicolor and virginica only" in run("verify", tmp_path / "pair.json", IRIS).stderr
+
+
 def test_a_missing_label_of_a_class_against_the_rest(tmp_path):
     """It is left out by both checkers, and not taken as one of the rest."""
     data, proof = tmp_path / "t.csv", tmp_path / "proof.json"

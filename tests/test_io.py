@@ -324,7 +324,7 @@ BAD_CSV = {
     "no header": ("1.5,2,0\n3,4,1\n", "no header"),
     "label alone": ("y\n1\n", "no feature columns"),
     "semicolons": ("a;b;y\n1,5;2;3\n", "line 2, column 0 ('a')", "pass --decimal ,"),
-    "spaces": ("a  b y\n1 2   no\n", "separated by spaces; save it"),
+    "spaces": ("a  b y\n1 2   no\n", "separated by spaces; pass --sep ' '"),
     "text in front": ("y,a,b\nno,1,2\nyes,1,2\n", "line 2, column 0 ('y')", "the label, pass --label y (in Python label='y')"),
 }
 

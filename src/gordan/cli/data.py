@@ -369,6 +369,10 @@ def tell(notices: Iterable[str]) -> None:
         note(each)
 
 
+class TooManyClasses(InputError):
+    """A file has more classes than a command can use; a command may add what else to pass."""
+
+
 def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
     """The data of a table: as few and as many classes as are allowed, or one against the rest."""
     assert table.y is not None  # labels were asked for
@@ -383,9 +387,8 @@ def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, fl
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
         some = ", ".join(map(str, classes[:MOST_LISTED]))
         hint = " (or is the label another column? --label NAME)" if many else ""
-        raise InputError(
-            f"{path} has {len(classes)} classes, {some}{many}; pass --positive {classes[0]} for that class against the rest{hint}"
-        )
+        told = f"{path} has {len(classes)} classes, {some}{many}"
+        raise TooManyClasses(f"{told}; pass --positive {classes[0]} for that class against the rest{hint}")
     return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
 
 

@@ -19,7 +19,7 @@ from gordan.certificates.regions import posed
 from gordan.certificates.verify import MOST_NAMES, other_names, provenance, verified_for
 from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source, class_named, on_disk
+from gordan.cli.data import Data, Source, TooManyClasses, class_named, on_disk
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
@@ -56,7 +56,11 @@ def verify(
         claims, asked = claims_in(certificate), source.drop or []
         source, weight = as_stated(source, weight, claims[0].certificate)
         several = any(claim.of_several for claim in claims)
-        data = source.read(classes=(1, math.inf if several else 2), weight=weight)
+        try:
+            data = source.read(classes=(1, math.inf if several else 2), weight=weight)
+        except TooManyClasses as error:
+            names = " and ".join(map(str, claims[0].certificate.classes))
+            raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
         model = Model.load(certificate) if is_container(certificate) else None
         data = data if model is None else replace(data, X=model.scaled(data.X))
         watch.about("checking")

@@ -13,7 +13,7 @@ from typing import Any
 import gordan
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Columns, Data, Place, Source, class_named, on_cluster
+from gordan.cli.data import Columns, Data, Place, Source, TooManyClasses, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -117,8 +117,13 @@ def diagnose(
     Exit code 3: undecided.
     """
     require_output(certificate, source.file)
+    if reference is not None and model is not Regression.MULTINOMIAL:
+        raise InputError(f"--reference is for --model multinomial; a {model} regression has no reference class")
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read(classes=CLASSES[model], weight=weight)
+        try:
+            data = source.read(classes=CLASSES[model], weight=weight)
+        except TooManyClasses as error:
+            raise InputError(f"{error}, or --model multinomial, ordinal or poisson") from None
         watch.about("diagnosing")
         found = gordan.diagnose(
             data.named_X,

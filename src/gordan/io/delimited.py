@@ -267,7 +267,10 @@ class Cells:
             raise InputError(f"{path} has no header: line 1 is all numbers; {hint}")
         first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""
         if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
-            raise InputError(f"{path} is separated by spaces; save it with {self.dialect.sep!r} between the columns")
+            hint = (
+                f"pass --sep ' ' (in Python sep=' ') if it is one space, or save it with {self.dialect.sep!r} between the columns"
+            )
+            raise InputError(f"{path} is separated by spaces; {hint}")
 
     def _reader(self) -> Any:
         return csv.reader(self._decoded(), delimiter=self.dialect.sep or ",", strict=True)
