@@ -693,7 +693,7 @@ def test_weights_of_rows_and_classes(tmp_path):
     for wrong, column, message in (
         ("apart.npz", 0, "--weight is a column of a CSV, TSV, Parquet or .npy file"),
         ("weighted.csv", "z", "has no column named 'z'"),
-        ("weighted.csv", "side", "is the label, or dropped, or there is no other one"),
+        ("weighted.csv", "side", "is the label, is dropped, or is the only one"),
         ("text.csv", "w", "line 2, column 1 ('w'): the cell is 'some', which is not a number"),
         ("less.csv", "w", "less.csv, line 3"),
         ("negative.csv", "w", "sample_weight[1] is -1.0"),
@@ -1207,7 +1207,7 @@ WRONG = [
     (["predict", RASH, RASH], "rash.csv"),
     (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
     (["play", RASH, "magic"], "there is no method 'magic'"),
-    (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron has no --norm"),
+    (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron does not take --norm"),
     (["race", RASH, "--method", "perceptron"], "perceptron supports neither nu nor a free intercept"),
     (["demo", "--rounds", "0"], "1"),
     (["convert", "--check", IRIS], "iris.csv is not a folder that `gordan convert` wrote"),

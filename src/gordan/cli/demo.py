@@ -160,7 +160,7 @@ def _drawn(shown: Shown, path: Path) -> bytes:
     figure = Figure(figsize=(10, 4), layout="constrained")
     kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
     if kind not in kinds:
-        raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; name a file that ends so")
+        raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; pass a file name with one of these endings")
     left, right = figure.subplots(1, 2)
     _draw_petals(left, shown.X[:, 2:], shown.y)
     _draw_brackets(right, shown.traces)

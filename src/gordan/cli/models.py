@@ -476,7 +476,7 @@ def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loa
         yield f"{right} of {n} predictions match the file ({100 * right / n:.2f} %)"
     elif labelled:
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
-        yield f"the labels of the file are not those of the model, so they were not compared{hint}"
+        yield f"the labels of the file differ from those of the model, so they were not compared{hint}"
 
 
 def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) -> Array:

@@ -192,7 +192,7 @@ def format_of(path: Path) -> str:
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES
     named = BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     if packed and named in ("npy", "npz", "parquet"):
-        raise InputError(f"{path}: only text is read compressed; decompress it first")
+        raise InputError(f"{path}: only text files may be compressed; decompress it first")
     return named or _format_by_content(path)
 
 
