@@ -236,7 +236,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert run("verify", proof, data).exit_code == 1
     assert standalone.main([str(proof), str(data)]) == 1
     assert "has no column named 'mass'" in run("diagnose", data, "--weight", "mass", "--missing", "drop").stderr
-    assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
+    assert "is the label, is dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
 
 
 OTHER_LABELS = {
@@ -648,17 +648,18 @@ def test_fit_that_is_not_to_be_soft_writes_nothing(table, tmp_path):
     ids=str,
 )
 def test_the_model_is_that_of_the_classifier(options, tmp_path):
-    """The same file, but for what the program adds: the hash of the data, the label column, where minimizers of losses are; of a
-    nu above its limit by one float the one used."""
+    """The same file, but for what the program adds: the hash, file and size of the data, the label column, where minimizers of
+    losses are; of a nu above its limit by one float the one used."""
     flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
     assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", *flags).exit_code == 0
     table = read(IRIS)
     frame = pandas.DataFrame(table.X, columns=table.names)
     found = gordan.MaxMarginClassifier(on_inseparable="ignore", **options).fit(frame, table.y)
     ours, theirs = Model.load(tmp_path / "ours.gordan"), found._model()
-    for text in ours.certificates:
-        assert gordan.Certificate.from_json(text).data_hash is not None
-    bare = [replace(gordan.Certificate.from_json(text), data_hash=None, about=None).to_json() for text in ours.certificates]
+    proofs = [gordan.Certificate.from_json(text) for text in ours.certificates]
+    assert all(proof.data_hash is not None for proof in proofs)
+    about = [replace(proof.about, file=None, size=None, label=None) for proof in proofs]
+    bare = [replace(proof, data_hash=None, about=own).to_json() for proof, own in zip(proofs, about, strict=True)]
     assert ours.label == "species"
     assert replace(ours, certificates=tuple(bare), label=None, places=None).to_bytes() == theirs.to_bytes()
     if "multi_class" in options and "nu" in options:
@@ -691,7 +692,7 @@ def test_weights_of_rows_and_classes(tmp_path):
     (tmp_path / "negative.csv").write_text("a,w,side\n1,2,x\n3,-1,y\n")
     np.savez(tmp_path / "apart.npz", X=X, y=y)
     for wrong, column, message in (
-        ("apart.npz", 0, "--weight is a column of a CSV, TSV, Parquet or .npy file"),
+        ("apart.npz", 0, "--weight names a column of a CSV, TSV, Parquet or .npy file"),
         ("weighted.csv", "z", "has no column named 'z'"),
         ("weighted.csv", "side", "is the label, is dropped, or is the only one"),
         ("text.csv", "w", "line 2, column 1 ('w'): the cell is 'some', which is not a number"),
