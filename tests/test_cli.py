@@ -218,7 +218,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     data.write_text(WEIGHTED)
     found = answer("diagnose", data, "--drop", "id", "--weight", "count", "--missing", "drop", "--certificate", proof)
     assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 6])  # rows of the file
-    assert "2 of 10 rows of trial.csv have missing cells (age: 1, count: 1)" in found["notices"][0]
+    assert "left out 2 of 10 rows of trial.csv for missing cells (age: 1, count: 1)" in found["notices"][0]
     content = json.loads(proof.read_text())
     assert (content["dropped"], content["about"]["weight"]) == (["missing", "zero-weight"], "count")
     by_place = answer("diagnose", data, "--drop", 0, "--weight", 3, "--missing", "drop", "--certificate", tmp_path / "two.json")
@@ -332,7 +332,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     data.write_text("x,z,died\n,0,no\n1,0,no\n2,0,no\n1,0,yes\n0,7,no\n")
     found = answer("separate", data, "--missing", "drop", "--certificate", proof, code=1)
     assert found["witness"]["rows"] == [1, 3]
-    assert found["notices"] == ["1 of 5 rows of gaps.csv have missing cells (x: 1) and are left out: line 2"]
+    assert found["notices"] == ["left out 1 of 5 rows of gaps.csv for missing cells (x: 1): line 2"]
     assert json.loads(proof.read_text())["rows"] == [0, 2]
     assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
     told = run("separate", data, "--missing", "drop").stdout
@@ -346,7 +346,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     raced = run("race", data, "--missing", "drop", "-m", "smooth_perceptron", "--rounds", 5).stdout
     assert raced.startswith("not separable: rows 1 and 3 have the same features")
     predicted = run("predict", model, data, "--missing", "drop")
-    assert "left out: line 2" in predicted.stderr
+    assert "(x: 1): line 2" in predicted.stderr
     assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
     assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
     seen = run("diagnose", data, "--missing", "drop").stdout

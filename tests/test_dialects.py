@@ -40,7 +40,7 @@ def test_a_german_table(tmp_path):
     told = " ".join(table.notices)
     assert "separated by semicolons" in told
     assert "counts the rows" in told
-    assert "1 of 4 rows of a.csv have missing cells (Gewicht: 1) and are left out: line 3" in told
+    assert "left out 1 of 4 rows of a.csv for missing cells (Gewicht: 1): line 3" in told
     assert lines_of(path, [0, 2, 3], table.dialect) == {0: 2, 2: 4, 3: 5}
 
 
