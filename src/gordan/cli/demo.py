@@ -37,10 +37,10 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed. Default: gordan-demo.png."),
     ] = None,
-    no_picture: Annotated[bool, flag("--no-picture", "Save none.")] = False,
+    no_picture: Annotated[bool, flag("--no-picture", "Do not save a picture.")] = False,
     as_json: Json = False,
 ) -> int:
-    """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
+    """See what gordan does, on data that comes with it: one set that is separable, one that is not, and one that nearly is."""
     require_output(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)

@@ -76,7 +76,7 @@ class Asked:
     loss: Annotated[
         Loss | None, typer.Option(help="Fit the plane of least loss, as LinearClassifier does, for classes that overlap.")
     ] = None
-    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. [default: 1]")] = (
+    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. Default: 1.")] = (
         None
     )
     multi_class: WithMultiClass = MultiClass.OVO
@@ -406,8 +406,8 @@ def forget_checkpoints(statuses: Sequence[Status], paths: Iterable[Path | None])
 @command(
     "gordan predict model.gordan new.csv > labels.txt",
     "gordan predict model.gordan new.csv --scores       signed distances from the planes",
-    "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
-    "gordan predict model.gordan new.csv --proved       which of them the exact minimizer shares",
+    "gordan predict setosa.gordan iris.csv --positive setosa    for a model fitted with --positive",
+    "gordan predict model.gordan new.csv --proved       which predictions are proved",
     "gordan predict model.gordan test.svm --json | jq .accuracy",
 )
 def predict(
@@ -431,8 +431,8 @@ def predict(
     If the file has labels, stderr reports how many predictions match. The label column is the one with the name that it had in
     the fit, else the last column if that is not a feature.
 
-    With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
-    predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
+    With --proved a second column says "proved" where the exact minimizer of the loss is proved to predict the same class, and
+    "open" elsewhere. This trusts the model file, which `gordan verify` checks.
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)

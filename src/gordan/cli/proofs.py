@@ -40,7 +40,7 @@ from gordan.rows import stored
     "gordan verify model.gordan data.csv",
 )
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file that has certificates.")],
     source: Source,
     weight: Weight = None,
     as_json: Json = False,
