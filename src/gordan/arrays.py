@@ -202,14 +202,14 @@ def is_number(value: Any) -> bool:
 def positive(value: Any, name: str) -> float:
     """`value` as a positive number."""
     if not (is_number(value) and value > 0):
-        raise InputError(f"{name} is {value!r}; pass a positive number")
+        raise InputError(f"{name} is {value!r:.60}; pass a positive number")
     return float(value)
 
 
 def whole_number(value: Any, name: str) -> int:
     """`value` as an int of at least 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name} is {value!r}; pass a whole number, at least 1")
+        raise InputError(f"{name} is {value!r:.60}; pass a whole number, at least 1")
     return int(value)
 
 
