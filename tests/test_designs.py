@@ -410,6 +410,28 @@ def test_columns_of_numbers_that_missing_text_made_objects():
         gordan.diagnose("y ~ age", data=frame, missing="drop")
 
 
+@pytest.mark.parametrize("term", ["center(x)", "bs(x, df=4)", "poly(x, 2)", "scale", "x:C(scale, Treatment('b'))", "`a b`"])
+def test_missing_values_are_found_inside_functions_and_in_columns_named_like_one(term):
+    of("formulaic")
+    r = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": r.normal(size=60), "scale": [*"abc"] * 20, "df": np.nan, "y": r.integers(0, 2, 60)})
+    frame["a b"] = frame.x
+    frame.loc[3, ["x", "a b"]], frame.loc[7, "scale"] = np.nan, "NA"
+    found = gordan.diagnose(f"y ~ {term}", data=frame, missing="drop")
+    lost = {"x": 1} if "x" in term else {}
+    lost |= {"scale": 1} if "(x" not in term and "scale" in term else {"a b": 1} if "a b" in term else {}
+    assert found.missing == lost
+    with pytest.raises(gordan.InputError, match="data has missing values"):
+        gordan.diagnose(f"y ~ {term}", data=frame)
+
+
+def test_categories_that_no_row_has_are_no_columns():
+    of("formulaic")
+    frame = pandas.DataFrame({"c": pandas.Categorical([*"aabbcc", "NA", "NA"], ["NA", *"abcd"]), "y": [0, 1] * 4})
+    found = gordan.diagnose("y ~ c", data=frame, missing="drop")
+    assert ([*found.columns], found.dependent) == (["Intercept", "c[T.b]", "c[T.c]"], ())
+
+
 def test_what_to_do_next_leaves_out_columns_that_depend_on_others():
     frame = pandas.DataFrame({"region": [*"AAABBBCCC"], "y": [1, 1, 1, *[0, 1, 0] * 2]})
     d = gordan.diagnose(pandas.get_dummies(frame[["region"]], dtype=float), frame.y)

@@ -22,6 +22,9 @@ MISSING = ("raise", "drop")
 USER = 3
 # A name that is not known, as Python and formulaic say it.
 UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the dataset")
+# Texts in a formula; and names in backticks, or by themselves: not of functions, attributes or arguments.
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+NAMES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
 # The links of a binomial family whose log-likelihood is concave and grows forever in the same directions.
 LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
@@ -132,10 +135,14 @@ def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
 
 def _with_numbers(data: Any, variables: set[str]) -> Any:
     """The data with columns of numbers as such, also where text such as "NA" in rows that were left out made them columns of
-    objects, of which a formula would make a category for each value."""
+    objects, of which a formula would make a category for each value; and without categories that no row has, as in R."""
     if not hasattr(data, "assign"):
         return data
-    found = {}
+    found: dict[str, Any] = {
+        name: data[name].cat.remove_unused_categories()
+        for name in data.columns
+        if name in variables and hasattr(data[name].dtype, "categories")
+    }
     for name in (name for name in data.columns if name in variables and data[name].dtype == object):
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
@@ -178,7 +185,9 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
         raise MissingExtra("formulaic", "stats", "a formula") from None
     try:
         found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
-        variables = {*map(str, found.required_variables)}
+        # formulaic leaves out those inside functions such as bs and scale, and those that are named like one
+        tokens = NAMES.findall(QUOTED.sub("", formula))
+        variables = {*map(str, found.required_variables), *({quoted or plain for quoted, plain in tokens} & {*columns})}
     except (formulaic.errors.FormulaicError, SyntaxError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0].rstrip(".")
         spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
