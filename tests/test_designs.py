@@ -196,6 +196,8 @@ def test_models_that_are_not_known():
         gordan.diagnose(sm.OLS(frame.died, X))
     with pytest.raises(gordan.InputError, match="family Gamma"):
         gordan.diagnose(sm.GLM(frame.age, X, family=sm.families.Gamma(sm.families.links.Log())))
+    with pytest.raises(gordan.InputError, match="does not know GEE of statsmodels"):
+        gordan.diagnose(sm.GEE(frame.died, X, groups=frame.age, family=sm.families.Binomial()))
     with pytest.raises(gordan.InputError, match="pass it alone"):
         gordan.diagnose(sm.Logit(frame.died, X), frame.died)
     with pytest.raises(gordan.InputError, match="that of statsmodels is logistic; leave model out"):

@@ -241,11 +241,12 @@ def _model_of(source: Any) -> str:
             return BY_CLASS[kind]
     family = type(getattr(source, "family", None)).__name__
     link = type(getattr(getattr(source, "family", None), "link", None)).__name__
-    if "GLM" in kinds and family == "Binomial" and link in LINKS:
+    plain = kinds[0] == "GLM"  # generalized estimating equations and additive models, which inherit from it, have other estimates
+    if plain and family == "Binomial" and link in LINKS:
         return "logistic"
-    if "GLM" in kinds and family == "Poisson" and link == "Log":
+    if plain and family == "Poisson" and link == "Log":
         return "poisson"
-    what = f"{kinds[0]} with the family {family} and the link {link}" if "GLM" in kinds else kinds[0]
+    what = f"{kinds[0]} with the family {family} and the link {link}" if plain else kinds[0]
     raise InputError(
         f"diagnose does not know {what} of statsmodels; it knows {', '.join(BY_CLASS)}, and GLM with Binomial (logit, probit, "
         "cloglog) or Poisson (log)"
