@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,16 +143,17 @@ def diagnose(
         content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        commands = _next_commands(source, weight, intercept, data, found) if found.next_steps else []
-        _tell_diagnosis(found, data, _outcome_told(data, source, model), commands)
+        _tell_diagnosis(found, data, _outcome_told(data, source, model))
         _tell_written(certificate, written)
+        if found.next_steps:
+            say_lines(["", *_next_commands(source, weight, intercept, data, found)])
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
 
 
-def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands: Sequence[str]) -> None:
-    """A diagnosis in words, with what is asked about, and commands in place of the lines of Python."""
+def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
+    """A diagnosis in words, with what is asked about, and without the lines of Python."""
     first, *rest = (line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps)
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
@@ -161,8 +161,6 @@ def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands:
     if found.kind == "quasi-complete":
         what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
         say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
-    if commands:
-        say_lines(["", *commands])
 
 
 def _of_class(words: str, data: Data) -> str:
