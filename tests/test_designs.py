@@ -192,15 +192,15 @@ def test_models_that_are_not_known():
     sm = of("statsmodels.api")
     frame = trial().dropna()
     X = sm.add_constant(frame[["age"]])
-    with pytest.raises(gordan.InputError, match="does not know OLS of statsmodels; it knows Logit"):
+    with pytest.raises(gordan.InputError, match="does not support OLS of statsmodels; it supports Logit"):
         gordan.diagnose(sm.OLS(frame.died, X))
     with pytest.raises(gordan.InputError, match="family Gamma"):
         gordan.diagnose(sm.GLM(frame.age, X, family=sm.families.Gamma(sm.families.links.Log())))
-    with pytest.raises(gordan.InputError, match="does not know GEE of statsmodels"):
+    with pytest.raises(gordan.InputError, match="does not support GEE of statsmodels"):
         gordan.diagnose(sm.GEE(frame.died, X, groups=frame.age, family=sm.families.Binomial()))
     with pytest.raises(gordan.InputError, match="pass it alone"):
         gordan.diagnose(sm.Logit(frame.died, X), frame.died)
-    with pytest.raises(gordan.InputError, match="that of statsmodels is logistic; leave model out"):
+    with pytest.raises(gordan.InputError, match="the statsmodels model is logistic; leave model out"):
         gordan.diagnose(sm.Logit(frame.died, X), model="poisson")
     counts = np.column_stack([frame.weight, 3 - frame.weight])
     with pytest.raises(gordan.InputError, match="counts of successes and failures; pass a row for each outcome"):
@@ -408,7 +408,7 @@ def test_columns_of_numbers_that_missing_text_made_objects():
     found = gordan.diagnose("y ~ age", data=frame, missing="drop")
     assert (found.kind, [*found.columns]) == ("overlap", ["Intercept", "age"])
     frame.loc[5, "age"] = "unknown"
-    with pytest.warns(UserWarning, match="'age' has numbers, and 'unknown' among them"):
+    with pytest.warns(UserWarning, match="'age' has numbers and also 'unknown'"):
         gordan.diagnose("y ~ age", data=frame, missing="drop")
 
 

@@ -65,7 +65,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         if data is not None:
             raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
         if y is None:
-            raise InputError("y is missing: pass X and y, a formula with data=, or a model of statsmodels")
+            raise InputError("y is missing: pass X and y, a formula with data=, or a statsmodels model")
         if isinstance(y, str):
             raise InputError(
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
@@ -151,8 +151,8 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
         elif 2 * len(numbers) > len(values):
             text = next(value for value in values if not isinstance(value, (int, float, np.number)))
             warnings.warn(
-                f"the column {name!r} has numbers, and {text!r} among them, so that each value is a category of its own; make it "
-                f"missing, or write C({name}) if that is meant",
+                f"the column {name!r} has numbers and also {text!r}, so each value becomes a category; replace it by a missing "
+                f"value, or write C({name}) if categories are meant",
                 UserWarning,
                 stacklevel=5,
             )
@@ -205,11 +205,11 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
 def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> Design:
     """The design of a model that statsmodels has made, which has its constant among the columns."""
     if y is not None or data is not None or weights is not None:
-        raise InputError("a model of statsmodels has its own data and weights; pass it alone")
+        raise InputError("a statsmodels model has its own data and weights; pass it alone")
     source = getattr(given, "model", given)
     found = _model_of(source)
     if model not in (MODELS[0], found):  # the first is the default
-        raise InputError(f"model is {model!r}, but that of statsmodels is {found}; leave model out")
+        raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
     names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
     outcome = source.endog_names if isinstance(source.endog_names, str) else None
     labels, order = np.asarray(source.endog), None
@@ -248,8 +248,8 @@ def _model_of(source: Any) -> str:
         return "poisson"
     what = f"{kinds[0]} with the family {family} and the link {link}" if plain else kinds[0]
     raise InputError(
-        f"diagnose does not know {what} of statsmodels; it knows {', '.join(BY_CLASS)}, and GLM with Binomial (logit, probit, "
-        "cloglog) or Poisson (log)"
+        f"diagnose does not support {what} of statsmodels; it supports {', '.join(BY_CLASS)}, and GLM with Binomial (logit, "
+        "probit, cloglog) or Poisson (log)"
     )
 
 

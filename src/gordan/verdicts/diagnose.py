@@ -308,7 +308,7 @@ def diagnose(
     X, y
         data; X dense, sparse, a data frame or a design matrix of patsy or formulaic, whose column names are then used (x0, x1, …
         otherwise); y two labels of any kind, the second of which in sorted order is the event, or what the model wants. Or X is
-        a model of statsmodels or its results, alone; or a formula such as "died ~ age + C(region)", with its `data`.
+        a statsmodels model or its results, alone; or a formula such as "died ~ age + C(region)", with its `data`.
     data
         the data frame of a formula (needs formulaic: `pip install 'gordan[stats]'`).
     model
@@ -319,7 +319,7 @@ def diagnose(
         the class of a multinomial model whose coefficients are 0; the first one if not given.
     intercept
         "free" or "penalized" (the same here: a constant is in the model), or "none". A column of ones in X is taken as the
-        constant. A formula and a model of statsmodels have their own.
+        constant. A formula and a statsmodels model have their own.
     sample_weight
         weights or frequencies of the rows, or with a formula the name of a column: rows of weight zero are left out; how large
         a positive weight is does not matter.
@@ -477,7 +477,7 @@ def _story(d: Diagnosis) -> list[str]:
     dependent = [name for name in d.dependent or () if not _is_constant(d, name)]
     if dependent:
         verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
-        lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns; what follows is without.")
+        lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns, and left out of the model.")
     return [*lines, _kind_told(d), *filter(None, (_order_told(d), _columns_told(d), _advice(d)))]
 
 
@@ -522,7 +522,7 @@ def _kind_told(d: Diagnosis) -> str:
         what = "no plane separates the classes" if d.model == "logistic" else "no direction separates any row"
         return f"Overlap (proved): {what}, not even weakly. The maximum-likelihood estimates exist{unique}."
     if d._certificate is not None:
-        return "Undecided: the separation is not complete (proved); whether it is quasi-complete is open."
+        return "Undecided: the separation is not complete (proved); whether it is quasi-complete is undecided."
     return "Undecided: nothing was proved about separation."
 
 
