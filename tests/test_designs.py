@@ -129,6 +129,9 @@ def test_a_matrix_of_formulaic(output):
     assert {*found.columns} == {"Intercept", "age", "region[T.B]", "region[T.C]", "region[T.D]"}
     assert found.columns["region[T.B]"] == -1
     assert gordan.verify(found.certificate, X, frame.died.to_numpy())
+    both_sides = formulaic.model_matrix("died ~ age + region", frame, output=output)
+    found = gordan.diagnose(both_sides.rhs, both_sides.lhs)
+    assert (found.rows, found.certificate.about.label) == (in_b(frame), "died")
 
 
 def test_a_matrix_of_patsy():

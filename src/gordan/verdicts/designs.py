@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import require_aligned
+from gordan.arrays import is_sparse, require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
-from gordan.rows import DUMMIES, Complete, complete_rows, host, is_missing
+from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
 
 MISSING = ("raise", "drop")
 # Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
@@ -72,6 +72,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
         label, weight = (_name_of(column) for column in (y, weights))
+        y = y.toarray().ravel() if is_sparse(y) and y.shape[1] == 1 else y
         found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
         found = _complete(found, missing)
         _require_outcomes(found)
@@ -80,10 +81,10 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
 
 
 def _name_of(column: Any) -> str | None:
-    """The name of a column of a data frame, or of the only one of a frame or of a matrix of patsy."""
-    names: Sequence[Any] = getattr(getattr(column, "design_info", None), "column_names", getattr(column, "columns", ()))
-    name = names[0] if len(names) == 1 else getattr(column, "name", None)
-    return name if isinstance(name, str) and name else None
+    """The name of a column of a data frame, or of the only one of a frame or a design matrix."""
+    name, names = getattr(column, "name", None), column_names(column, 1)
+    found = names[0] if names else name
+    return found if isinstance(found, str) and found else None
 
 
 # ---- a formula ------------------------------------------------------------------------------------------------------
