@@ -180,15 +180,18 @@ def _outcome_told(data: Data, source: Source, model: Regression) -> str:
 
 
 def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
-    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood in Python."""
+    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood."""
     aliased = [name for name in found.dependent or () if name in (data.names or ())]
     source = replace(source, drop=[*(source.drop or ()), *aliased])
     weights = [] if weight is None else ["--weight", weight]
     constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
     options = [*source.arguments, *weights, *constant, "--loss", found.model, "-o", "ridge.gordan"]
     ridge = f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof"
-    if found.model != "logistic":
-        return [ridge]
+    return [ridge, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
+
+
+def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[str]:
+    """Commands that fit Firth's penalized likelihood in Python."""
     default = Columns().columns
     asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
     y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
@@ -202,7 +205,7 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
         f"print(*zip({names}, f.coef_.tolist()))",
     ]
     imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
-    return [ridge, "pip install firthmodels", "python3 - <<'END'  # Firth's estimates", *imports, *lines, "END"]
+    return ["pip install firthmodels", "python3 - <<'END'  # Firth's estimates", *imports, *lines, "END"]
 
 
 def _python(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,11 +167,8 @@ class MaxMarginClassifier(Planes, Parameters):
                 if fitting.decides_all(outcome):
                     break
         outcomes = fitting.alike(problems, known)
-        planes = [outcome.plane for outcome in outcomes]
-        proofs = self._described([plane.certificate for plane in planes], problems, *named)
-        self._keep(
-            fitting.kind, classes, [replace(plane, certificate=proof) for plane, proof in zip(planes, proofs, strict=True)]
-        )
+        self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
+        self._describe(problems, *named)
         self._keep_runs(outcomes, storage.n)
         for category, told in (
             (InseparableWarning, fitting.inseparable(outcomes)),

@@ -127,8 +127,8 @@ class LinearClassifier(Planes, LossParameters):
         else:
             results = fitting.results(problems, starts)
         one = fitting.kind != "one-vs-rest"
-        proofs = self._described([result.bare_certificate for result in results], problems, *named)
-        self._keep(fitting.kind, classes, [*map(LeastPlane.of, results, proofs)])
+        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
+        self._describe(problems, *named)
         self.n_iter_ = max(result.n_iter for result in results)
         statuses = [str(result.status) for result in results]
         self.status_ = statuses[0] if one else statuses

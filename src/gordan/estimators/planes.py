@@ -6,6 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, is_number, misaligned
-from gordan.certificates import Certificate
 from gordan.certificates.data import About
 from gordan.certificates.problem import read_labels, require_labels
 from gordan.errors import InputError
@@ -33,6 +33,8 @@ class IndexWarning(UserWarning):
 class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that has planes: `coef_`, `intercept_`, `classes_` and `kind_`, what the planes separate (as in
     `gordan.io.Model`)."""
+
+    certificate_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -65,12 +67,15 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
         return storage, y, classes, which
 
-    def _described(self, certificates: Sequence[Certificate | None], problems: Sequence[Binary], *named: Any) -> list[Any]:
-        """The certificates of these problems with what they are about; `named` are y and the weights as they were given."""
+    def _describe(self, problems: Sequence[Binary], *named: Any) -> None:
+        """Let the certificates of these problems say what they are about; `named` are y and the weights as they were given."""
+        given = getattr(self, "certificate_", [])
         label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
-        columns = tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
-        about = [About(label=label, weight=weight, positive=problem.against_rest, columns=columns) for problem in problems]
-        return [None if each is None else described(each, own) for each, own in zip(certificates, about, strict=True)]
+        about = About(label=label, weight=weight, columns=tuple(getattr(self, "feature_names_in_", ())) or None)
+        proofs = zip(given if isinstance(given, list) else [given], problems, strict=False)
+        found = [described(proof, replace(about, positive=problem.against_rest)) for proof, problem in proofs]
+        if found:
+            self.certificate_ = found if isinstance(given, list) else found[0]
 
     def _gathered(self, X: Any) -> Any:
         """X in memory, where it is a collection of parts on other machines."""

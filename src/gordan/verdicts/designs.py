@@ -139,11 +139,7 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
     objects, of which a formula would make a category for each value; and without categories that no row has, as in R."""
     if not hasattr(data, "assign"):
         return data
-    found: dict[str, Any] = {
-        name: data[name].cat.remove_unused_categories()
-        for name in data.columns
-        if name in variables and hasattr(data[name].dtype, "categories")
-    }
+    found = _with_used_categories(data, variables)
     for name in (name for name in data.columns if name in variables and data[name].dtype == object):
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
@@ -158,6 +154,12 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
                 stacklevel=5,
             )
     return data.assign(**found) if found else data
+
+
+def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
+    """The columns of categories, without those that no row has."""
+    categorical = (name for name in data.columns if name in variables and hasattr(data[name], "cat"))
+    return {name: data[name].cat.remove_unused_categories() for name in categorical}
 
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
