@@ -55,12 +55,7 @@ def verify(
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []
         source, weight = as_stated(source, weight, claims[0].certificate)
-        several = any(claim.of_several for claim in claims)
-        try:
-            data = source.read(classes=(1, math.inf if several else 2), weight=weight)
-        except TooManyClasses as error:
-            names = " and ".join(map(str, claims[0].certificate.classes))
-            raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
+        data = _data_for(claims, source, weight)
         model = Model.load(certificate) if is_container(certificate) else None
         data = data if model is None else replace(data, X=model.scaled(data.X))
         watch.about("checking")
@@ -77,6 +72,16 @@ def verify(
             if after is None or after.notes != each.notes:  # once for planes of one model
                 say_lines([f"  {note}" for note in (*notes, *remarks, last)])
     return ANSWERED if accepted else NO
+
+
+def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Data:
+    """The data that these claims are about, with as many classes as they allow."""
+    several = any(claim.of_several for claim in claims)
+    try:
+        return source.read(classes=(1, math.inf if several else 2), weight=weight)
+    except TooManyClasses as error:
+        names = " and ".join(map(str, claims[0].certificate.classes))
+        raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
 
 
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
