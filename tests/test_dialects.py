@@ -126,7 +126,7 @@ BAD = [
     ({"sep": '"'}, "one character"),
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
-    ({"decimal": ",", "sep": ","}, "must be another character"),
+    ({"decimal": ",", "sep": ","}, "must differ from sep and thousands"),
     ({"decimal": ","}, "cannot be decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),
 ]
