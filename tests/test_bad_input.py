@@ -1147,6 +1147,19 @@ def test_cell_options_of_separate(options, first, second):
     refused(lambda: gordan.separate(GOOD, GOOD_Y, **options), first, second)
 
 
+ASKED = {
+    "maximize_margin": lambda stop: gordan.maximize_margin(GOOD, GOOD_Y, callback=stop),
+    "minimize_loss": lambda stop: gordan.minimize_loss(GOOD, GOOD_Y, callback=stop),
+    "play": lambda stop: gordan.play(GOOD, "smooth_perceptron", 3, callback=stop),
+    "race": lambda stop: gordan.report.race(GOOD, GOOD_Y, rounds=3, callback=stop),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_cell_a_callback_that_answers_with_an_array(name):
+    refused(lambda: ASKED[name](lambda _: np.ones(2)), "callback returned an object of type ndarray", "return True to stop")
+
+
 @pytest.mark.parametrize("storage", STORED)
 def test_cell_zero_weights_remove_rows(storage, tmp_path):
     X, y = np.vstack([GOOD, -GOOD]), np.append(GOOD_Y, GOOD_Y)

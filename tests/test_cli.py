@@ -218,7 +218,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     data.write_text(WEIGHTED)
     found = answer("diagnose", data, "--drop", "id", "--weight", "count", "--missing", "drop", "--certificate", proof)
     assert (found["kind"], found["columns"]["region"], found["rows"]) == ("quasi-complete", -1, [1, 6])  # rows of the file
-    assert "2 of 10 rows of trial.csv have missing cells (age: 1, count: 1)" in found["notices"][0]
+    assert "left out 2 of 10 rows of trial.csv for missing cells (age: 1, count: 1)" in found["notices"][0]
     content = json.loads(proof.read_text())
     assert (content["dropped"], content["about"]["weight"]) == (["missing", "zero-weight"], "count")
     by_place = answer("diagnose", data, "--drop", 0, "--weight", 3, "--missing", "drop", "--certificate", tmp_path / "two.json")
@@ -236,7 +236,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
     assert run("verify", proof, data).exit_code == 1
     assert standalone.main([str(proof), str(data)]) == 1
     assert "has no column named 'mass'" in run("diagnose", data, "--weight", "mass", "--missing", "drop").stderr
-    assert "is the label, or dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
+    assert "is the label, is dropped" in run("diagnose", data, "--weight", "died", "--missing", "drop").stderr
 
 
 OTHER_LABELS = {
@@ -332,7 +332,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     data.write_text("x,z,died\n,0,no\n1,0,no\n2,0,no\n1,0,yes\n0,7,no\n")
     found = answer("separate", data, "--missing", "drop", "--certificate", proof, code=1)
     assert found["witness"]["rows"] == [1, 3]
-    assert found["notices"] == ["1 of 5 rows of gaps.csv have missing cells (x: 1) and are left out: line 2"]
+    assert found["notices"] == ["left out 1 of 5 rows of gaps.csv for missing cells (x: 1): line 2"]
     assert json.loads(proof.read_text())["rows"] == [0, 2]
     assert run("verify", proof, data).exit_code == standalone.main([str(proof), str(data)]) == 0
     told = run("separate", data, "--missing", "drop").stdout
@@ -346,7 +346,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     raced = run("race", data, "--missing", "drop", "-m", "smooth_perceptron", "--rounds", 5).stdout
     assert raced.startswith("not separable: rows 1 and 3 have the same features")
     predicted = run("predict", model, data, "--missing", "drop")
-    assert "left out: line 2" in predicted.stderr
+    assert "(x: 1): line 2" in predicted.stderr
     assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
     assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
     seen = run("diagnose", data, "--missing", "drop").stdout
@@ -363,24 +363,33 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     ids=" ".join,
 )
 def test_what_diagnose_shows_to_be_done_next_runs(options, tmp_path, monkeypatch, capsys):
-    """The command, and the line of Python; both with the options of this one."""
+    """The commands, one of which is given lines of Python; both with the options of this one."""
     pytest.importorskip("firthmodels", reason="needs firthmodels: pip install 'gordan[stats]'")
     monkeypatch.chdir(tmp_path)
     text = "age,region,count,died\n50,0,3,no\n61,1,2,no\n44,0,1,yes\n71,0,5,yes\n58,1,4,no\n47,0,1,no\n"
     Path("trial.csv").write_text(text + (",0,1,yes\n" if options else ""))
     told = run("diagnose", "trial.csv", *options).stdout
     assert ("Outcome: died; the event is yes." if "--label" in options else "yes (the last column; --label names another") in told
-    ridge, firth = re.search(
-        r"    (gordan fit .*)  # ridge.*\n    pip install firthmodels\n    (python3 -c .*)  # Firth", told
-    ).groups()
+    commands = r"^(gordan fit .*)  # ridge.*\npip install firthmodels\npython3 - <<'END'  # Firth.*\n((?:.*\n)+)END\n$"
+    ridge, firth = re.search(commands, told, re.M).groups()
     fitted = run(*shlex.split(ridge)[1:])
     assert (fitted.exit_code, Path("ridge.gordan").exists()) == (0, True)
     capsys.readouterr()
-    exec(shlex.split(firth)[2], {})
+    exec(firth, {})
     shown = capsys.readouterr().out
     assert "('region', -" in shown
     assert ("count" in shown) == (not options)
     assert ("died ≠ yes" in told) == ("--positive" in options)
+
+
+def test_what_to_pass_for_several_classes(tmp_path):
+    told = run("diagnose", IRIS).stderr
+    assert "pass --positive setosa for that class against the rest, or --model multinomial, ordinal or poisson" in told
+    assert "--reference is for --model multinomial" in run("diagnose", IRIS, "--model", "ordinal", "--reference", "setosa").stderr
+    rows = pandas.read_csv(IRIS).query("species != 'setosa'")
+    X, y = rows.drop(columns="species"), rows["species"]
+    (tmp_path / "pair.json").write_text(gordan.separate(X, y).certificate.to_json())
+    assert "a file with rows of versicolor and virginica only" in run("verify", tmp_path / "pair.json", IRIS).stderr
 
 
 def test_a_missing_label_of_a_class_against_the_rest(tmp_path):
@@ -639,17 +648,18 @@ def test_fit_that_is_not_to_be_soft_writes_nothing(table, tmp_path):
     ids=str,
 )
 def test_the_model_is_that_of_the_classifier(options, tmp_path):
-    """The same file, but for what the program adds: the hash of the data, the label column, where minimizers of losses are; of a
-    nu above its limit by one float the one used."""
+    """The same file, but for what the program adds: the hash, file and size of the data, the label column, where minimizers of
+    losses are; of a nu above its limit by one float the one used."""
     flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", value)]
     assert run("fit", IRIS, "-o", tmp_path / "ours.gordan", *flags).exit_code == 0
     table = read(IRIS)
     frame = pandas.DataFrame(table.X, columns=table.names)
     found = gordan.MaxMarginClassifier(on_inseparable="ignore", **options).fit(frame, table.y)
     ours, theirs = Model.load(tmp_path / "ours.gordan"), found._model()
-    for text in ours.certificates:
-        assert gordan.Certificate.from_json(text).data_hash is not None
-    bare = [replace(gordan.Certificate.from_json(text), data_hash=None, about=None).to_json() for text in ours.certificates]
+    proofs = [gordan.Certificate.from_json(text) for text in ours.certificates]
+    assert all(proof.data_hash is not None for proof in proofs)
+    about = [replace(proof.about, file=None, size=None, label=None) for proof in proofs]
+    bare = [replace(proof, data_hash=None, about=own).to_json() for proof, own in zip(proofs, about, strict=True)]
     assert ours.label == "species"
     assert replace(ours, certificates=tuple(bare), label=None, places=None).to_bytes() == theirs.to_bytes()
     if "multi_class" in options and "nu" in options:
@@ -682,9 +692,9 @@ def test_weights_of_rows_and_classes(tmp_path):
     (tmp_path / "negative.csv").write_text("a,w,side\n1,2,x\n3,-1,y\n")
     np.savez(tmp_path / "apart.npz", X=X, y=y)
     for wrong, column, message in (
-        ("apart.npz", 0, "--weight is a column of a CSV, TSV, Parquet or .npy file"),
+        ("apart.npz", 0, "--weight names a column of a CSV, TSV, Parquet or .npy file"),
         ("weighted.csv", "z", "has no column named 'z'"),
-        ("weighted.csv", "side", "is the label, or dropped, or there is no other one"),
+        ("weighted.csv", "side", "is the label, is dropped, or is the only one"),
         ("text.csv", "w", "line 2, column 1 ('w'): the cell is 'some', which is not a number"),
         ("less.csv", "w", "less.csv, line 3"),
         ("negative.csv", "w", "sample_weight[1] is -1.0"),
@@ -1198,7 +1208,7 @@ WRONG = [
     (["predict", RASH, RASH], "rash.csv"),
     (["verify", "junk.json", RASH], "junk.json: this is not a certificate"),
     (["play", RASH, "magic"], "there is no method 'magic'"),
-    (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron has no --norm"),
+    (["play", RASH, "smooth_perceptron", "--norm", "3"], "smooth_perceptron does not take --norm"),
     (["race", RASH, "--method", "perceptron"], "perceptron supports neither nu nor a free intercept"),
     (["demo", "--rounds", "0"], "1"),
     (["convert", "--check", IRIS], "iris.csv is not a folder that `gordan convert` wrote"),

@@ -129,13 +129,18 @@ def test_a_matrix_of_formulaic(output):
     assert {*found.columns} == {"Intercept", "age", "region[T.B]", "region[T.C]", "region[T.D]"}
     assert found.columns["region[T.B]"] == -1
     assert gordan.verify(found.certificate, X, frame.died.to_numpy())
+    both_sides = formulaic.model_matrix("died ~ age + region", frame, output=output)
+    found = gordan.diagnose(both_sides.rhs, both_sides.lhs)
+    assert (found.rows, found.certificate.about.label) == (in_b(frame), "died")
 
 
 def test_a_matrix_of_patsy():
     patsy = of("patsy")
     frame = trial().dropna()
     y, X = patsy.dmatrices("died ~ age + region", frame)
-    found = gordan.diagnose(X, np.ravel(y))
+    found = gordan.diagnose(X, y)
+    assert found.certificate.about.label == "died"
+    assert "region = B have died = 0" in found.explanation[0]
     assert {*found.columns} == {*X.design_info.column_names}
     assert found.rows == in_b(frame)
     assert "rank-deficient" not in repr(found)  # its constant is the model's
@@ -190,13 +195,15 @@ def test_models_that_are_not_known():
     sm = of("statsmodels.api")
     frame = trial().dropna()
     X = sm.add_constant(frame[["age"]])
-    with pytest.raises(gordan.InputError, match="does not know OLS of statsmodels; it knows Logit"):
+    with pytest.raises(gordan.InputError, match="does not support OLS of statsmodels; it supports Logit"):
         gordan.diagnose(sm.OLS(frame.died, X))
     with pytest.raises(gordan.InputError, match="family Gamma"):
         gordan.diagnose(sm.GLM(frame.age, X, family=sm.families.Gamma(sm.families.links.Log())))
+    with pytest.raises(gordan.InputError, match="does not support GEE of statsmodels"):
+        gordan.diagnose(sm.GEE(frame.died, X, groups=frame.age, family=sm.families.Binomial()))
     with pytest.raises(gordan.InputError, match="pass it alone"):
         gordan.diagnose(sm.Logit(frame.died, X), frame.died)
-    with pytest.raises(gordan.InputError, match="that of statsmodels is logistic; leave model out"):
+    with pytest.raises(gordan.InputError, match="the statsmodels model is logistic; leave model out"):
         gordan.diagnose(sm.Logit(frame.died, X), model="poisson")
     counts = np.column_stack([frame.weight, 3 - frame.weight])
     with pytest.raises(gordan.InputError, match="counts of successes and failures; pass a row for each outcome"):
@@ -380,13 +387,18 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    told = "make another level of region the baseline (of the 0/1 columns of all levels leave out region_B), and 1 coefficient is"
-    assert told in sentence
+    assert ": make another level the baseline (of the 0/1 columns of all levels leave out region_B) to have fewer" in sentence
     other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
-    assert [sign for sign in gordan.diagnose(other, frame.y).columns.values() if sign != 0] == [1]
-    frame.loc[frame.region == "D", "y"] = 0  # two levels separate now
-    assert any("and 2 coefficients are infinite in place of 3" in told for told in gordan.diagnose(X, frame.y).explanation)
-    assert sum(sign != 0 for sign in gordan.diagnose(other, frame.y).columns.values()) == 2
+    for levels in ("A", "AD"):  # one level separates, then two
+        frame.loc[frame.region == "D", "y"] = [0, 1, 1] if levels == "A" else 0
+        assert any("to have fewer infinite coefficients" in told for told in gordan.diagnose(X, frame.y).explanation)
+        now, then = (gordan.diagnose(Z, frame.y).columns.values() for Z in (X, other))
+        assert (sum(sign != 0 for sign in now), sum(sign != 0 for sign in then)) == (4, len(levels))
+    frame["y"] = [*"aaabbbcccccc"]  # each level has one outcome: no baseline is better than another
+    told = gordan.diagnose(X, frame.y, model="multinomial").explanation
+    assert "all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = a" in told
+    middle = frame.y.map({"a": 2, "b": 1, "c": 3})  # which an order makes no coefficient infinite for
+    assert not any("baseline" in sentence for sentence in gordan.diagnose(X, middle, model="ordinal").explanation)
 
 
 def test_columns_of_numbers_that_missing_text_made_objects():
@@ -399,8 +411,30 @@ def test_columns_of_numbers_that_missing_text_made_objects():
     found = gordan.diagnose("y ~ age", data=frame, missing="drop")
     assert (found.kind, [*found.columns]) == ("overlap", ["Intercept", "age"])
     frame.loc[5, "age"] = "unknown"
-    with pytest.warns(UserWarning, match="'age' has numbers, and 'unknown' among them"):
+    with pytest.warns(UserWarning, match="'age' has numbers and also 'unknown'"):
         gordan.diagnose("y ~ age", data=frame, missing="drop")
+
+
+@pytest.mark.parametrize("term", ["center(x)", "bs(x, df=4)", "poly(x, 2)", "scale", "x:C(scale, Treatment('b'))", "`a b`"])
+def test_missing_values_are_found_inside_functions_and_in_columns_named_like_one(term):
+    of("formulaic")
+    r = np.random.default_rng(0)
+    frame = pandas.DataFrame({"x": r.normal(size=60), "scale": [*"abc"] * 20, "df": np.nan, "y": r.integers(0, 2, 60)})
+    frame["a b"] = frame.x
+    frame.loc[3, ["x", "a b"]], frame.loc[7, "scale"] = np.nan, "NA"
+    found = gordan.diagnose(f"y ~ {term}", data=frame, missing="drop")
+    lost = {"x": 1} if "x" in term else {}
+    lost |= {"scale": 1} if "(x" not in term and "scale" in term else {"a b": 1} if "a b" in term else {}
+    assert found.missing == lost
+    with pytest.raises(gordan.InputError, match="data has missing values"):
+        gordan.diagnose(f"y ~ {term}", data=frame)
+
+
+def test_categories_that_no_row_has_are_no_columns():
+    of("formulaic")
+    frame = pandas.DataFrame({"c": pandas.Categorical([*"aabbcc", "NA", "NA"], ["NA", *"abcd"]), "y": [0, 1] * 4})
+    found = gordan.diagnose("y ~ c", data=frame, missing="drop")
+    assert ([*found.columns], found.dependent) == (["Intercept", "c[T.b]", "c[T.c]"], ())
 
 
 def test_what_to_do_next_leaves_out_columns_that_depend_on_others():
@@ -456,6 +490,15 @@ def test_the_table():
     assert "treated           +inf" in lines
     assert "  - all 2 rows with treated = 1 have y = 1" in lines
     assert [*gordan.diagnose(X, [0, 1, 0, 1, 0]).to_frame().columns] == ["estimate"]
+
+
+@pytest.mark.parametrize("constant", ["free", "none"])
+def test_what_comes_next_for_several_classes_runs(constant):
+    X = pandas.DataFrame({"one": 1.0, "t": [1.0, 1, 0, 0, 0, 1]}).iloc[:, 1 if constant == "free" else 0 :]
+    d = gordan.diagnose(X, pandas.Series([*"ababcb"]), model="multinomial", intercept=constant)
+    (ridge,) = d.next_steps
+    assert f'intercept="{constant}"' in ridge
+    assert eval(ridge, {"d": d, "gordan": gordan}).shape == (X.shape[1], 3)
 
 
 def test_what_comes_next_runs():

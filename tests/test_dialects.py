@@ -40,7 +40,7 @@ def test_a_german_table(tmp_path):
     told = " ".join(table.notices)
     assert "separated by semicolons" in told
     assert "counts the rows" in told
-    assert "1 of 4 rows of a.csv have missing cells (Gewicht: 1) and are left out: line 3" in told
+    assert "left out 1 of 4 rows of a.csv for missing cells (Gewicht: 1): line 3" in told
     assert lines_of(path, [0, 2, 3], table.dialect) == {0: 2, 2: 4, 3: 5}
 
 
@@ -126,7 +126,7 @@ BAD = [
     ({"sep": '"'}, "one character"),
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
-    ({"decimal": ",", "sep": ","}, "must be another character"),
+    ({"decimal": ",", "sep": ","}, "must differ from sep and thousands"),
     ({"decimal": ","}, "cannot be decimal marks"),
     ({"missing": "ignore"}, "'raise' or 'drop'"),
 ]
@@ -264,15 +264,29 @@ def test_standard_input_that_is_empty():
     assert "standard input is empty" in done.stderr
 
 
+MODULE = """
+from gordan import methods
+
+@methods.register("long_steps", reference="this test", forms=("published",))
+def long_steps(*, form="published"):
+    return methods.smooth_perceptron(form=form, eta=0.5)
+"""
+
+
 def test_methods_of_a_module_reach_the_commands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, "a,b,y\n1,2,0\n3,4,1\n0,1,0\n5,3,1\n")
     done = run("play", path, "--import", "no_such_module_of_methods")
     assert done.exit_code == 2
     assert "cannot be imported" in done.stderr
-    written(tmp_path, "print('imported here')\n", "a_module_of_methods.py")
-    done = run("separate", path, "--import", "a_module_of_methods")
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "imported here")
+    written(tmp_path, MODULE, "a_module_of_methods.py")
+    monkeypatch.setattr(gordan.methods.registry, "_entries", {**gordan.methods.registry._entries})
+    imported = "--import", "a_module_of_methods"
+    assert run("play", path, "long_steps", "--rounds", 3, *imported).stdout.startswith("long_steps, published form; theorem: ")
+    names = "-m", "long_steps", "-m", "smooth_perceptron"
+    race = json.loads(run("race", path, *names, "--rounds", 3, "--json", *imported).stdout)
+    assert [each["method"] for each in race["methods"]] == ["long_steps", "smooth_perceptron"]
+    assert run("fit", path, "-o", tmp_path / "m.gordan", "--method", "long_steps", *imported).exit_code == 0
 
 
 def test_progress_for_a_log(monkeypatch, capsys):

@@ -537,12 +537,12 @@ def manifests(found):
     first = {**found["pieces"][0], "rows": found["pieces"][0]["rows"] + 1}
     files = found["files"]
     shapes = {name: told["shape"] for name, told in files.items()}
-    yield {"shape": [float(n), d]}, "a size is no whole number"
-    yield {"shape": [n, 0]}, "a size is no whole number"
-    yield {"pieces": [first, *found["pieces"][1:]]}, "do not fit its shape"
-    yield {"files": {"X.npy": files["data.npy"]}}, "do not fit its shape"
-    yield {"names": ["a"]}, "names do not fit"
-    yield {"names": [1] * d}, "names do not fit"
+    yield {"shape": [float(n), d]}, "a size is not a whole number"
+    yield {"shape": [n, 0]}, "a size is not a whole number"
+    yield {"pieces": [first, *found["pieces"][1:]]}, "do not match its shape"
+    yield {"files": {"X.npy": files["data.npy"]}}, "do not match its shape"
+    yield {"names": ["a"]}, "names do not match"
+    yield {"names": [1] * d}, "names do not match"
     yield {"files": {**files, "data.npy": {"dtype": "<f2", "shape": shapes["data.npy"]}}}, "it has the type float16"
     yield {"files": {**files, "data.npy": {"dtype": "<f8", "shape": [-1]}}}, "manifest of .*data.npy is damaged"
     yield {"files": {**files, "data.npy": {"shape": shapes["data.npy"]}}}, "manifest of .*data.npy is damaged: 'dtype'"
@@ -568,7 +568,7 @@ def test_arrays_that_do_not_fit_each_other(tmp_path):
         os.replace(tmp_path / "b/csr" / name, tmp_path / "a/csr" / name)
         mine["files"][name] = theirs["files"][name]
         (tmp_path / "a/csr/manifest.json").write_text(json.dumps(mine))
-        with pytest.raises(gordan.InputError, match="arrays do not fit each other"):
+        with pytest.raises(gordan.InputError, match="sizes of its arrays do not match"):
             read(tmp_path / "a/csr")
     write_csv(tmp_path / "X.csv", X, Y)
     convert(tmp_path / "X.csv", tmp_path / "dense", kind="dense")
@@ -649,7 +649,7 @@ def test_a_stopped_conversion_that_was_damaged(tmp_path, monkeypatch, damage):
 CONVERSIONS = {
     "kind": ("a.csv", "x,y\n1,1\n", {"kind": "sparse"}, "kind is 'sparse'"),
     "no rows": ("a.csv", "x,y\n", {}, "has no rows"),
-    "no entries": ("a.svm", "1\n-1\n", {"kind": "csr"}, "number of columns is not known"),
+    "no entries": ("a.svm", "1\n-1\n", {"kind": "csr"}, "number of columns is unknown"),
     "label of svmlight": ("a.svm", "1 1:1\n", {"label": "y"}, "the label comes first"),
 }
 

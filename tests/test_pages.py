@@ -34,6 +34,7 @@ NEEDS = {
 def in_this_process(page: str, folder: Path, monkeypatch):
     """A shell that runs `gordan …` here, which saves starting Python for each command, and everything else with sh."""
     from gordan.cli.app import app
+    from gordan.methods import registry
 
     by_sh = pages.shell_in(folder)
     shown = {command: output for block in pages.BLOCK.findall(page) for command, output in commands(block[1])}
@@ -51,6 +52,7 @@ def in_this_process(page: str, folder: Path, monkeypatch):
         with monkeypatch.context() as patch:
             for name, value in (("COLUMNS", str(pages.WIDTH)), ("NO_COLOR", "1"), ("TERM", "dumb")):
                 patch.setenv(name, value)
+            patch.setattr(registry, "_entries", {**registry._entries})  # what --import registers is for this command
             if pages.hidden(command):
                 patch.setitem(sys.modules, pages.hidden(command), None)
             result = CliRunner().invoke(app, shlex.split(arguments)[1:], prog_name="gordan")

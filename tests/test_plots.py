@@ -183,6 +183,21 @@ def test_a_display_is_told_in_one_line():
     assert repr(BoundaryDisplay.from_estimator(model, FLAT, Y == 0)) == "BoundaryDisplay(False, True: 150 rows)"
 
 
+def test_long_names_stay_inside_the_figure():
+    names = np.array(["a class", "another class with a name that is longer than a legend"])[(Y == 0).astype(int)]
+    model = MaxMarginClassifier().fit(FLAT, names)
+    for kind in (MarginDisplay, BoundaryDisplay):
+        display = drawn(kind.from_estimator(model, FLAT, names))
+        legend, page = (part.get_window_extent() for part in (display.ax_.get_legend(), display.figure_))
+        assert page.x0 <= legend.x0 < legend.x1 <= page.x1
+
+
+def test_more_traces_than_colours():
+    display = drawn(ConvergenceDisplay.from_traces([gordan.play(FLAT, "smooth_perceptron", 2)] * 9, kind="gap"))
+    lines = [line for line in display.ax_.get_lines() if line.get_marker() not in ("", "None")]
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(lines) == 9
+
+
 def test_what_cannot_be_drawn_is_refused():
     model = MaxMarginClassifier().fit(X, Y == 0)
     with pytest.raises(gordan.InputError, match="two features"):
@@ -191,6 +206,8 @@ def test_what_cannot_be_drawn_is_refused():
         MarginDisplay.from_estimator(model, X, Y == 0, problem=3)
     with pytest.raises(gordan.InputError, match="both sides"):
         MarginDisplay.from_estimator(model, X[:50], (Y == 0)[:50])
+    with pytest.raises(gordan.InputError, match="this display is for a MaxMarginClassifier"):
+        MarginDisplay.from_estimator(LinearClassifier().fit(X, Y == 0), X, Y == 0)
     with pytest.raises(gordan.InputError, match="not a fitted"):
         ConvergenceDisplay.from_estimator(MaxMarginClassifier())
     with pytest.raises(gordan.InputError, match="kind is 'nice'"):

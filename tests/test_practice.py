@@ -19,6 +19,7 @@ from test_cli import IRIS, run
 
 import gordan
 from gordan import LinearClassifier, MaxMarginClassifier, datasets, report
+from gordan.certificates import standalone
 from gordan.io import Model
 from gordan.io.model import scaled, scaling_of
 from gordan.verdicts.scaling import scale_hint
@@ -265,3 +266,29 @@ def test_did_you_mean(command, meant, monkeypatch):
     told = run(*command)
     assert told.exit_code == 2
     assert meant in told.stderr
+
+
+# ---- what certificates say ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["a loss", "a margin of one against the rest", "a margin of pairs"])
+def test_certificates_of_classifiers_say_what_they_are_about(kind, tmp_path):
+    """Columns, label, weights, and which class: so that both checkers find them in a file."""
+    frame = pandas.read_csv(IRIS).assign(mass=1.0)
+    X, y = frame.drop(columns=["species", "mass"]), frame["species"]
+    multi_class = "ovo" if kind == "a margin of pairs" else "ovr"
+    model = LinearClassifier() if kind == "a loss" else MaxMarginClassifier(multi_class=multi_class, on_inseparable="ignore")
+    proofs = model.fit(X, y, sample_weight=frame["mass"]).certificate_
+    assert {(proof.about.label, proof.about.weight, proof.about.columns) for proof in proofs} == {
+        ("species", "mass", (*X.columns,))
+    }
+    positives = [None] * 3 if multi_class == "ovo" else ["setosa", "versicolor", "virginica"]
+    assert [proof.about.positive for proof in proofs] == positives
+    assert all(" is between " in proof.about.statement for proof in proofs)
+    rows = y.isin(["setosa", "virginica"]) if multi_class == "ovo" else slice(None)
+    frame[rows].to_csv(tmp_path / "flowers.csv", index=False)
+    (tmp_path / "proof.json").write_text(proofs[1].to_json())
+    assert run("verify", tmp_path / "proof.json", tmp_path / "flowers.csv").stdout.startswith("accepted: the ")
+    assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "flowers.csv")]) == 0
+    plain = type(model)().fit(X.to_numpy()[:100], y.to_numpy()[:100]).certificate_.about
+    assert (plain.label, plain.weight, plain.columns, plain.positive) == (None, None, None, None)

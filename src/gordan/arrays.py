@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -201,14 +202,14 @@ def is_number(value: Any) -> bool:
 def positive(value: Any, name: str) -> float:
     """`value` as a positive number."""
     if not (is_number(value) and value > 0):
-        raise InputError(f"{name} is {value!r}; pass a positive number")
+        raise InputError(f"{name} is {value!r:.60}; pass a positive number")
     return float(value)
 
 
 def whole_number(value: Any, name: str) -> int:
     """`value` as an int of at least 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{name} is {value!r}; pass a whole number, at least 1")
+        raise InputError(f"{name} is {value!r:.60}; pass a whole number, at least 1")
     return int(value)
 
 
@@ -224,10 +225,23 @@ def seconds_at_most(time_limit: Any) -> float:
     return math.inf if time_limit is None else float(time_limit)
 
 
-def check_callback(callback: Any, of: str) -> None:
-    """Refuse what is neither a function nor None; `of` says of what it is called."""
-    if callback is not None and not callable(callback):
+def check_callback(callback: Any, of: str) -> Callable[[Any], bool] | None:
+    """The callback, which answers whether to stop, or None; anything else is refused, and so is an answer that is neither true
+    nor false. `of` says of what it is called."""
+    if callback is None:
+        return None
+    if not callable(callback):
         raise InputError(f"callback is {callback!r:.60}; pass a function of one {of}, or None")
+
+    def answered(moment: Any) -> bool:
+        answer = callback(moment)
+        try:
+            return bool(answer)
+        except Exception:  # an array of several values, or a data frame
+            kind = type(answer).__name__
+            raise InputError(f"callback returned an object of type {kind}; return True to stop, False or None to go on") from None
+
+    return answered
 
 
 def exponent(norm: Any, least: int = 2) -> float:

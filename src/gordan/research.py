@@ -83,7 +83,7 @@ def play(
     """
     method = _chosen(method, loss)
     rounds = whole_number(rounds, "rounds")
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     moments = _planned(record, rounds)
     keeper = None if checkpoint is None else Checkpoint(checkpoint)
     raw = rows.of(A, threads=threads, device=device)
@@ -120,7 +120,7 @@ def _chosen(method: str | Entry | Method, loss: str | None) -> Method:
     if isinstance(found, Entry):
         found = found(form="game") if loss is not None and "game" in found.forms else found()
     if hasattr(found, "__len__"):
-        raise InputError("play has rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, and then the method")
+        raise InputError("play takes the rows y_i x_i and no labels: with y of -1 and +1, pass y[:, None] * X, then the method")
     if not isinstance(found, Method):
         raise InputError(f"method is {found!r:.60}; pass a name such as 'smooth_perceptron', or call it with its options")
     return found

@@ -296,8 +296,9 @@ def _from_plain(content: dict[str, Any], first: bool) -> Certificate:
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r}")
     known = [part for part in PARTS if part.metadata["part"].since == 1] if first else _parts_of(kind)
-    if set(content) != {part.name for part in known} | {"class_type"} or (first and kind not in FIRST_KINDS):
-        raise ValueError(f"its fields are {sorted(content)}")
+    wanted, present = {part.name for part in known} | {"class_type"}, {*content}
+    if present != wanted or (first and kind not in FIRST_KINDS):
+        raise ValueError(f"missing fields: {sorted(wanted - present)}; unknown fields: {sorted(present - wanted)}")
     sizes = _sizes(content)
     found = {part.name: _value(part, content[part.name], kind, sizes) for part in known}
     found["classes"] = _labels(content["classes"], content["class_type"])

@@ -249,13 +249,14 @@ class Claim:
             largest += f" under perturbations of size {float(self.noise):.6g} in the {float(self.noise_norm):g}-norm"
         origin, C = intercept if self.intercept == "none" else "", "?" if self.C is None else f"{float(self.C):.6g}"
         plane, rows = "plane through the origin" if origin else "plane", self._weighted_rows()
+        loss = str(self.loss).replace("_", " ")
         return {
             "separator": "the data is separable"
             + (f", with a {largest}{intercept}{rows} {interval}" if self.states_bracket else origin),
             "bracket": f"the {largest}{intercept}{rows} is {interval}",
             "quasi-separation": f"the data is quasi-completely separated: some {plane} separates it weakly, and none strictly",
             "overlap": f"the data overlaps: no {plane} separates it, not even weakly",
-            "optimum": f"the least value of the {self.loss} objective with C = {C}{intercept}{rows} is {interval}",
+            "optimum": f"the least value of the {loss} objective with C = {C}{intercept}{rows} is {interval}",
         }.get(kind, f"the data is not separable{origin}: {len(self.rows)} rows suffice to show it")
 
     def _weighted_rows(self) -> str:
@@ -1162,8 +1163,9 @@ def _completed(content: dict[str, Any]) -> dict[str, Any]:
     _one_of("kind", kind, FIRST_KINDS if first else KINDS)
     _one_of("intercept", intercept, ("free", "penalized", "none"))
     known = {name for name, (_, _, kinds) in FIELDS.items() if kind in kinds}
-    if content.keys() != {"format", "class_type"} | (FIRST_FIELDS if first else known):
-        raise ValueError(f"its fields are {sorted(content)}")
+    wanted, found = {"format", "class_type"} | (FIRST_FIELDS if first else known), {*content}
+    if found != wanted:
+        raise ValueError(f"missing fields: {sorted(wanted - found)}; unknown fields: {sorted(found - wanted)}")
     return {name: value for name, value in ADDED.items() if name in known} | content
 
 
@@ -1386,7 +1388,9 @@ def _labels(y: Iterable[Any], n: int, classes: list[Any], model: str = "logistic
     else:
         enough = found == 2 or set(labels) <= set(classes) or _leaves_out(labels, classes)
     if not enough:
-        raise BadInput(f"the data has {found} classes; the certificate is about two")
+        raise BadInput(
+            f"the data has {found} classes; the certificate is about two, {classes[0]!r} and {classes[1]!r}: pass only their rows"
+        )
     return labels
 
 

@@ -552,8 +552,8 @@ def _in_fractions(c: Certificate, problem: Problem) -> str:
 
 
 def _least(c: Certificate) -> str:
-    what = f"the {c.loss} objective with C = {'?' if c.C is None else format(c.C, '.6g')}{_INTERCEPTS[c.intercept]}"
-    return f"the least value of {what}{_weighted_rows(c)} is {_interval(c)}"
+    what, C = str(c.loss).replace("_", " "), "?" if c.C is None else format(c.C, ".6g")
+    return f"the least value of the {what} objective with C = {C}{_INTERCEPTS[c.intercept]}{_weighted_rows(c)} is {_interval(c)}"
 
 
 def _interval(c: Certificate) -> str:

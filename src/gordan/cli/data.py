@@ -144,9 +144,9 @@ class Data:
             columns=None if self.names is None else tuple(self.names),
         )
 
-    def described(self, certificate: Certificate, positive: Any = None) -> Certificate:
+    def described(self, certificate: Certificate, positive: str | None = None) -> Certificate:
         """A certificate about X and y, or about the class `positive` against the rest, with where these come from."""
-        about = self.about if positive is None else replace(self.about, positive=str(positive))
+        about = self.about if positive is None else replace(self.about, positive=positive)
         rules = (*(("missing",) if self.left_out else ()), *certificate.dropped)
         return described(replace(certificate, dropped=rules), about)
 
@@ -317,7 +317,7 @@ class Source(Columns):
             return self._data(read(path, **self.columns, memory_limit=limit), path, classes)
         own = ("sep", "decimal", "thousands", "no_header", "missing")
         if any(getattr(self, each.name) != each.default for each in fields(self) if each.name in own):
-            raise InputError("workers of a cluster read tables as they are: leave out --sep, --decimal and the like")
+            raise InputError("--sep, --decimal, --thousands, --no-header and --missing are not supported with --cluster")
         from gordan.rows.lazy import read_on
 
         table = read_on(client, path, self.label, self.drop or (), self.keep_index)
@@ -339,7 +339,7 @@ class Source(Columns):
         header = names_in(path, table.dialect) or []
         at = Wanted().position(weight, header if table.dialect.header else None, path, len(header))
         if at not in table.numbers or len(table.numbers) == 1:
-            raise InputError(f"--weight {weight}: this column of {path} is the label, or dropped, or there is no other one")
+            raise InputError(f"--weight {weight}: this column of {path} is the label, is dropped, or is the only one")
         j = [*table.numbers].index(at)
         rest = [k for k in range(len(table.numbers)) if k != j]
         names = None if table.names is None else tuple(table.names[k] for k in rest)
@@ -351,14 +351,14 @@ class Source(Columns):
 def _weights_beside(path: Path, columns: dict[str, Any], weight: str) -> Array:
     """The column of a file that holds the weights: read as its labels, the label being left out."""
     if format_of(path) not in ("csv", "tsv", "parquet", "npy"):
-        raise InputError(f"--weight is a column of a CSV, TSV, Parquet or .npy file; {path} has its labels beside its columns")
+        raise InputError(f"--weight names a column of a CSV, TSV, Parquet or .npy file, which {path} is not")
     left_out = [*columns["drop"], -1 if columns["label"] is None else columns["label"]]
     try:
         found = read(path, **columns | {"label": weight, "drop": left_out}).y
     except InputError as error:
         raise InputError(f"--weight {weight}: {error}") from None
     if found is None or found.dtype.kind not in "iuf":
-        raise InputError(f"--weight {weight}: this column of {path} has text in it; weights are numbers")
+        raise InputError(f"--weight {weight}: this column of {path} holds text; weights must be numbers")
     return np.asarray(found, dtype=np.float64)
 
 
@@ -377,6 +377,10 @@ def tell(notices: Iterable[str]) -> None:
         note(each)
 
 
+class TooManyClasses(InputError):
+    """A file has more classes than a command can use; a command may add what else to pass."""
+
+
 def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, float]) -> Data:
     """The data of a table: as few and as many classes as are allowed, or one against the rest."""
     assert table.y is not None  # labels were asked for
@@ -391,9 +395,8 @@ def _chosen(table: Any, path: Path, positive: str | None, allowed: tuple[int, fl
         many = "" if len(classes) <= MOST_LISTED else f" and {len(classes) - MOST_LISTED} more"
         some = ", ".join(map(str, classes[:MOST_LISTED]))
         hint = " (or is the label another column? --label NAME)" if many else ""
-        raise InputError(
-            f"{path} has {len(classes)} classes, {some}{many}; pass --positive {classes[0]} for that class against the rest{hint}"
-        )
+        told = f"{path} has {len(classes)} classes, {some}{many}"
+        raise TooManyClasses(f"{told}; pass --positive {classes[0]} for that class against the rest{hint}")
     return Data(table.X, table.y, tuple(classes), table.y, table.names, path, None)
 
 

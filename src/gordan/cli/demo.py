@@ -47,10 +47,10 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="Where to save the picture, if matplotlib is installed. Default: gordan-demo.png."),
     ] = None,
-    no_picture: Annotated[bool, flag("--no-picture", "Save none.")] = False,
+    no_picture: Annotated[bool, flag("--no-picture", "Do not save a picture.")] = False,
     as_json: Json = False,
 ) -> int:
-    """See what gordan does, on data that comes with it: a separable set, one that is not, and one that nearly is."""
+    """See what gordan does, on data that comes with it: one set that is separable, one that is not, and one that nearly is."""
     require_output(None if no_picture else picture)
     with Watch("running"):
         shown = _run(rounds)
@@ -170,7 +170,7 @@ def _drawn(shown: Shown, path: Path) -> bytes:
     figure = Figure(figsize=(10, 4), layout="constrained")
     kind, kinds = path.suffix[1:].lower() or "png", figure.canvas.get_supported_filetypes()
     if kind not in kinds:
-        raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; name a file that ends so")
+        raise InputError(f"{path}: pictures are saved as {', '.join(sorted(kinds))}; pass a file name with one of these endings")
     left, right = figure.subplots(1, 2)
     _draw_petals(left, shown.X[:, 2:], shown.y)
     _draw_brackets(right, shown.traces)

@@ -135,6 +135,6 @@ def _method(name: str, form: str | None, norm: float | None) -> gordan.methods.M
     """The method of that name with these options, where it has them."""
     entry = gordan.methods.get(name)
     if norm is not None and not entry.takes_norm:
-        raise InputError(f"{name} has no --norm; that belongs to the p-norm methods and to double_oracle")
+        raise InputError(f"{name} does not take --norm; the p-norm methods and double_oracle do")
     options: dict[str, Any] = {"form": form, "p": norm}
     return entry(**{name: value for name, value in options.items() if value is not None})

@@ -76,7 +76,7 @@ class Asked:
     loss: Annotated[
         Loss | None, typer.Option(help="Fit the plane of least loss, as LinearClassifier does, for classes that overlap.")
     ] = None
-    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. [default: 1]")] = (
+    C: Annotated[float | None, typer.Option("--C", help="With --loss: inverse strength of the regularization. Default: 1.")] = (
         None
     )
     multi_class: WithMultiClass = MultiClass.OVO
@@ -375,7 +375,7 @@ def described(certificate: Certificate | None, binary: Binary, data: Data, wante
     """The certificate of a binary problem, with where the data is from; None where none is wanted."""
     if certificate is None or not wanted:
         return None
-    return data.described(certificate, None if binary.is_whole or binary.other is not None else binary.label)
+    return data.described(certificate, binary.against_rest)
 
 
 def words_for(data: Data) -> Words:
@@ -411,8 +411,8 @@ def forget_checkpoints(statuses: Sequence[Status], paths: Iterable[Path | None])
 @command(
     "gordan predict model.gordan new.csv > labels.txt",
     "gordan predict model.gordan new.csv --scores       signed distances from the planes",
-    "gordan predict setosa.gordan iris.csv --positive setosa    of a model that was fitted so",
-    "gordan predict model.gordan new.csv --proved       which of them the exact minimizer shares",
+    "gordan predict setosa.gordan iris.csv --positive setosa    for a model fitted with --positive",
+    "gordan predict model.gordan new.csv --proved       which predictions are proved",
     "gordan predict model.gordan test.svm --json | jq .accuracy",
     fields={"predict": "labels n right accuracy"},
 )
@@ -437,8 +437,8 @@ def predict(
     If the file has labels, stderr reports how many predictions match. The label column is the one with the name that it had in
     the fit, else the last column if that is not a feature.
 
-    With --proved a second column says "proved" where the exact minimizer of the loss, which the fit is near, is proved to
-    predict the same class, else "open". The model file is trusted in that; `gordan verify` checks its certificates.
+    With --proved a second column says "proved" where the exact minimizer of the loss is proved to predict the same class, and
+    "open" elsewhere. This trusts the model file, which `gordan verify` checks.
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
@@ -482,7 +482,7 @@ def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loa
         yield f"{right} of {n} predictions match the file ({100 * right / n:.2f} %)"
     elif labelled:
         hint = "; --positive CLASS says which of them is True" if loaded.classes == (False, True) else ""
-        yield f"the labels of the file are not those of the model, so they were not compared{hint}"
+        yield f"the labels of the file differ from those of the model, so they were not compared{hint}"
 
 
 def _probabilities(loaded: Model, scores: Array, path: Path, also_scores: bool) -> Array:

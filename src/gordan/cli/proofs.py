@@ -19,7 +19,7 @@ from gordan.certificates.regions import posed
 from gordan.certificates.verify import MOST_NAMES, other_names, provenance, verified_for
 from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
-from gordan.cli.data import Data, Source, class_named, model_in, on_disk
+from gordan.cli.data import Data, Source, TooManyClasses, class_named, model_in, on_disk
 from gordan.cli.fields import fields
 from gordan.cli.options import Json, OnMissing, Weight
 from gordan.cli.progress import Watch
@@ -41,7 +41,7 @@ from gordan.rows import stored
     fields={"verify": "accepted checks", "checks": "accepted claim reason positive against other_data other_names"},
 )
 def verify(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file with certificates in it.")],
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or a model file that has certificates.")],
     source: Source,
     weight: Weight = None,
     as_json: Json = False,
@@ -56,8 +56,7 @@ def verify(
     with Watch(f"reading {source.file}") as watch:
         claims, asked = claims_in(certificate), source.drop or []
         source, weight = as_stated(source, weight, claims[0].certificate)
-        several = any(claim.of_several for claim in claims)
-        data = source.read(classes=(1, math.inf if several else 2), weight=weight)
+        data = _data_for(claims, source, weight)
         model = Model.load(certificate) if is_container(certificate) else None
         data = data if model is None else replace(data, X=model.scaled(data.X))
         watch.about("checking")
@@ -74,6 +73,16 @@ def verify(
             if after is None or after.notes != each.notes:  # once for planes of one model
                 say_lines([f"  {note}" for note in (*notes, *remarks, last)])
     return ANSWERED if accepted else NO
+
+
+def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Data:
+    """The data that these claims are about, with as many classes as they allow."""
+    several = any(claim.of_several for claim in claims)
+    try:
+        return source.read(classes=(1, math.inf if several else 2), weight=weight)
+    except TooManyClasses as error:
+        names = " and ".join(map(str, claims[0].certificate.classes))
+        raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
 
 
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
@@ -178,7 +187,8 @@ def claims_in(path: Path) -> list[Claim]:
     try:
         return [Claim(gordan.Certificate.from_json(path.read_bytes()))]
     except InputError as error:
-        raise InputError(f"{path}: {error}; pass the certificate or model first, then the data") from None
+        hint = "" if path.suffix == ".json" else "; pass the certificate or model first, then the data"
+        raise InputError(f"{path}: {error}{hint}") from None
 
 
 def unlike(model: Model, certificate: gordan.Certificate, i: int) -> str:

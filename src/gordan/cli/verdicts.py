@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import gordan
 from gordan.cli.answers import headline, note, require_output, rows_told, say, say_json, say_lines, say_witness
 from gordan.cli.commands import ANSWERED, NO, OPEN, Interrupts, Saved, command, saved
-from gordan.cli.data import Columns, Data, Place, Source, class_named, on_cluster
+from gordan.cli.data import Columns, Data, Place, Source, TooManyClasses, class_named, on_cluster
 from gordan.cli.fields import fields
 from gordan.cli.options import (
     CertificateOut,
@@ -121,8 +120,13 @@ def diagnose(
     Exit code 3: undecided.
     """
     require_output(certificate, source.file)
+    if reference is not None and model is not Regression.MULTINOMIAL:
+        raise InputError(f"--reference is for --model multinomial; a {model} regression has no reference class")
     with Interrupts() as interrupts, Watch(f"reading {source.file}") as watch:
-        data = source.read(classes=CLASSES[model], weight=weight)
+        try:
+            data = source.read(classes=CLASSES[model], weight=weight)
+        except TooManyClasses as error:
+            raise InputError(f"{error}, or --model multinomial, ordinal or poisson") from None
         watch.about("diagnosing")
         found = gordan.diagnose(
             data.named_X,
@@ -143,22 +147,21 @@ def diagnose(
         content = fields("diagnose", found, event=event, explanation=told, direction=exact, **ended)
         say_json({**content, **written.fields}, data.notices)
     else:
-        commands = _next_commands(source, weight, intercept, data, found.dependent or ()) if found.next_steps else []
-        _tell_diagnosis(found, data, _outcome_told(data, source, model), commands)
+        _tell_diagnosis(found, data, _outcome_told(data, source, model))
         _tell_written(certificate, written)
+        if found.next_steps:
+            say_lines(["", *_next_commands(source, weight, intercept, data, found)])
     if interrupts.pressed:
         note(interrupts.told)
     return written.ended(interrupts.code or (ANSWERED if found.proved else OPEN))
 
 
-def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str, commands: Sequence[str]) -> None:
-    """A diagnosis in words, with what is asked about, and commands in place of the lines of Python."""
+def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
+    """A diagnosis in words, with what is asked about, and without the lines of Python."""
     first, *rest = (line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps)
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
         say(line)
-    if commands:
-        say_lines(f"    {line}" for line in commands)
     if found.kind == "quasi-complete":
         what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
         say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
@@ -180,12 +183,19 @@ def _outcome_told(data: Data, source: Source, model: Regression) -> str:
     return f"Outcome: {data.label or 'the label of each row'}{event}{last}."
 
 
-def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, aliased: Sequence[str]) -> list[str]:
-    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood in Python."""
-    source = replace(source, drop=[*(source.drop or ()), *(name for name in aliased if name in (data.names or ()))])
+def _next_commands(source: Source, weight: str | None, intercept: Intercept, data: Data, found: gordan.Diagnosis) -> list[str]:
+    """Commands that fit what has estimates where data is separated: a ridge, and Firth's penalized likelihood."""
+    aliased = [name for name in found.dependent or () if name in (data.names or ())]
+    source = replace(source, drop=[*(source.drop or ()), *aliased])
     weights = [] if weight is None else ["--weight", weight]
     constant = [] if intercept is Intercept.FREE else ["--intercept", str(intercept)]
-    options = [*source.arguments, *weights, *constant, "--loss", "logistic", "-o", "ridge.gordan"]
+    options = [*source.arguments, *weights, *constant, "--loss", found.model, "-o", "ridge.gordan"]
+    ridge = f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof"
+    return [ridge, *(_firth_commands(source, intercept, data) if found.model == "logistic" else ())]
+
+
+def _firth_commands(source: Source, intercept: Intercept, data: Data) -> list[str]:
+    """Commands that fit Firth's penalized likelihood in Python."""
     default = Columns().columns
     asked = "".join(f", {name}={_python(value)}" for name, value in source.columns.items() if value != default[name])
     y = "t.y" if data.positive is None else f"t.y == {_python(data.positive)}"
@@ -199,15 +209,11 @@ def _next_commands(source: Source, weight: str | None, intercept: Intercept, dat
         f"print(*zip({names}, f.coef_.tolist()))",
     ]
     imports = ["import gordan", *(["import numpy as np"] if mass else []), "from firthmodels import FirthLogisticRegression"]
-    return [
-        f"{shlex.join(['gordan', 'fit', str(source.file), *options])}  # ridge, with proof",
-        "pip install firthmodels",
-        f"python3 -c {shlex.quote('; '.join([*imports, *lines]))}  # Firth's estimates",
-    ]
+    return ["pip install firthmodels", "python3 - <<'END'  # Firth's estimates", *imports, *lines, "END"]
 
 
 def _python(value: Any) -> str:
-    """A value as Python writes it, text in double quotes: the shell has the others."""
+    """A value as Python writes it, text in double quotes."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, list)) else repr(value)
 
 

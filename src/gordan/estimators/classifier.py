@@ -136,6 +136,7 @@ class MaxMarginClassifier(Planes, Parameters):
         """
         started = time.perf_counter()
         check_parameters(self)
+        named = y, sample_weight
         storage, y, classes, which = self._read(X, y, sample_weight)
         busy = self._is_parallel(y, classes)
         fitting = Fitting(
@@ -167,6 +168,7 @@ class MaxMarginClassifier(Planes, Parameters):
                     break
         outcomes = fitting.alike(problems, known)
         self._keep(fitting.kind, classes, [outcome.plane for outcome in outcomes])
+        self._describe(problems, *named)
         self._keep_runs(outcomes, storage.n)
         for category, told in (
             (InseparableWarning, fitting.inseparable(outcomes)),

@@ -121,6 +121,7 @@ class LinearClassifier(Planes, LossParameters):
         started = time.perf_counter()
         positive(self.tol, "tol")
         deadline = started + seconds_at_most(self.time_limit)
+        named = y, sample_weight
         storage, y, classes, which = self._read(X, y, sample_weight)
         if y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
@@ -140,6 +141,7 @@ class LinearClassifier(Planes, LossParameters):
             results = fitting.results(problems, starts)
         one = number_of_problems(fitting.kind, len(classes)) == 1
         self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
+        self._describe(problems, *named)
         self.n_iter_ = max(result.n_iter for result in results)
         statuses = [str(result.status) for result in results]
         self.status_ = statuses[0] if one else statuses

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +18,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gordan.arrays import Array, is_number, misaligned
+from gordan.certificates.data import About
 from gordan.certificates.problem import is_table, read_labels, require_labels
 from gordan.errors import InputError
 from gordan.estimators.indicators import read_indicators
 from gordan.io.model import Model, chosen
 from gordan.rows import available, computed, host, is_lazy, is_on_device, is_tensor, require_finite, stored
+from gordan.verdicts.multiclass import Binary
+from gordan.verdicts.telling import described
 from gordan.verdicts.weights import row_weights, weight_factors
 
 
@@ -31,6 +36,8 @@ class IndexWarning(UserWarning):
 class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that has planes: `coef_`, `intercept_`, `classes_` and `kind_`, what the planes separate (as in
     `gordan.io.Model`)."""
+
+    certificate_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -73,6 +80,16 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         return storage, y, classes, which
+
+    def _describe(self, problems: Sequence[Binary], *named: Any) -> None:
+        """Let the certificates of these problems say what they are about; `named` are y and the weights as they were given."""
+        given = getattr(self, "certificate_", [])
+        label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
+        about = About(label=label, weight=weight, columns=tuple(getattr(self, "feature_names_in_", ())) or None)
+        proofs = zip(given if isinstance(given, list) else [given], problems, strict=False)
+        found = [described(proof, replace(about, positive=problem.against_rest)) for proof, problem in proofs]
+        if found:
+            self.certificate_ = found if isinstance(given, list) else found[0]
 
     def _gathered(self, X: Any) -> Any:
         """X in memory, where it is a collection of parts on other machines."""

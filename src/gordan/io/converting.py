@@ -139,7 +139,7 @@ def _begun(folder: Path, stamp: dict[str, Any]) -> dict[str, Any] | None:
     """What a conversion that was stopped says of itself, if it is the one that is asked for."""
     head = begun(folder)
     if folder.exists() and head is None and any(name.name != JOURNAL for name in folder.iterdir()):
-        raise InputError(f"{folder} is not empty and was not begun by a conversion; name another folder")
+        raise InputError(f"{folder} is not empty and was not written by gordan convert; name another folder")
     return head if head is not None and _holds(head, stamp) else None
 
 
@@ -292,7 +292,7 @@ class _Svmlight(_Text):
         y = self.y(writer)
         width = self.width if self.kind == "dense" else self.width + (self.lowest == 0)
         if not width:
-            raise InputError(f"{self.path} has no entries, so its number of columns is not known")
+            raise InputError(f"{self.path} has no entries, so its number of columns is unknown")
         require_numbers(self.dropped, int(self.lowest > 0), width, self.path)
         width -= len(self.dropped)
         if self.kind == "dense":
@@ -374,7 +374,7 @@ class _Arrays:
             return self.X.parts[k].read(), k + 1
         part = np.asarray(self.X[k : k + self.step])[:, self.chosen]
         if part.dtype.kind in "iu" and part.size and max(abs(int(part.max())), abs(int(part.min()))) > MOST_EXACT_INTEGER:
-            raise InputError(f"{self.path}, row {k} or one soon after: an integer beyond 2**53, which float64 cannot hold")
+            raise InputError(f"{self.path}, near row {k}: an integer beyond 2**53, which float64 cannot hold")
         require_finite(part, self.path, first=k)
         return part, k + len(part)
 

@@ -123,9 +123,9 @@ class Cells:
             return ()
         cells = ", ".join(f"{self._column(j)}: {count}" for j, count in self._missing.most_common(MOST_LISTED))
         more = ", …" if len(self._missing) > MOST_LISTED else ""
-        gone = f"{len(self.left_out)} of {self._row} rows of {self.text.path.name} have missing cells ({cells}{more})"
+        gone = f"left out {len(self.left_out)} of {self._row} rows of {self.text.path.name} for missing cells ({cells}{more})"
         lines = ", ".join(map(str, self._lines_left_out)) + (", …" if len(self.left_out) > len(self._lines_left_out) else "")
-        return (f"{gone} and are left out: line{'s' * (len(self.left_out) > 1)} {lines}",)
+        return (f"{gone}: line{'s' * (len(self.left_out) > 1)} {lines}",)
 
     def _column(self, j: int) -> str:
         return self.header[j] or f"column {j}"
@@ -267,7 +267,10 @@ class Cells:
             raise InputError(f"{path} has no header: line 1 is all numbers; {hint}")
         first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""
         if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
-            raise InputError(f"{path} is separated by spaces; save it with {self.dialect.sep!r} between the columns")
+            hint = (
+                f"pass --sep ' ' (in Python sep=' ') if it is one space, or save it with {self.dialect.sep!r} between the columns"
+            )
+            raise InputError(f"{path} is separated by spaces; {hint}")
 
     def _reader(self) -> Any:
         return csv.reader(self._decoded(), delimiter=self.dialect.sep or ",", strict=True)

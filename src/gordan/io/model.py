@@ -320,23 +320,25 @@ def _check_labels(classes: tuple[Label, ...], dtype: str | None) -> None:
     if any(isinstance(label, int) and abs(label) >= LARGEST_LABEL for label in classes):
         raise InputError("a class of a model is a whole number of more than 1023 bits; use shorter labels")
     if dtype is not None and _dtype_to_write(classes, _array(classes, dtype)) is None:
-        raise InputError(f"class_dtype of a model is {dtype!r}, which its labels have by themselves; pass None")
+        raise InputError(f"class_dtype of a model is {dtype!r}, which is the default for its labels; pass None")
 
 
 def labels_of(array: Array) -> tuple[tuple[Label, ...], str | None]:
     """The labels in an array as a model holds them, `classes` and `class_dtype`; an InputError where they would not come back."""
     classes = tuple(label.item() if isinstance(label, np.generic) else label for label in array.tolist())
     if array.dtype.kind not in "biufUO" or any(type(label) not in TYPES.values() for label in classes):
-        raise InputError(f"labels of type {array.dtype} cannot be saved; fit with text, numbers or booleans (y.astype(str), say)")
+        raise InputError(f"labels of type {array.dtype} cannot be saved; use text, numbers or booleans, such as y.astype(str)")
     return classes, _dtype_to_write(classes, array)
 
 
 def _array(classes: tuple[Label, ...], dtype: str | None) -> Array:
     """The labels as an array of that type (None: of the one that they have by themselves); refused if it does not hold them."""
     if dtype is not None and not (type(dtype) is str and DTYPES.fullmatch(dtype)):
-        raise InputError(f"class_dtype of a model is {dtype!r:.40}; such as uint8, float32, U9 or object is expected, or None")
+        raise InputError(f"class_dtype of a model is {dtype!r:.40}; pass None, or a type such as uint8, float32, U9 or object")
     if dtype is not None and dtype[0] == "U" and int(dtype[1:]) * len(classes) > MOST_TEXT:
-        raise InputError(f"{len(classes)} labels of {dtype[1:]} characters each are too long; shorten them: y.astype('U64'), say")
+        raise InputError(
+            f"{len(classes)} labels of {dtype[1:]} characters each are too long; shorten them, as y.astype('U64') does"
+        )
     own = {str: ["str"], bool: ["bool"], float: ["float64"], int: ["int64", "uint64"]}[type(classes[0])]
     if isinstance(classes[0], str) and max(map(len, map(str, classes))) * len(classes) > MOST_TEXT:
         own = []

@@ -82,9 +82,7 @@ def neighbours(X: Array, chosen: list[int], path: Path, most: int | None) -> Arr
         return X if len(chosen) == X.shape[1] else X[:, chosen[0] : chosen[-1] + 1]
     size = len(X) * len(chosen) * X.dtype.itemsize
     if most is not None and size > most:
-        told = (
-            f"{path}: its columns without the label and those left out are no neighbours, and a copy of them takes {size} bytes"
-        )
+        told = f"{path}: the columns that are left are not adjacent, and a copy of them takes {size} bytes"
         raise InputError(
             f"{told}, more than half of the memory limit; convert it once with `gordan convert --drop` and use the folder"
         )
@@ -178,13 +176,13 @@ def _csr(arrays: list[Array], path: Path) -> Any:
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr, shape)) or len(shape) != 2:
             raise ValueError("its indices are not lists of whole numbers")
         if data.ndim != 1 or data.dtype.str[1:] not in NUMBERS:
-            raise ValueError("its values are no list of numbers")
+            raise ValueError("its values are not a list of numbers")
         if len(indptr) != int(shape[0]) + 1 or not 0 < int(shape[1]) < 2**62 or len(indptr) < 2:
             raise ValueError(f"its shape is {tuple(shape.tolist())}")
         X = csr_array((data, indices, indptr), shape=(len(indptr) - 1, int(shape[1])))
         X.check_format(full_check=True)
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{path} holds no valid CSR matrix: {error}") from None
+        raise InputError(f"{path} does not hold a valid CSR matrix: {error}") from None
     return X
 
 
@@ -198,7 +196,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, matrix:
         or info.file_size > packed
         or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     ):
-        raise InputError(f"{told} is damaged: {info.file_size} bytes cannot come from {info.compress_size}")
+        raise InputError(f"{told} is damaged: {info.compress_size} bytes cannot decompress to {info.file_size}")
     with archive.open(info) as opened:
         file: Any = opened
         header = _header(file, told)
@@ -232,7 +230,7 @@ def _header(file: IO[bytes], told: str) -> _Header:
     except ValueError:
         raise InputError(f"{told} is not a .npy file: bad magic number") from None
     if version not in ((1, 0), (2, 0)):
-        raise InputError(f"{told} is of a version of the .npy format that is not read here ({version[0]}.{version[1]})")
+        raise InputError(f"{told} has version {version[0]}.{version[1]} of the .npy format, which is not supported")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
         shape, fortran, dtype = read(file, max_header_size=MOST_HEADER)
@@ -240,7 +238,7 @@ def _header(file: IO[bytes], told: str) -> _Header:
         raise InputError(f"{told} has a damaged header: {str(error)[:80]!r}") from None
     if dtype.str[1:] not in NUMBERS and not re.fullmatch("[US][0-9]{1,6}", dtype.str[1:]):
         hint = "; objects are never unpickled" if dtype.hasobject else ""
-        raise InputError(f"{told} holds values of type {dtype}, which are not read here{hint}")
+        raise InputError(f"{told} holds values of type {dtype}, which are not supported{hint}")
     if not all(type(size) is int and 0 <= size < 2**60 for size in shape):
         raise InputError(f"{told} has a damaged header: its shape is {str(shape)[:80]}")
     return _Header(dtype, shape, fortran, file.tell())

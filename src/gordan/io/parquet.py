@@ -100,7 +100,7 @@ def leading_parquet_columns(path: Path, positions: list[int]) -> Iterator[tuple[
     for number, part in enumerate(_files(path)):
         with _Parquet(part) as file:
             if file.names != every:
-                raise InputError(f"{part} has other columns than the first file")
+                raise InputError(f"{part} does not have the columns of the first file")
             file.require_numbers(names)
             for k, first, _ in file.groups:
                 columns = file.group(k, names)

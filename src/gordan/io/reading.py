@@ -192,7 +192,7 @@ def format_of(path: Path) -> str:
     packed = bool(suffixes) and suffixes[-1] in SUFFIXES
     named = BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
     if packed and named in ("npy", "npz", "parquet"):
-        raise InputError(f"{path}: only text is read compressed; decompress it first")
+        raise InputError(f"{path}: only text files may be compressed; decompress it first")
     return named or _format_by_content(path)
 
 
@@ -215,11 +215,11 @@ def _refuse_others(path: Path) -> None:
         with contextlib.suppress(*DAMAGED, OSError), zipfile.ZipFile(path) as archive:
             workbook = any(name in ("xl/workbook.xml", "content.xml") for name in archive.namelist())
     if workbook:
-        to_csv = f"pandas.read_excel({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
+        to_csv = f"pandas.read_excel({path.name!r}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
         raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
-        to_csv = f"pandas.read_json({path.name!r}).to_csv({path.with_suffix('.csv').name!r}, index=False)"
+        to_csv = f"pandas.read_json({path.name!r}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
         raise InputError(f"{path} is JSON; convert it to CSV, in Python: {to_csv}")
 
 

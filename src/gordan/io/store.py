@@ -276,11 +276,11 @@ def _require_sizes(found: dict[str, Any]) -> None:
     (n, d), names = found["shape"], found["names"]
     sizes = [n, d, *(piece[what] for piece in found["pieces"] for what in ("rows", "entries"))]
     if not all(type(size) is int and 0 <= size < 2**48 for size in sizes) or 0 in (n, d):
-        raise ValueError("a size is no whole number")
+        raise ValueError("a size is not a whole number")
     if set(found["files"]) != set(FILES[found["kind"]]) or sum(piece["rows"] for piece in found["pieces"]) != n:
-        raise ValueError("its files or pieces do not fit its shape")
+        raise ValueError("its files or pieces do not match its shape")
     if names is not None and (len(names) != d or not all(type(name) is str for name in names)):
-        raise ValueError("its names do not fit its columns")
+        raise ValueError("its names do not match its columns")
 
 
 def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
@@ -300,7 +300,7 @@ def read_store(path: Path, wanted: Wanted, most: int | None = None) -> Table:
     X: Any = arrays[0]
     if manifest["kind"] == "csr":
         if len(arrays[0]) != len(arrays[1]) or len(arrays[2]) != n + 1:
-            raise InputError(f"{path} is damaged: its arrays do not fit each other")
+            raise InputError(f"{path} is damaged: the sizes of its arrays do not match")
         X = Csr(arrays[0], arrays[1], arrays[2], (n, d), names)
         size = sum(array.nbytes for array in arrays)
         if len(kept) < d and most is not None and size > most:

@@ -153,7 +153,7 @@ class Entries:
         width = int(indices.max()) + 1 if len(indices) else 0
         total = width if features is None else features + len(dropped)
         if not total:
-            raise InputError(f"{path} has no entries, so its number of columns is not known; pass features=")
+            raise InputError(f"{path} has no entries, so its number of columns is unknown; pass features=")
         if width > total:
             row = int(np.searchsorted(np.cumsum(counts), np.argmax(indices), side="right"))
             beside = f" beside the {len(dropped)} that are dropped" if len(dropped) else ""
@@ -179,7 +179,7 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
         return None
     label = tokens.pop(0) if labelled else b""
     if b":" in label:
-        raise ValueError(f"it has no label, only {_shown(label)} and so on; earlier lines have one")
+        raise ValueError(f"it starts with {_shown(label)} and has no label; earlier lines have one")
     indices: list[int] = []
     values: list[float] = []
     for token in tokens:
@@ -191,7 +191,7 @@ def parse_line(line: bytes, labelled: bool) -> tuple[bytes, list[int], list[floa
             raise ValueError(f"{_shown(token)} is not index:value{hint}")
         index, value = _entry(token, before, after)
         if indices and index <= indices[-1]:
-            raise ValueError(f"index {index} comes after {indices[-1]}; indices must rise along the line")
+            raise ValueError(f"index {index} comes after {indices[-1]}; indices must increase along the line")
         indices.append(index)
         values.append(value)
     return label, indices, values

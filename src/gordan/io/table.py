@@ -51,7 +51,7 @@ class Dialect:
         if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
             if self.thousands == ".":
                 raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
-            raise InputError("decimal must be another character than sep and thousands")
+            raise InputError("decimal must differ from sep and thousands")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
@@ -186,7 +186,7 @@ class Wanted:
             raise InputError(f"features names a column of {path} twice")
         if gone := {*chosen} - {*left}:
             told = _told(min(gone), names)
-            raise InputError(f"column {told} of {path} is wanted, and to be dropped; leave out one of them")
+            raise InputError(f"column {told} of {path} is in both features and drop; leave out one of them")
         if self.labelled is None and self.label is None:
             return None if not left or left[-1] in chosen else left[-1], chosen
         at = self.known_label(width, names, path)

@@ -116,7 +116,9 @@ class Text:
         try:
             kind, named = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
             if named is not None and kind != named:
-                raise InputError(f"{path} is not a {named} file, as its name says" if raw.peek(1) else f"{told(path)} is empty")
+                raise InputError(
+                    f"{path} is not a {named} file, although its name says so" if raw.peek(1) else f"{told(path)} is empty"
+                )
             if kind is not None:
                 self._file = UNPACKED[kind](raw)
             if start[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
 
@@ -103,8 +103,8 @@ class Entry:
     summary: str
 
     def __call__(self, **options: Any) -> Method:
-        """The method with these options."""
-        return self.factory(**options)
+        """The method with these options, by the name that it is registered under."""
+        return replace(self.factory(**options), name=self.name)
 
     @property
     def takes_norm(self) -> bool:
@@ -114,9 +114,9 @@ class Entry:
     def for_norm(self, norm: float, **options: Any) -> Method:
         """The method for this norm, where it can be told; else the one for its own."""
         if not self.takes_norm:
-            return self.factory(**options)
+            return self(**options)
         try:
-            return self.factory(p=norm, **options)
+            return self(p=norm, **options)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
 

@@ -11,7 +11,7 @@ from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.model import chosen
-from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, side
+from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, short, side
 
 # Directions in which a reduced hull is asked for its extreme point.
 DIRECTIONS = 720
@@ -119,7 +119,7 @@ class BoundaryDisplay:
                 ax.plot(*np.concatenate((hull, hull[:1])).T, color=colour, linewidth=1.2)
             own = self.y == label
             ax.scatter(
-                *self.X[own].T, s=18, color=colour, marker=MARKERS[k % len(MARKERS)], linewidths=0, label=str(label), zorder=3
+                *self.X[own].T, s=18, color=colour, marker=MARKERS[k % len(MARKERS)], linewidths=0, label=short(label), zorder=3
             )
         if self.support.any():
             marked = f"support rows ({np.count_nonzero(self.support)})"

@@ -14,8 +14,10 @@ from gordan.io.model import pairs
 # Colours that are told apart by colour-blind eyes and in grey (after Paul Tol's "bright").
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 INK = "#333333"
-# Marks that go with them, for whoever sees no colours.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Marks that go with them, for whoever sees no colours; one more, so that a colour that comes again has another mark.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Characters of a class name in a legend.
+MOST_NAME = 20
 UNITS = "units of X"
 
 
@@ -78,10 +80,11 @@ def side(estimator: Any, X: Any, y: Any, problem: int) -> Side:
     return Side(own, signs, scores, weights[own], labels)
 
 
-def fitted(estimator: Any) -> None:
-    """Refuse what is not a fitted `MaxMarginClassifier`."""
-    if not hasattr(estimator, "coef_") or not hasattr(estimator, "margin_"):
-        raise InputError(f"{estimator!r:.80} is not a fitted MaxMarginClassifier; call fit first")
+def fitted(estimator: Any, kind: str = "MaxMarginClassifier", own: str = "margin_") -> None:
+    """Refuse what is not a fitted classifier of this kind, by an attribute of its own."""
+    if not hasattr(estimator, "coef_") or not hasattr(estimator, own):
+        why = f"this display is for a {kind}" if hasattr(estimator, "coef_") else "call fit first"
+        raise InputError(f"{estimator!r:.80} is not a fitted {kind}; {why}")
 
 
 def by_loss(estimator: Any, problem: int) -> bool:
@@ -93,6 +96,12 @@ def by_loss(estimator: Any, problem: int) -> bool:
 def _distances(estimator: Any, X: Any, problem: int) -> Array:
     values = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     return np.asarray(np.asarray(values @ estimator.coef_[problem]).ravel() + estimator.intercept_[problem])
+
+
+def short(name: Any) -> str:
+    """The name of a class, cut where it would not fit into a legend."""
+    text = str(name)
+    return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
 
 
 def above(ax: Any, title: str) -> None:

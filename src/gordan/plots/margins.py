@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.plots.fitted import COLOURS, INK, UNITS, above, axes, by_loss, side
+from gordan.plots.fitted import COLOURS, INK, UNITS, above, axes, by_loss, short, side
 
 
 @dataclass(repr=False)
@@ -51,14 +51,14 @@ class MarginDisplay:
         for k, sign in enumerate((-1, 1)):
             own = self.signs == sign
             style = {"color": COLOURS[k], "alpha": 0.55, "hatch": ("", "///")[k], "edgecolor": "white", "linewidth": 0}
-            label = f"{self.labels[k]} ({np.count_nonzero(own)})"
+            label = f"{short(self.labels[k])} ({np.count_nonzero(own)})"
             counts, _, _ = self.ax_.hist(self.distances[own], bins=edges, label=label, **style)
             tallest = max(tallest, int(np.max(counts)))
         for k, sign in enumerate((-1, 1)):
             at = self.distances[(self.signs == sign) & self.support]
             if len(at):
                 level = np.full(len(at), -(0.035 + 0.05 * k) * tallest)
-                marked = f"support rows, {self.labels[k]} ({len(at)})"
+                marked = f"support rows, {short(self.labels[k])} ({len(at)})"
                 self.ax_.plot(at, level, "|", color=COLOURS[k], markersize=9, markeredgewidth=1.5, label=marked, zorder=5)
         self.ax_.axvline(0, color=INK, linewidth=1.2)
         if self.closest is not None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
-from gordan.plots.fitted import COLOURS, INK, above, axes
+from gordan.plots.fitted import COLOURS, INK, above, axes, fitted
 
 
 @dataclass(repr=False)
@@ -28,8 +27,7 @@ class ProvedDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, bins: int = 40, ax: Any = None) -> ProvedDisplay:
         """The rows of X as a fitted `LinearClassifier` predicts them; y are their labels, if they are known."""
-        if not hasattr(estimator, "same_prediction") or not hasattr(estimator, "coef_"):
-            raise InputError(f"{estimator!r:.80} is not a fitted LinearClassifier; call fit first")
+        fitted(estimator, "LinearClassifier", "same_prediction")
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:
             ahead = np.abs(scores)

@@ -223,7 +223,7 @@ def race(
     ['smooth_perceptron', 'double_oracle']
     """
     kind = Intercept.of(intercept)
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     rounds, tol, norm = whole_number(rounds, "rounds"), positive(tol, "tol"), exponent(norm, 1)
     seconds_at_most(time_limit)
     problem = Problem.of(X, y, device)

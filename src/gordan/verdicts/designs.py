@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import require_aligned
+from gordan.arrays import is_sparse, require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
-from gordan.rows import DUMMIES, Complete, complete_rows, host, is_missing
+from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
 
 MISSING = ("raise", "drop")
 # Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
 USER = 3
 # A name that is not known, as Python and formulaic say it.
 UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the dataset")
+# Texts in a formula; and names in backticks, or by themselves: not of functions, attributes or arguments.
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+NAMES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
 # The links of a binomial family whose log-likelihood is concave and grows forever in the same directions.
 LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
@@ -62,13 +65,14 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         if data is not None:
             raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
         if y is None:
-            raise InputError("y is missing: pass X and y, a formula with data=, or a model of statsmodels")
+            raise InputError("y is missing: pass X and y, a formula with data=, or a statsmodels model")
         if isinstance(y, str):
             raise InputError(
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
         label, weight = (_name_of(column) for column in (y, weights))
+        y = y.toarray().ravel() if is_sparse(y) and y.shape[1] == 1 else y
         found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
         found = _complete(found, missing)
         _require_outcomes(found)
@@ -77,9 +81,10 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
 
 
 def _name_of(column: Any) -> str | None:
-    """The name of a column of a data frame."""
-    name = getattr(column, "name", None)
-    return name if isinstance(name, str) and name else None
+    """The name of a column of a data frame, or of the only one of a frame or a design matrix."""
+    name, names = getattr(column, "name", None), column_names(column, 1)
+    found = names[0] if names else name
+    return found if isinstance(found, str) and found else None
 
 
 # ---- a formula ------------------------------------------------------------------------------------------------------
@@ -131,10 +136,10 @@ def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
 
 def _with_numbers(data: Any, variables: set[str]) -> Any:
     """The data with columns of numbers as such, also where text such as "NA" in rows that were left out made them columns of
-    objects, of which a formula would make a category for each value."""
+    objects, of which a formula would make a category for each value; and without categories that no row has, as in R."""
     if not hasattr(data, "assign"):
         return data
-    found = {}
+    found = _with_used_categories(data, variables)
     for name in (name for name in data.columns if name in variables and data[name].dtype == object):
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
@@ -143,12 +148,18 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
         elif 2 * len(numbers) > len(values):
             text = next(value for value in values if not isinstance(value, (int, float, np.number)))
             warnings.warn(
-                f"the column {name!r} has numbers, and {text!r} among them, so that each value is a category of its own; make it "
-                f"missing, or write C({name}) if that is meant",
+                f"the column {name!r} has numbers and also {text!r}, so each value becomes a category; replace it by a missing "
+                f"value, or write C({name}) if categories are meant",
                 UserWarning,
                 stacklevel=5,
             )
     return data.assign(**found) if found else data
+
+
+def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
+    """The columns of categories, without those that no row has."""
+    categorical = (name for name in data.columns if name in variables and hasattr(data[name], "cat"))
+    return {name: data[name].cat.remove_unused_categories() for name in categorical}
 
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
@@ -177,7 +188,9 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
         raise MissingExtra("formulaic", "stats", "a formula") from None
     try:
         found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
-        variables = {*map(str, found.required_variables)}
+        # formulaic leaves out those inside functions such as bs and scale, and those that are named like one
+        tokens = NAMES.findall(QUOTED.sub("", formula))
+        variables = {*map(str, found.required_variables), *({quoted or plain for quoted, plain in tokens} & {*columns})}
     except (formulaic.errors.FormulaicError, SyntaxError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0].rstrip(".")
         spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
@@ -195,11 +208,11 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
 def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> Design:
     """The design of a model that statsmodels has made, which has its constant among the columns."""
     if y is not None or data is not None or weights is not None:
-        raise InputError("a model of statsmodels has its own data and weights; pass it alone")
+        raise InputError("a statsmodels model has its own data and weights; pass it alone")
     source = getattr(given, "model", given)
     found = _model_of(source)
     if model not in (MODELS[0], found):  # the first is the default
-        raise InputError(f"model is {model!r}, but that of statsmodels is {found}; leave model out")
+        raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
     names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
     outcome = source.endog_names if isinstance(source.endog_names, str) else None
     labels, order = np.asarray(source.endog), None
@@ -231,14 +244,15 @@ def _model_of(source: Any) -> str:
             return BY_CLASS[kind]
     family = type(getattr(source, "family", None)).__name__
     link = type(getattr(getattr(source, "family", None), "link", None)).__name__
-    if "GLM" in kinds and family == "Binomial" and link in LINKS:
+    plain = kinds[0] == "GLM"  # generalized estimating equations and additive models, which inherit from it, have other estimates
+    if plain and family == "Binomial" and link in LINKS:
         return "logistic"
-    if "GLM" in kinds and family == "Poisson" and link == "Log":
+    if plain and family == "Poisson" and link == "Log":
         return "poisson"
-    what = f"{kinds[0]} with the family {family} and the link {link}" if "GLM" in kinds else kinds[0]
+    what = f"{kinds[0]} with the family {family} and the link {link}" if plain else kinds[0]
     raise InputError(
-        f"diagnose does not know {what} of statsmodels; it knows {', '.join(BY_CLASS)}, and GLM with Binomial (logit, probit, "
-        "cloglog) or Poisson (log)"
+        f"diagnose does not support {what} of statsmodels; it supports {', '.join(BY_CLASS)}, and GLM with Binomial (logit, "
+        "probit, cloglog) or Poisson (log)"
     )
 
 

@@ -222,20 +222,24 @@ class Diagnosis:
 
     @property
     def next_steps(self) -> tuple[str, ...]:
-        """What to do about separated data of a logistic regression: lines of Python that run where `d` is this diagnosis."""
-        if self.model != "logistic" or self.kind not in ("complete", "quasi-complete"):
+        """What to do about separated data, in a logistic or multinomial model: lines of Python that run where `d` is this
+        diagnosis."""
+        if self.model not in ("logistic", "multinomial") or self.kind not in ("complete", "quasi-complete"):
             return ()
-        constant = INTERCEPT in {name for name, _, _ in self._lines()}  # else it is a column of X, if there is one
+        constant = any(name.endswith(INTERCEPT) for name, _, _ in self._lines())  # else it is a column of X, if there is one
         own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
         names = self._data.columns
         aliased = [name for name in self.dependent or () if names is not None and name in names]
         some = f"d.X.drop(columns={aliased!r})" if aliased and hasattr(self.X, "columns") else "d.X"
         data = f"{some}, d.y" if self.weights is None else f"{some}, d.y, sample_weight=d.weights"
-        told = "ridge, with proof" if constant else "ridge, with proof; the constant is penalized too"
+        told = "ridge" if constant else "ridge, the constant included"
+        ridge = f'gordan.minimize_loss({data}, loss="{self.model}", C=1.0, intercept="{penalized}").w  # {told}'
+        if self.model == "multinomial":
+            return (ridge,)
         return (
             "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
-            f"FirthLogisticRegression({own}).fit({data}).coef_  # Firth's estimates, where d is this diagnosis",
-            f'gordan.minimize_loss({data}, loss="logistic", C=1.0, intercept="{penalized}").w  # {told}',
+            f"FirthLogisticRegression({own}).fit({data}).coef_  # d is this diagnosis",
+            ridge,
         )
 
     def to_frame(self) -> Any:
@@ -304,7 +308,7 @@ def diagnose(
     X, y
         data; X dense, sparse, a data frame or a design matrix of patsy or formulaic, whose column names are then used (x0, x1, …
         otherwise); y two labels of any kind, the second of which in sorted order is the event, or what the model wants. Or X is
-        a model of statsmodels or its results, alone; or a formula such as "died ~ age + C(region)", with its `data`.
+        a statsmodels model or its results, alone; or a formula such as "died ~ age + C(region)", with its `data`.
     data
         the data frame of a formula (needs formulaic: `pip install 'gordan[stats]'`).
     model
@@ -315,7 +319,7 @@ def diagnose(
         the class of a multinomial model whose coefficients are 0; the first one if not given.
     intercept
         "free" or "penalized" (the same here: a constant is in the model), or "none". A column of ones in X is taken as the
-        constant. A formula and a model of statsmodels have their own.
+        constant. A formula and a statsmodels model have their own.
     sample_weight
         weights or frequencies of the rows, or with a formula the name of a column: rows of weight zero are left out; how large
         a positive weight is does not matter.
@@ -470,11 +474,12 @@ def _story(d: Diagnosis) -> list[str]:
         counted = ", ".join(f"{count} in {name}" for name, count in d.missing.items())
         zero = f"{complete.zero} of weight zero" if complete is not None and complete.zero else ""
         reason = "; ".join(filter(None, (counted and f"missing values: {counted}", zero)))
-        lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows are left out ({reason}); rows are numbered as given.")
+        verb = "is" if d.left_out == 1 else "are"
+        lines.append(f"{d.left_out} of {d.left_out + d._data.n} rows {verb} left out ({reason}); rows are numbered as given.")
     dependent = [name for name in d.dependent or () if not _is_constant(d, name)]
     if dependent:
         verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
-        lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns; what follows is without.")
+        lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns, and left out of the model.")
     return [*lines, _kind_told(d), *filter(None, (_order_told(d), _columns_told(d), _advice(d)))]
 
 
@@ -519,7 +524,7 @@ def _kind_told(d: Diagnosis) -> str:
         what = "no plane separates the classes" if d.model == "logistic" else "no direction separates any row"
         return f"Overlap (proved): {what}, not even weakly. The maximum-likelihood estimates exist{unique}."
     if d._certificate is not None:
-        return "Undecided: the separation is not complete (proved); whether it is quasi-complete is open."
+        return "Undecided: the separation is not complete (proved); whether it is quasi-complete is undecided."
     return "Undecided: nothing was proved about separation."
 
 
@@ -575,8 +580,8 @@ def _advice(d: Diagnosis) -> str:
     infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
-        "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood gives finite estimates; "
-        f"exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
+        "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give finite "
+        f"estimates; exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
     )
 
 

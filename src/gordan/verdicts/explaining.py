@@ -97,13 +97,19 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
 
 def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
     """Which outcomes the rows of a level have, where that makes coefficients infinite."""
-    k, found = len(table.labels), np.unique(table.which[inside])
-    if model == "multinomial" and 1 < len(found) < k:
-        absent = [label for label in range(k) if label not in found]
-        what = " or ".join(table.has(label) for label in absent)
+    alone, absent = _alone(model, table, inside), {*range(len(table.labels))} - {*table.which[inside].tolist()}
+    if alone is not None:
+        yield f"{_all(inside)} with {words} {_have(inside)} {table.has(alone)}", inside
+    elif model == "multinomial" and absent:
+        what = " or ".join(table.has(label) for label in sorted(absent))
         yield f"none of the {inside.sum()} rows with {words} has {what}", inside
-    elif len(found) == 1 and (model != "poisson" or found[0] == 0) and (model != "ordinal" or found[0] in (0, k - 1)):
-        yield f"{_all(inside)} with {words} {_have(inside)} {table.has(found[0])}", inside
+
+
+def _alone(model: str, table: Table, inside: Array) -> int | None:
+    """The only outcome of these rows, where that makes coefficients infinite: a count of 0, a class at either end of an order."""
+    found = np.unique(table.which[inside]).tolist()
+    ends = {"poisson": [0], "ordinal": [0, len(table.labels) - 1]}.get(model, found)
+    return found[0] if len(found) == 1 and found[0] in ends else None
 
 
 def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
@@ -160,28 +166,23 @@ def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tup
         outside = np.ones(len(table.which), bool)
         for name in names:
             outside &= table.column(name) == 0
-        found = np.unique(table.which[outside])
-        if len(found) == 1 and (model != "poisson" or found[0] == 0):
+        alone = _alone(model, table, outside)
+        if alone is not None:
             baseline = f"the baseline level of {factor} (none of {_some(names)})"
-            alike = 1 + sum(len(np.unique(table.which[table.column(name) == 1])) == 1 for name in names)
-            fewer = f", and {alike} coefficient{'s are' if alike > 1 else ' is'} infinite in place of {len(names)}"
-            yield (
-                f"{_all(outside)} with {baseline} {_have(outside)} {table.has(found[0])}: make another level of {factor} the "
-                f"baseline{_for_example(table, names)}{fewer if alike < len(names) else ''}",
-                outside,
-            )
+            told = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
+            other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
+            if other is not None:
+                told += f": make another level the baseline ({_as_baseline(other)}) to have fewer infinite coefficients"
+            yield told, outside
 
 
-def _for_example(table: Table, names: Sequence[str]) -> str:
-    """How to make a level the baseline in which more than one outcome occurs, if there is one."""
-    for name in names:
-        if len(np.unique(table.which[table.column(name) == 1])) > 1:
-            found = LEVEL.match(name)
-            if found is None:
-                return f" (of the 0/1 columns of all levels leave out {name})"
-            own = found[2] if re.fullmatch(r"-?[0-9.]+", found[2]) else repr(found[2])
-            return f" (C({found[1].strip()}, Treatment({own})) in a formula)"
-    return ""
+def _as_baseline(name: str) -> str:
+    """How to make the level of this column the baseline."""
+    found = LEVEL.match(name)
+    if found is None:
+        return f"of the 0/1 columns of all levels leave out {name}"
+    own = found[2] if re.fullmatch(r"-?[0-9.]+", found[2]) else repr(found[2])
+    return f"C({found[1].strip()}, Treatment({own})) in a formula"
 
 
 def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:

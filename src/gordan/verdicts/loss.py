@@ -168,7 +168,7 @@ class LossResult:
         """The result in words, without a hint about the data."""
         lower, upper = outward(*self.objective)
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
-        effort = f"{self.n_iter:,} step{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        effort = f"{self.n_iter:,} step{'s' * (self.n_iter != 1)}, {passes} pass{'es' * (passes != '1')}, {self.seconds:.2g} s"
         words = "solved" if self.status is Status.SOLVED else f"stopped ({self.status.value})"
         name = self.loss.replace("_", " ")
         return f"{words}: the least value ({name}, C = {self.C:g}) is between {lower} and {upper} (proved; {effort})"
@@ -256,7 +256,7 @@ def minimize_loss(
         raise InputError(f"C is {C!r:.60}; pass a positive finite number")
     if float(C) != C:
         raise InputError(f"C is {C!r:.60}, an integer that float64 cannot hold; pass a float")
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
     asked = Asked(chosen, float(C), kind, tol, class_weight, callback)

@@ -126,7 +126,7 @@ def maximize_margin(
     """
     kind, norm, tol, limit = Intercept.of(intercept), exponent(norm, 1), positive(tol, "tol"), seconds_at_most(time_limit)
     max_iter, threads = whole_number_or_none(max_iter, "max_iter"), whole_number_or_none(threads, "threads")
-    check_callback(callback, "moment")
+    callback = check_callback(callback, "moment")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, threads, seed(random_state))
     asked = Asked(kind, norm, nu, method, tol, class_weight, callback, _noise(robust, robust_norm))

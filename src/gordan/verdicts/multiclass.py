@@ -37,6 +37,11 @@ class Binary:
         return self.rows is None and self.labels is not self.positive
 
     @property
+    def against_rest(self) -> str | None:
+        """The class that is set against all others, in words; None if none is."""
+        return str(self.label) if self.labels is self.positive else None
+
+    @property
     def totals(self) -> tuple[float, float]:
         """C₊ and C₋."""
         c = np.ones(len(self.positive)) if self.weights is None else self.weights

@@ -74,7 +74,7 @@ class MarginResult(Inseparable):
         lower, upper = outward(*self.margin)
         soft = "" if self.nu is None else f" (soft, nu = {self.nu:g})"
         passes = f"{self.passes:,.0f}" if self.passes >= 1000 else f"{self.passes:.3g}"
-        effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} passes, {self.seconds:.2g} s"
+        effort = f"{self.n_iter:,} round{'s' * (self.n_iter != 1)}, {passes} pass{'es' * (passes != '1')}, {self.seconds:.2g} s"
         if self.robust > 0:
             soft = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
             if self.status is Status.NOT_SEPARABLE:

@@ -122,7 +122,7 @@ def separate(
     Witness(rows=(0, 1, 2), weights=(1, 2, 1))
     """
     kind = Intercept.of(intercept)
-    check_callback(callback, "verdict")
+    callback = check_callback(callback, "verdict")
     tol, limit, max_iter = positive(tol, "tol"), seconds_at_most(time_limit), whole_number_or_none(max_iter, "max_iter")
     started = time.perf_counter()
     budget = Budget(started, started + limit, max_iter, seed=seed(random_state))
