@@ -130,6 +130,9 @@ def test_forms_of_a_table(form):
     assert fitted.classes_.tolist() == (names if form == "frame" else [0, 1, 2, 3])
     assert form == "object" or fitted.score(X, forms[form]) == expected.score(X, Y)  # scikit-learn knows no metric of objects
     assert fitted.predict(X).dtype.kind == "i"
+    about = [certificate.about for certificate in fitted.certificate_]
+    assert [one.label for one in about] == (names if form == "frame" else [None] * 4)
+    assert {one.positive for one in about} == {"1"}
 
 
 def test_what_is_refused():

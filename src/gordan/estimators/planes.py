@@ -87,9 +87,15 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label, weight = (name if isinstance(name, str) else None for name in (getattr(each, "name", None) for each in named))
         about = About(label=label, weight=weight, columns=tuple(getattr(self, "feature_names_in_", ())) or None)
         proofs = zip(given if isinstance(given, list) else [given], problems, strict=False)
-        found = [described(proof, replace(about, positive=problem.against_rest)) for proof, problem in proofs]
+        found = [described(proof, self._about(about, problem)) for proof, problem in proofs]
         if found:
             self.certificate_ = found if isinstance(given, list) else found[0]
+
+    def _about(self, about: About, problem: Binary) -> About:
+        """What the certificate of this problem is about: of several labels of a row, one column of Y in which there is a 1."""
+        if self.kind_ != "multilabel":
+            return replace(about, positive=problem.against_rest)
+        return replace(about, label=str(problem.label) if isinstance(problem.label, str) else None, positive="1")
 
     def _gathered(self, X: Any) -> Any:
         """X in memory, where it is a collection of parts on other machines."""
