@@ -23,7 +23,7 @@ from gordan.dynamics import Protocol1, run
 from gordan.game import Game
 from gordan.geometry import Ball, Entropy, Simplex
 from gordan.learners import BestResponse, Leader
-from gordan.methods.rescaling import _Projected
+from gordan.methods.projection_rescaling import Projected
 
 T = 60
 NORMS = (2.0, 3.0, 6.0, 12.0)
@@ -633,8 +633,8 @@ def test_thin_cones_are_not_left_to_the_exact_simplex_method(intercept, monkeypa
 def test_rescaling_gives_up_where_it_cannot_help(monkeypatch):
     """A cone too thin for floats: once W has lost its digits, weights are not looked for on and on."""
     rounds = []
-    play = _Projected.round
-    monkeypatch.setattr(_Projected, "round", lambda form, state, t: (rounds.append(t), play(form, state, t))[1])
+    play = Projected.round
+    monkeypatch.setattr(Projected, "round", lambda form, state, t: (rounds.append(t), play(form, state, t))[1])
     A = chain(1e-3, 100, 1.5)
     y = np.where(np.arange(len(A)) % 2, 1, -1)
     assert gordan.separate(A * y[:, None], y, intercept="none").status == "margin-below-tol"

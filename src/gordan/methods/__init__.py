@@ -17,8 +17,10 @@ from gordan.methods.nesterov import nesterov
 from gordan.methods.p_norm import accelerated_p_norm_perceptron, box_perceptron, smooth_p_norm_perceptron
 from gordan.methods.pdhg import pdhg
 from gordan.methods.perceptron import p_norm_perceptron, perceptron
+from gordan.methods.projection_rescaling import projection_rescaling
 from gordan.methods.registry import Entry, Guarantee, Method, get, names, register
-from gordan.methods.rescaling import projection_rescaling, rescaled_perceptron, rescaling
+from gordan.methods.rescaled_perceptron import rescaled_perceptron
+from gordan.methods.rescaling import rescaling
 from gordan.methods.robust import robust_perceptron
 from gordan.methods.smooth_perceptron import smooth_perceptron
 from gordan.methods.steepest_descent import steepest_descent

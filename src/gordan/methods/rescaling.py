@@ -1,357 +1,22 @@
-"""Rescaling methods: rounds that grow with log(1/γ). The paper's open question, answered by playing its methods phase by phase.
-
-Each method works on a dense copy of the rows in memory. It proposes; a certificate is somebody else's work.
-"""
+"""Rescaling both ways: a separator, or weights with which rows cancel. On a dense copy of the rows in memory."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.dynamics import Form, Output, Round, Sums
-from gordan.errors import InputError
+from gordan.dynamics import Form, Round
 from gordan.game import Game
-from gordan.geometry import Simplex, norm
-from gordan.methods.registry import Guarantee, Method, choose, get, register
-from gordan.methods.smooth_perceptron import smooth_perceptron
-from gordan.rows import Rows, of
-
-# Entries of the dense copy at most.
-MOST_ENTRIES = 1 << 27
-# The condition of W beyond which a feasible w may have left the ellipsoid by rounding (it does from 1e16 on), and the size of W
-# below which nothing is left of it.
-MOST_CONDITION, LEAST_SIZE = 1e14, 1e-250
-# Why these methods take neither caps nor halves.
-OWN_ROWS = "it has rows of its own in each phase"
-# Halvings of the interval that log τ is in.
-HALVINGS = 60
-
-
-@register(
-    "rescaled_perceptron",
-    reference="D. Dadush, L. Végh and G. Zambelli, Math. Oper. Res. 45 (2020) (plain step); the adaptive step is gordan's",
-    forms=("published", "game"),
-)
-def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smooth_perceptron", step: str = "adaptive") -> Method:
-    """A separator after a number of rounds that grows with log(1/γ): any of the methods, played phase by phase on rescaled rows.
-
-    State: a matrix W, at first I; the ellipsoid {Wu : ‖u‖ ≤ 1} holds every w with Aw ≥ 0, ‖w‖ ≤ 1. A phase, with ν_i = ‖Wᵀa_i‖:
-
-    1. Play `basic` on the rows b_i = Wᵀa_i/ν_i until Bu > 0, and then w = Wu separates; or until e = ‖Bᵀp̄‖ ≤ 1/(3d).
-    2. c_i = p̄_i max(1, p̄_i/e), G = Σc_i b_i b_iᵀ = VΛVᵀ; τ > 0 maximizes Σ_j log(1 + τλ_j) - d log(1 + τe), the gain.
-    3. W ← W V diag(√((1 + τe)/(1 + τλ_j))) Vᵀ.
-
-    `step="plain"` is c = p̄, τ = 1. d is the rank of A. Why: if Bu ≥ 0, ‖u‖ ≤ 1, then s = Bu ≤ 1 and p̄·s ≤ e, so that
-    s_i ≤ min(1, e/p̄_i) and Σc_i s_i² ≤ e: u is in {uᵀ(I + τG)u ≤ 1 + τe}.
-
-    Game: in each phase that of the basic method, on B. Mapped back, q_i ∝ p̄_i/ν_i bounds γ* by ‖Aᵀq‖.
-
-    Guarantee: a gain of at least log 2 - 1/3 a phase, in all at most 2d log(1 + 1/γ̂), γ̂ the margin of the rows divided by their
-    norms; so at most 5.56 d log(1 + 1/γ̂) phases, each as long as the basic method takes to a gap of 1/(3d), or of 1/(18d²) in a
-    regularized game: 3d√(8D) rounds of `smooth_perceptron` (η = ½), 9d² of `perceptron` and of `frank_wolfe` by line search,
-    4.5d√D of `mirror_prox_perceptron`. In floats it ends undecided once the
-    condition of W is above 1e14. It finds a separator, not the margin, and supports neither nu nor halves.
-    """
-    choose("form", form, ("published", "game"))
-    choose("step", step, ("adaptive", "plain"))
-    played = _basic(basic, form)
-
-    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return _Rescaled(Game(rows, p_set, p0), cache(lambda: Copy.of(rows)), played, step == "adaptive")
-
-    statement = "at most 5.56 d log(1 + 1/gamma) phases"
-    return Method("rescaled_perceptron", form, 2.0, build, Guarantee(statement), math.nan, plain=OWN_ROWS)
-
-
-def _basic(basic: str | Method, form: str) -> Method:
-    """The method of a phase, with the longer of its proved steps."""
-    if basic == "smooth_perceptron":
-        return smooth_perceptron(form=form, eta=0.5)
-    if isinstance(basic, str):
-        entry = get(basic)
-        basic = entry.for_norm(2.0, form=form if form in entry.forms else entry.forms[0])
-    if not isinstance(basic, Method):
-        raise InputError(f"basic is {basic!r:.60}; pass the name of a method, or a method with its options")
-    if basic.norm != 2 or basic.noisy:
-        what = "margins under noise" if basic.noisy else f"the norm {basic.norm:g}"
-        raise InputError(f"basic is {basic.name!r}, which plays for {what}; phases are games for the norm 2 without noise")
-    if not _ends(basic):
-        raise InputError(
-            f"basic is {basic.name!r}, which promises no gap, so that its phases need not end; use 'smooth_perceptron'"
-        )
-    return basic
-
-
-def _ends(basic: Method) -> bool:
-    """Whether a theorem says that its gap, or ‖Aᵀp‖ before it separates, falls to 0: the method's, or that of a form that knows
-    its rows."""
-    stated, point = basic.guarantee, Simplex(1)
-    if stated.gap is not None or stated.upper is not None or stated.unseparated is not None:
-        return True
-    return getattr(basic.build(of(np.ones((1, 1))), point, point.centre), "bound", None) is not None
-
-
-@dataclass(frozen=True, eq=False)
-class Copy:
-    """A dense copy of the rows: C Qᵀ with Q a basis of their span (None: the unit vectors), and their norms."""
-
-    A: Array
-    C: Array
-    Q: Array | None
-    norms: Array
-
-    @staticmethod
-    def of(rows: Rows) -> Copy:
-        """The copy, in memory."""
-        if rows.n * rows.d > MOST_ENTRIES:
-            raise InputError(
-                f"rescaling works on a dense copy of the rows, of at most {MOST_ENTRIES:,} entries; use another method"
-            )
-        A = rows.scaled(1.0).take(np.arange(rows.n)).dense()  # counted by those that start with it
-        _, sizes, right = np.linalg.svd(A, full_matrices=False)
-        rank = max(1, int(np.sum(sizes > max(A.shape) * np.finfo(float).eps * sizes[0])))
-        Q = None if rank == rows.d else right[:rank].T
-        return Copy(A, A if Q is None else A @ Q, Q, _lengths(A))
-
-    def whole(self, u: Array) -> Array:
-        """Q u: a vector for the rows from one for their copy."""
-        return u if self.Q is None else self.Q @ u
-
-    def combine(self, q: Array) -> tuple[Array, Array]:
-        """q ≥ 0 with a mass of 1, and Aᵀq."""
-        q = q / np.max(q) if np.max(q) > 0 else np.ones_like(q)  # none is left where sizes differ by more than floats hold
-        q /= np.sum(q)
-        return q, self.A.T @ q
-
-
-def _lengths(A: Array) -> Array:
-    """‖A_i‖ of every row, without underflow."""
-    top = np.max(np.abs(A), axis=1, initial=0.0)
-    shares = np.divide(A, top[:, None], out=np.zeros_like(A), where=top[:, None] > 0)
-    return np.asarray(top * np.sqrt(np.sum(shares * shares, axis=1)))
-
-
-class _Phase(NamedTuple):
-    """What a W makes of the rows: the form of the basic method on them, B and ν."""
-
-    form: Form
-    B: Array
-    lengths: Array
-
-
-class Ellipsoid(NamedTuple):
-    """W; how many phases there were, after which round the last ended, their gains; state and sums of the one under way."""
-
-    W: Array
-    phases: int
-    since: int
-    gain: float
-    inner: Any
-    sums: Sums
-
-
-@dataclass(frozen=True, eq=False)
-class _Rescaled:
-    """The form. It ends with a separator, where rows cancel up to rounding, or when W has lost too many digits."""
-
-    game: Game
-    copied: Callable[[], Copy]
-    basic: Method
-    adaptive: bool
-    # the phase of the last W, which is not computed anew in each of its rounds
-    _last: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def copy(self) -> Copy:
-        """The rows in memory."""
-        return self.copied()
-
-    def start(self) -> Ellipsoid:
-        self.game.rows.passes += 1
-        W = np.eye(self.copy.C.shape[1])
-        return Ellipsoid(W, 0, 0, 0.0, self._begun(W), Sums())
-
-    def _begun(self, W: Array) -> Any:
-        """The state of the basic method before the first round of a phase; None where a row is 0, which there is no phase for."""
-        phase = self._phase(W)
-        self.game.rows.passes += 1
-        return None if phase is None else phase.form.start()
-
-    def _phase(self, W: Array) -> _Phase | None:
-        if self._last.get("W") is not W:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                B = (self.copy.C / self.copy.norms[:, None]) @ W
-            lengths = _lengths(B)
-            phase = None
-            if (lengths > 0).all():
-                B /= lengths[:, None]
-                plain = Simplex(len(B))
-                phase = _Phase(self.basic.on(of(B, threads=self.game.rows.threads), plain, plain.centre), B, lengths)
-            self._last.update(W=W, phase=phase)
-        found: _Phase | None = self._last["phase"]
-        return found
-
-    def round(self, state: Ellipsoid, t: int) -> tuple[Ellipsoid, Round]:
-        rows, phase = self.game.rows, self._phase(state.W)
-        if phase is None:  # a zero row, or one that W has lost: where it is zero, it is a witness
-            q, combination = self.copy.combine((self.copy.norms == np.min(self.copy.norms)).astype(float))
-            return state, Round(1.0, None, q, combination, output=Output(np.zeros(rows.d), None, None), finished=True)
-        before = phase.form.game.rows.passes
-        inner, played = phase.form.round(state.inner, t - state.since)
-        sums = state.sums.after(phase.form.game, played)
-        # of a method that plays no game p_t is what its theorem is about
-        p_t = played.p if played.w is None else np.asarray(sums.p / sums.weight)
-        p_bar = p_t if played.p_bar is None else played.p_bar
-        u = np.asarray(sums.w / sums.weight) if played.output is None else played.output.w
-        e = norm(phase.B.T @ p_bar, 2)
-        known = None if played.output is None else played.output.lowest
-        lowest = float(np.min(phase.B @ u)) if known is None else known
-        rows.passes += phase.form.game.rows.passes - before + 2 + (known is None)  # Bᵀp̄, Aᵀq, and Bu where it is not known
-        # in shares of the least length and norm: neither overflows
-        shares = (np.min(phase.lengths) / phase.lengths) * (np.min(self.copy.norms) / self.copy.norms)
-        q, combination = self.copy.combine(p_bar * shares)
-        w = self.copy.whole(state.W @ u)
-        ended = lowest > 0 or e == 0
-        after = state._replace(inner=inner, sums=sums)
-        if not ended and e <= 1 / (3 * len(state.W)):
-            gain, factor = stretched(phase.B, p_bar, e, self.adaptive)
-            W = state.W @ factor
-            sizes = np.linalg.svd(W, compute_uv=False)
-            ended = not (sizes[0] <= MOST_CONDITION * sizes[-1] and sizes[0] >= LEAST_SIZE)
-            if not ended:
-                after = Ellipsoid(W, state.phases + 1, t, state.gain + gain, self._begun(W), Sums())
-        return after, Round(1.0, None, q, combination, output=Output(w, None, None), finished=ended)
-
-
-def stretched(B: Array, p: Array, e: float, adaptive: bool = True) -> tuple[float, Array]:
-    """The gain of a phase, and the matrix that W is multiplied by."""
-    c = p * np.maximum(1.0, p / e) if adaptive else p
-    values, V = np.linalg.eigh((B * c[:, None]).T @ B)
-    values = np.maximum(values, 0.0)
-
-    def gain(tau: float) -> float:
-        return float(np.sum(np.log1p(tau * values)) - len(values) * math.log1p(tau * e))
-
-    tau = 1.0
-    if adaptive:  # the slope, times 1 + τe, falls with τ; with every λ_j > e it stays positive, so that τ is bounded
-        low, high = -8.0, math.log(1e6 / e)
-        for _ in range(HALVINGS):
-            middle = math.exp((low + high) / 2)
-            rising = float(np.sum((values - e) / (1 + middle * values))) > 0
-            low, high = ((low + high) / 2, high) if rising else (low, (low + high) / 2)
-        tau = max(1.0, math.exp((low + high) / 2), key=gain)
-    return gain(tau), (V * np.sqrt((1 + tau * e) / (1 + tau * values))) @ V.T
-
-
-@register(
-    "projection_rescaling",
-    reference="J. Peña and N. Soheili, Solving conic systems via projection and rescaling, Math. Program. 166 (2017)",
-    forms=("published",),
-)
-def projection_rescaling(*, form: str = "published") -> Method:
-    """Positive weights with Aᵀp = 0, all of them: the Smooth Perceptron on projections, and rescaling of what they say is small.
-
-    State: a diagonal D, at first I. A phase: P projects onto {x : AᵀD⁻¹x = 0}, which is I - QQᵀ for Q = qr(D⁻¹A). The Smooth
-    Perceptron (η = ½) on the rows of P ends with y = Pz > 0, and then p = D⁻¹y/Σ has Aᵀp = 0 up to rounding; or with weights z
-    for which s = ‖(Pz)₊‖₁ ≤ ½ max z, and then D_ii is multiplied by max(1, z_i/s).
-
-    Guarantee: each phase at least doubles the largest Πx_i over the x of that space with 0 ≤ x ≤ 1, so that there are at most
-    log₂(1/Π(p_i/max p)) of them, for every solution p. Where there is none it does not end, or by rounding: only an exact check
-    may claim. The output w solves D⁻¹Aw = z - Pz, and separates where that is positive.
-    """
-    choose("form", form, ("published",))
-
-    def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        return _Projected(Game(rows, p_set, p0), cache(lambda: Copy.of(rows)))
-
-    guarantee = Guarantee("at most log2(1/prod(p_i/max p)) phases")
-    return Method("projection_rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
-
-
-class Diagonal(NamedTuple):
-    """D; how many phases there were, and after which round the last ended; z and Pz, y and P of the last response, μ."""
-
-    D: Array
-    phases: int
-    since: int
-    z: Array
-    projected: Array
-    y: Array
-    response: Array | None
-    mu: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Projected:
-    """The form: it ends with y > 0, or when D overflows."""
-
-    game: Game
-    copied: Callable[[], Copy]
-    _last: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @property
-    def copy(self) -> Copy:
-        """The rows in memory."""
-        return self.copied()
-
-    def _factors(self, D: Array) -> tuple[Array, Array]:
-        if self._last.get("D") is not D:
-            self._last.update(D=D, factors=np.linalg.qr(self.copy.C / D[:, None]))
-        found: tuple[Array, Array] = self._last["factors"]
-        return found
-
-    def start(self) -> Diagonal:
-        return self._begun(np.ones(self.game.rows.n), 0, 0)
-
-    def _begun(self, D: Array, phases: int, since: int) -> Diagonal:
-        self.game.rows.passes += 1
-        z = np.full(len(D), 1 / len(D))
-        projected = self._project(D, z)
-        return Diagonal(D, phases, since, z, projected, projected, None, 2.0)
-
-    def _project(self, D: Array, x: Array) -> Array:
-        Q, _ = self._factors(D)
-        self.game.rows.passes += 1
-        return np.asarray(x - Q @ (Q.T @ x))
-
-    def round(self, state: Diagonal, t: int) -> tuple[Diagonal, Round]:
-        theta, y, mu = 1.0, state.y, state.mu
-        if state.response is not None:
-            theta = 2 / (t - state.since + 1)
-            y = (1 - theta) * y + theta * ((1 - theta) * state.projected + theta * state.response)
-            mu *= 1 - theta
-        ended = bool(np.min(y) > 0)
-        weights = np.exp(-(y - np.min(y)) / mu)
-        weights /= np.sum(weights)
-        response = self._project(state.D, weights)
-        z, projected = (1 - theta) * state.z + theta * weights, (1 - theta) * state.projected + theta * response
-        after = state._replace(z=z, projected=projected, y=y, response=response, mu=mu)
-        s = float(np.sum(np.maximum(projected, 0.0)))
-        if not ended and s <= 0.5 * float(np.max(z)):
-            with np.errstate(over="ignore"):  # where there are no weights, and then it ends
-                D = state.D * np.maximum(1.0, z / max(s, 1e-300))
-            ended = not np.max(D) < 1e250
-            after = after if ended else self._begun(D, state.phases + 1, t)
-        self.game.rows.passes += 1
-        p, combination = self.copy.combine(np.maximum(y, 0.0) / state.D if np.max(y) > 0 else self.game.p0)
-        output = Output(self._plane(state.D, z), None, None)
-        return after, Round(1.0, None, p, combination, output=output, finished=ended)
-
-    def _plane(self, D: Array, z: Array) -> Array:
-        """w with D⁻¹Aw = z - Pz, its largest entry made 1."""
-        Q, R = self._factors(D)
-        try:
-            u = np.linalg.solve(R, Q.T @ z)
-        except np.linalg.LinAlgError:
-            u = np.full(R.shape[1], math.nan)
-        size = float(np.max(np.abs(u)))
-        return self.copy.whole(u / size) if 0 < size < math.inf else np.zeros(self.game.rows.d)
+from gordan.geometry import Simplex
+from gordan.methods.projection_rescaling import Projected
+from gordan.methods.registry import Guarantee, Method, choose, register
+from gordan.methods.rescaled_perceptron import OWN_ROWS, Copy, Rescaled, basic_method
+from gordan.rows import Rows
 
 
 @register(
@@ -367,11 +32,11 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
     Guarantee: that of each, with twice the rounds. On rows that can be separated in the weak sense only, neither needs to end.
     """
     choose("form", form, ("published",))
-    played = _basic(basic, form)
+    played = basic_method(basic, form)
 
     def build(rows: Rows, p_set: Simplex, p0: Array) -> Form:
         game, copied = Game(rows, p_set, p0), cache(lambda: Copy.of(rows))
-        return _Both(game, _Rescaled(game, copied, played, True), _Projected(game, copied))
+        return _Both(game, Rescaled(game, copied, played, True), Projected(game, copied))
 
     guarantee = Guarantee("O(d log(1/gamma)) phases, or as many as p needs")
     return Method("rescaling", form, 2.0, build, guarantee, math.nan, plain=OWN_ROWS)
@@ -391,8 +56,8 @@ class _Both:
     """The form: rounds of the one and of the other, until one of them has an answer or both have none."""
 
     game: Game
-    separating: _Rescaled
-    cancelling: _Projected
+    separating: Rescaled
+    cancelling: Projected
 
     def start(self) -> _Turns:
         return _Turns(self.separating.start(), self.cancelling.start(), (0, 0), (False, False))
