@@ -499,7 +499,7 @@ def test_a_certificate_knows_the_data_of_its_column(tmp_path, capsys):
         assert (
             standalone.main([*(str(tmp_path / name) for name in ("c.json", "X.npy")), "--labels", str(tmp_path / "y.npy")]) == 0
         )
-        assert "this is the data that it was made for" in capsys.readouterr().out
+        assert "as in the data that it was made for" in capsys.readouterr().out
 
 
 def test_certificates_that_name_rows_which_are_left_out():

@@ -854,14 +854,14 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     (tmp_path / "other.csv").write_text(Trial.TEXT.replace("6,35,", "6,36,"))
     lines = told(capsys, tmp_path, "other.csv", "--weight", "weight", "--drop", "id")
     assert lines[0].startswith("accepted: ")
-    assert lines[-1] == "  this is other data than it was made for, but the claim holds for it as well"
+    assert lines[-1] == "  this is not the data that it was made for, but the claim holds for it as well"
     (tmp_path / "false.csv").write_text(Trial.TEXT.replace("5,25,1,1,yes", "5,25,1,1,no"))
     lines = told(capsys, tmp_path, "false.csv", "--weight", "weight", "--drop", "id", code=1)
     assert lines[0].startswith("rejected: ")
     assert lines[1].startswith("  it claims that the data is quasi-completely separated")
 
 
-SAME = "  this is the data that it was made for"
+SAME = "  all that the claim depends on is as in the data that it was made for"
 
 
 @pytest.mark.parametrize("model", ["logistic", "multinomial", "ordinal", "poisson"])
@@ -890,4 +890,4 @@ def test_the_data_of_every_model_is_recognised(model, tmp_path, capsys):
     table[0, 0] += 1
     np.save(tmp_path / "t.npy", table)
     assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "t.npy")]) in (0, 1)
-    assert capsys.readouterr().out.splitlines()[-1].startswith("  this is other data than it was made for")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("  this is not the data that it was made for")

@@ -786,7 +786,8 @@ def test_exact_proofs_look_at_all_rows_that_matter(monkeypatch):
     X, signs, w = np.array([[1.0], [1.0], [1.0], [2.0]]), [1] * 4, np.ones(1)
     for rows in (Dense(X), Distant(X)):
         margin = Margin(Matrix(rows), np.array(signs, dtype=np.int8), Intercept.NONE)
-        margin.X._last["products"] = w, Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
+        products = Products.of(margin_of(X, signs).X, w)  # a pass over rows elsewhere is not the question
+        margin.X._last["products"] = w, (w, products.length, products.sums, products.absolute, products.terms)
         margin.X._last["combination"] = np.full(4, 0.25), np.array([1.25])
         margin.X.__dict__["norms"] = np.array([1.0, 1.0, 1.0, 2.0])
         assert margin.proves_upper(1.25, np.ones(4))
@@ -959,13 +960,13 @@ def test_what_a_check_says_of_the_data():
         found = gordan.verify(certificate, frame, y)
         assert (bool(found), found.same_data, found.renamed) == (True, True, ())
         assert str(found).splitlines()[0] == f"accepted: {about.statement}"
-        assert str(found).splitlines()[-1] == "  this is the data that it was made for"
+        assert str(found).splitlines()[-1] == "  all that the claim depends on is as in the data that it was made for"
         found = gordan.verify(certificate, frame.rename(columns={"b": "c"}), y)
         assert (bool(found), found.same_data, found.renamed) == (True, True, ("'c' in place of 'b'",))
         assert "other names than those it was made for: 'c' in place of 'b'" in str(found)
         found = gordan.verify(certificate, 2 * frame, y)
         assert found.same_data is False
-        assert "this is other data than it was made for" in found.notes[-1]
+        assert "this is not the data that it was made for" in found.notes[-1]
         assert gordan.verify(certificate, frame.to_numpy(), y).renamed == ()  # which has no names
         found = gordan.verify(replace(certificate, data_hash=None, about=None), frame, y)
         assert (bool(found), found.same_data, found.notes) == (True, None, ("it does not say which data it was made for",))

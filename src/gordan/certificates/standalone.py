@@ -1790,7 +1790,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
 
 
 BESIDE = "columns that it does not name are left out"
-OTHER_DATA = "this is other data than it was made for"
+OTHER_DATA = "this is not the data that it was made for"
 
 
 def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> list[Any]:
@@ -1906,7 +1906,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
     if claim.model == "logistic" and _leaves_out(plain, claim.classes):
         told.append(f"  rows with the label 0 are left out: {sum(label == 0 for label in plain)} of {len(plain)}")
-    return [*told, "  this is the data that it was made for" if same else f"  {OTHER_DATA}"]
+    return [*told, "  all that the claim depends on is as in the data that it was made for" if same else f"  {OTHER_DATA}"]
 
 
 def _printable(text: str) -> str:

@@ -133,9 +133,9 @@ SOURCES = {
 RULES = {"missing": "rows with a missing value", "zero-weight": "rows of weight zero"}
 OTHER_DATA = {
     (None, False): "it does not say which data it was made for",
-    (True, False): "this is the data that it was made for",
-    (False, False): "this is other data than it was made for",
-    (False, True): "this is other data than it was made for, but the claim holds for it as well",
+    (True, False): "all that the claim depends on is as in the data that it was made for",
+    (False, False): "this is not the data that it was made for",
+    (False, True): "this is not the data that it was made for, but the claim holds for it as well",
 }
 
 

@@ -46,8 +46,10 @@ def import_here(name: str) -> None:
         sys.path.insert(0, os.getcwd())
     try:
         importlib.import_module(name)
-    except ImportError as error:
-        raise typer.BadParameter(f"{name} cannot be imported: {error}", param_hint="--import") from None
+    except Exception as error:  # whatever it does, it is not of gordan
+        hint = f"; write {name.removesuffix('.py')}, without .py" if name.endswith(".py") else ""
+        told = f"{type(error).__name__}: {error}"
+        raise typer.BadParameter(f"{name} cannot be imported: {told}{hint}", param_hint="--import") from None
 
 
 app = typer.Typer(

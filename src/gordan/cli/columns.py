@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ ALONE = "a different value in every row"
 def warnings_for(table: Table, y: Array) -> list[str]:
     """What to say of columns that count the rows, may be an index, or have a different value in each row and separate the classes
     y alone."""
-    counting, separating = suspicious(table.X, y)
+    counting, separating = suspicious(table.X, y, table.left_out)
     return [
         *_index_like(table, {*counting, *separating}),
         *_warning(counting, ("counts the rows", "count the rows"), table),
@@ -71,9 +71,9 @@ def _warning(columns: list[int], told: tuple[str, str], table: Table) -> list[st
     return [f"warning: column{'s' * several} {which} of {table.path.name} {told[several]}; {hint}: {options}"]
 
 
-def suspicious(X: Any, y: Array) -> tuple[list[int], list[int]]:
-    """The columns that count the rows, 0, 1, 2, … or 1, 2, 3, …; and the others that have a different value in each row and
-    separate the classes alone: along the column, each class comes in one piece.
+def suspicious(X: Any, y: Array, left_out: Sequence[int] = ()) -> tuple[list[int], list[int]]:
+    """The columns that count the rows, 0, 1, 2, … or 1, 2, 3, …, with those that were left out; and the others that have a
+    different value in each row and separate the classes alone: along the column, each class comes in one piece.
 
     Some rows tell of most columns that they do not, and the few others are sorted. What is not in memory is not looked at.
     """
@@ -83,10 +83,11 @@ def suspicious(X: Any, y: Array) -> tuple[list[int], list[int]]:
     if n < FEWEST_ROWS:
         return counting, separating
     some = slice(None, None, max(1, n // SAMPLE))
+    place = np.delete(np.arange(n + len(left_out)), left_out)
     for columns, part in _dense_columns(X, n):
         if classes is None:
             classes = np.unique(y, return_inverse=True)[1]
-        counts = _count(part)
+        counts = _count(part, place)
         counting += [int(j) for j in columns[counts]]
         apart = np.flatnonzero(_apart(part[some], classes[some]) & ~counts & classes.any())  # else there is one class only
         separating += [int(columns[j]) for j in apart if _separates(part[:, j], classes)]
@@ -104,12 +105,12 @@ def _dense_columns(X: Any, n: int) -> Iterator[tuple[Array, Array]]:
             yield full[lo : lo + step], X[:, full[lo : lo + step]].toarray()
 
 
-def _count(X: Array) -> Array:
-    """Which columns count the rows."""
-    n, first, last = len(X), X[0].astype(float), X[-1].astype(float)
-    found = ((first == 0) | (first == 1)) & (last == first + (n - 1))
+def _count(X: Array, place: Array) -> Array:
+    """Which columns count the rows, which are at these places in their file."""
+    first, last = X[0].astype(float) - place[0], X[-1].astype(float) - place[-1]
+    found = ((first == 0) | (first == 1)) & (last == first)
     for j in np.flatnonzero(found):
-        found[j] = bool((X[:, j] == first[j] + np.arange(n)).all())
+        found[j] = bool((X[:, j] == first[j] + place).all())
     return np.asarray(found)
 
 

@@ -219,7 +219,8 @@ def _refuse_others(path: Path) -> None:
         raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
-        to_csv = f"pandas.read_json({path.name!r}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
+        lines = ", lines=True" if path.suffix.lower() in (".jsonl", ".ndjson") else ""
+        to_csv = f"pandas.read_json({path.name!r}{lines}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
         raise InputError(f"{path} is JSON; convert it to CSV, in Python: {to_csv}")
 
 

@@ -49,7 +49,7 @@ class Dialect:
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
         if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
-            if self.thousands == ".":
+            if self.thousands == self.decimal == ".":
                 raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
             raise InputError("decimal must differ from sep and thousands")
 

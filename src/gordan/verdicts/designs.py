@@ -232,8 +232,11 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     intercept = "free" if found == "ordinal" else "none"
     from pandas import DataFrame  # which statsmodels needs
 
-    columns = DataFrame(np.asarray(source.exog)[kept.kept], columns=names)
-    return Design(columns, labels[kept.kept], found, intercept, kept.of(weights), names, outcome, order, kept)
+    own = DataFrame(np.asarray(source.exog)[kept.kept], columns=names), labels[kept.kept]
+    lost = np.array(getattr(source.data, "missing_row_idx", None) or [], dtype=np.intp)  # that statsmodels left out
+    n, missing = len(labels) + len(lost), {"the data of the model": len(lost)} if len(lost) else {}
+    complete = replace(kept, n=n, kept=np.delete(np.arange(n), lost)[kept.kept], missing=missing)
+    return Design(*own, found, intercept, kept.of(weights), names, outcome, order, complete)
 
 
 def _model_of(source: Any) -> str:

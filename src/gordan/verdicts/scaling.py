@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gordan.arrays import Array
 
 # Sizes of columns further apart than this are told. A loss depends on them only by its penalty: there they are told where the
-# columns that are so much smaller than the largest one make up less than this share of what the scores vary by.
+# smallest of the columns that are so much smaller than the largest one make up less than this share of what the scores vary by.
 APART, HARDLY = 1e3, 0.01
 # The share of columns that may be as small as they like: of many in the same units some hardly ever differ from 0.
 FEW = 0.1
@@ -37,7 +38,7 @@ def scale_hint(storage: Any, planes: Array | None) -> str:
             return ""
         if planes is not None:
             counts = np.where(known, size, 0.0) * np.abs(planes).reshape(-1, storage.d).max(axis=0)
-            small = known & (size < largest / APART)
+            small = known & (size < largest / APART) & (size < math.sqrt(APART) * least)
             if not np.linalg.norm(counts[small]) < HARDLY * np.linalg.norm(counts):
                 return ""
         return (
