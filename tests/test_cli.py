@@ -145,7 +145,7 @@ def test_certificate_is_accepted_by_both_checkers(table, tmp_path, capsys):
     result = run("verify", proof, changed)
     assert result.exit_code == 1
     assert result.stdout.startswith("rejected: ")
-    assert "other data" in result.stdout
+    assert "this is not the data that it was made for" in result.stdout
     assert answer("verify", proof, changed, code=1)["checks"][0]["other_data"]
 
 
@@ -1012,6 +1012,16 @@ SUSPECTS = {
     "a sampled index, not sorted": ("", np.random.default_rng(6).permutation(1000)[:400], "it is used as a feature", "--drop 0"),
     "nameless, but no count": ("", UNEVEN, "column 0 of t.csv has a different value in every row", "--drop 0"),
 }
+
+
+def test_a_column_that_counts_the_rows_is_seen_where_rows_are_left_out(tmp_path):
+    rng = np.random.default_rng(4)
+    lines = [f"{i + 1},{rng.normal():.3f},{'u' if i < 200 else 'v'}" for i in range(400)]
+    lines[0], lines[37] = "1,,u", "38,NA,u"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["Nr,a,y", *lines]) + "\n")
+    result = run("separate", path, "--missing", "drop")
+    assert "column 'Nr' of t.csv counts the rows" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(("name", "column", "told", "option"), SUSPECTS.values(), ids=SUSPECTS)

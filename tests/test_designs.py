@@ -169,6 +169,17 @@ def test_binary_models_of_statsmodels():
     assert gordan.diagnose(fitted).kind == "overlap"
 
 
+def test_rows_that_statsmodels_left_out_are_counted():
+    """A formula of statsmodels drops rows with missing values: those that are named are still where they are in the data."""
+    smf = of("statsmodels.formula.api")
+    frame = trial().dropna().reset_index(drop=True)
+    frame.loc[[0, 3, 7], "age"] = np.nan
+    found = gordan.diagnose(smf.logit("died ~ age + C(region)", frame))
+    assert {*frame.region.iloc[list(found.rows)]} == {"B"}
+    assert (found.left_out, len(found.rows)) == (3, int((frame.dropna().region == "B").sum()))
+    assert gordan.verify(found.certificate, found.X, found.y)
+
+
 def test_other_models_of_statsmodels():
     sm = of("statsmodels.api")
     from statsmodels.miscmodels.ordinal_model import OrderedModel

@@ -279,6 +279,11 @@ def test_methods_of_a_module_reach_the_commands(tmp_path, monkeypatch):
     done = run("play", path, "--import", "no_such_module_of_methods")
     assert done.exit_code == 2
     assert "cannot be imported" in done.stderr
+    written(tmp_path, "1 / 0\n", "a_module_with_an_error.py")
+    for name, told in (("a_module_with_an_error", "ZeroDivisionError"), ("a_module_with_an_error.py", "without .py")):
+        done = run("play", path, "--import", name)
+        assert done.exit_code == 2
+        assert told in " ".join(done.stderr.replace("│", " ").split())
     written(tmp_path, MODULE, "a_module_of_methods.py")
     monkeypatch.setattr(gordan.methods.registry, "_entries", {**gordan.methods.registry._entries})
     imported = "--import", "a_module_of_methods"

@@ -61,6 +61,16 @@ def test_a_loss_depends_on_units_where_small_columns_hardly_count():
         LinearClassifier().fit(Z, y)
 
 
+def test_graded_sizes_are_seen_as_well():
+    """Columns in the middle may count where the smallest ones do not."""
+    r = np.random.default_rng(0)
+    Z = r.standard_normal((300, 5))
+    y = Z @ [0.0, 1, 1, 2, 2] + 0.3 * r.standard_normal(300) > 0
+    graded = gordan.minimize_loss(Z * np.geomspace(1e3, 1e-5, 5), y, C=0.1)
+    assert HINT in repr(graded)
+    assert HINT not in repr(gordan.minimize_loss(Z, y, C=0.1))
+
+
 def test_what_is_the_size_of_a_column():
     stored = gordan.rows.stored
     assert scale_hint(stored(np.column_stack((X, np.full(len(X), 1e9)))), None) == ""  # a constant has none
