@@ -539,6 +539,22 @@ def test_few_long_rows_are_solved_in_the_coordinates_of_what_they_span(rank):
     assert RowSpace.of(wide, UNLIMITED) is None
 
 
+@pytest.mark.parametrize("intercept", KINDS)
+@pytest.mark.parametrize(("scale", "C"), [(300.0, 1.0), (1.0, 9e4), (1e3, 1.0), (1e4, 1.0)])
+def test_the_squared_hinge_of_few_long_rows_with_a_large_c(intercept, scale, C):
+    """1 - z is lost in rounding, and the weights with it: those of the rows that have some are found first."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X, y = scale * rng.standard_normal((60, 500)), rng.integers(0, 4, 60) == 0
+        weights = rng.uniform(0, 2, 60) * (rng.random(60) > 0.1)
+        for given in (None, weights):
+            result = gordan.minimize_loss(X, y, C=C, intercept=intercept, sample_weight=given)
+            assert result.status == "solved"
+            certificate = result.certificate
+            assert gordan.verify(certificate, X, y, sample_weight=given)
+        assert gordan.LinearClassifier(C=C, intercept=intercept).fit(X, rng.integers(0, 3, 60)).status_ == ["solved"] * 3
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("intercept", KINDS)
 @pytest.mark.parametrize("n", [24, 200])  # all label vectors at a time, and each on its own

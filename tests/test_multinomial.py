@@ -176,6 +176,7 @@ def test_two_classes_are_the_logistic_loss_with_twice_the_C():
     assert two.objective[0] <= 2 * several.objective[1]
 
 
+@pytest.mark.filterwarnings("ignore:columns differ in size:UserWarning")
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 def test_it_agrees_with_logistic_regression(scale):
     X, y = load_iris(return_X_y=True)

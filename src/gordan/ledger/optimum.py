@@ -112,7 +112,7 @@ class LossEvidence:
         self._proved(w, b, rows, alpha)
         wide = max(self.question.tol, WIDE)
         if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > wide:
-            rows, alpha = self._support(w, float(b))
+            rows, alpha = self._support(w, float(b), proposal.p)
             if len(rows) <= MOST_WEIGHTS:
                 self._proved(w, b, rows, alpha)
         if self.bracket_width > wide and self.w is w and self._hidden_by_rounding(proposal):
@@ -142,8 +142,8 @@ class LossEvidence:
         estimated = arrays.relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
         return estimated <= question.tol and question.budget.time.affords(X.seconds_row_by_row)
 
-    def _support(self, w: Array, b: float) -> tuple[Array, Array]:
-        """The rows that have weight, or may have some, and what follows from w as computed here.
+    def _support(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
+        """The rows that have weight, or may have some, and these weights: p, or what follows from w as computed here.
 
         With a large C, and few rows on the wrong side of z = 1, the room that a claim leaves for scores in another order of
         summation is C times as wide; weights that the certificate holds need none.
@@ -152,8 +152,13 @@ class LossEvidence:
         assert isinstance(objective, Objective)
         products = Products.of(objective.X, w)
         lo, _ = products.scores(b, objective.signs, CLAIM)
-        rows = np.flatnonzero((lo < 1) & (objective.c > 0))
-        return rows, objective.alpha(products, b, self.rows[:0], self.alpha[:0])[rows]
+        if p is None:
+            rows = np.flatnonzero((lo < 1) & (objective.c > 0))
+            return rows, objective.alpha(products, b, self.rows[:0], self.alpha[:0])[rows]
+        alpha = np.zeros(len(objective.c))
+        alpha[self.question.kept] = p
+        rows = np.flatnonzero(((lo < 1) | (alpha > 0)) & (objective.c > 0))
+        return rows, alpha[rows]
 
     def _exceptions(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
         """The rows whose weight is not what the side of z_i = 1 says that they are on, or that may be on either."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.blas import factorized, solved
 from gordan.checkpoint import fingerprint
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.errors import InputError
@@ -49,6 +50,9 @@ class Tuning:
     continued: int = 40
     shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     share_tol: float = 0.1
+    # Sets of rows with weight that are tried, and what is left to 1 that rounding may be all of.
+    supports: int = 100
+    lost_of_one: float = 1e-14
     # A start from which no interval narrower than this was proved has led astray.
     astray: float = 0.1
 
@@ -176,6 +180,8 @@ class Found:
     lower: float
     upper: float
     steps: int
+    stated: bool = False
+    """Whether the weights of a smooth loss are not just those that follow from the plane."""
 
     @property
     def gap(self) -> float:
@@ -281,7 +287,7 @@ def _proposals(question: LossQuestion, evidence: LossEvidence, find: Find) -> It
             if question.play.watch is not None and question.play.watch(moment):
                 evidence.effort.stopped = True
                 break
-            if found.gap <= enough:
+            if found.gap <= enough or found.stated:
                 offered = True
                 yield _proposal(found, moments, question)
                 # where the proof is wider than floats make it rounding is why: only the last step is worth another
@@ -301,19 +307,57 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
 
     Where a start is so far off that no row has curvature left there is no slope to follow to a free b: it is then forgotten.
     """
-    space, last = None if start is not None else RowSpace.of(task.rows, task.time), None
+    space, last = RowSpace.of(task.rows, task.time), None
     if space is not None:
-        for found in find(replace(task, rows=space.rows), None):
+        for found in find(replace(task, rows=space.rows), None if start is None else space.coordinates(start)):
             last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
             yield last
-    if last is not None:
-        yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
-        return
-    for last in find(task, start) if start is None else _until_overflow(find(task, start), evidence.question):
+    if last is not None and evidence.bracket_width > task.tol and task.loss is Loss.SQUARED_HINGE:
+        last = _by_support(task, last)
         yield last
+    if last is None:
+        for last in find(task, start) if start is None else _until_overflow(find(task, start), evidence.question):
+            yield last
+    elif evidence.bracket_width > task.tol:
+        yield from _then(last, find(replace(task, alpha=last.alpha), last.w))
     if start is not None and evidence.bracket_width > TUNING.astray and not task.spent():
         again = _in_row_space(find, replace(task, alpha=None), None, evidence)
         yield from again if last is None else _then(last, again)
+
+
+def _by_support(task: Task, found: Found) -> Found:
+    """The plane of the squared hinge of few rows from its weights: with C large, these are lost in the rounding of 1 - z.
+
+    Of the rows S with z < 1, (A_S A_Sᵀ + 1/2C) α = 1, less y b where b is free and Σ y α = 0; rows without weight leave S, and
+    those with z < 1 enter it.
+    """
+    rows, n = replace(task.rows, constant=False) if task.free else task.rows, task.rows.n
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = rows.gram(np.arange(n))
+    K[np.diag_indices(n)] += 0.5 / task.c
+    signs, inside = rows.signs.astype(np.float64), task.rows.scores(found.w) < 1.0
+    alpha, b = np.zeros(n), 0.0
+    for _ in range(TUNING.supports):
+        own = np.flatnonzero(inside)
+        if not len(own) or not np.isfinite(K).all():
+            return found
+        factor = factorized(K[np.ix_(own, own)])
+        ones = solved(factor, np.ones(len(own)))
+        across = solved(factor, signs[own])
+        b = float(signs[own] @ ones) / float(signs[own] @ across) if task.free else 0.0
+        alpha = np.zeros(n)
+        alpha[own] = ones - b * across
+        left = 1.0 - signs * b - K @ alpha  # of rows outside what is left to 1, inside 0
+        changed = np.where(inside, alpha > 0, left > TUNING.lost_of_one)
+        if (changed == inside).all():
+            break
+        inside = changed
+    alpha = np.maximum(alpha, 0.0)
+    v = rows.combine(alpha)
+    w = np.append(v[: task.rows.d - 1], b) if task.free else v
+    task.rows.passes += rows.passes if rows is not task.rows else 0.0
+    upper, lower = task.value(w, task.rows.scores(w)), task.dual(alpha, w)
+    return Found(w, alpha, lower, upper, found.steps, stated=True) if upper - lower < found.upper - found.lower else found
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
@@ -370,7 +414,7 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         p_best=None if loss.smooth else found.alpha,
     )
     offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
-    return Proposal(w, offset, None if loss.smooth else found.alpha, trace=trace)
+    return Proposal(w, offset, found.alpha if found.stated or not loss.smooth else None, trace=trace)
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:

@@ -13,6 +13,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.blas import factorized, scipy_linalg
 from gordan.deadlines import Deadline
+from gordan.errors import InputError
 from gordan.memory import fits
 from gordan.rows import Rows, stored
 
@@ -51,6 +52,16 @@ class RowSpace:
         factor, scale = factorized(K)
         L = np.tril(factor) / scale[:, None]
         return RowSpace(replace(rows, storage=stored(L)), L, X)
+
+    def coordinates(self, w: Array) -> Array | None:
+        """u for a plane w of X, or for the part of it that rows span; of a block of planes, a block. None beyond the floats."""
+        d = self.X.d
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                u = self._solved(self.X.scores(w[:d]), "N")
+            except InputError:  # of products that overflow
+                return None
+        return np.concatenate((u, w[d:])) if np.isfinite(u).all() else None
 
     def plane(self, u: Array, refined: int) -> Array:
         """w for X, with b as its last entry where there is one; of a block of planes, a block. So often `refined`: by what
