@@ -158,6 +158,9 @@ def test_what_is_refused():
         MaxMarginClassifier(on_inseparable="raise").fit(X, Y)
     with pytest.warns(InseparableWarning, match=r"label 'c' is not separable.*squared hinge.*label 'd'"):
         MaxMarginClassifier().fit(X, pd.DataFrame(Y, columns=list("abcd")))
+    for model in (LinearClassifier(), MaxMarginClassifier()):
+        with pytest.raises(InputError, match="Y has no columns"):
+            model.fit(X, Y[:, :0])
 
 
 def test_the_tools_of_scikit_learn():

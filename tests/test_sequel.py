@@ -619,6 +619,20 @@ def test_separate_decides_thin_cones_by_rescaling(constant):
     assert gordan.verify(verdict.certificate, X, y)
 
 
+def test_lengths_of_rows_do_not_matter_to_rescaling():
+    """w = (1, ..., 1) separates these rows, whose lengths differ by 1e15: short ones are no rounding of long ones."""
+    d = 40
+    unit = np.eye(d)
+    pairs = [a * unit[i] + b * unit[i + 1] for i in range(d - 1) for a, b in ((-2, 1), (3, -1))]
+    A = np.array([unit[0], *pairs]) * 2.5 ** np.arange(d)
+    trace = gordan.play(A, "rescaled_perceptron", 300)
+    assert (A @ trace.w > 0).all()
+    y = np.where(np.arange(len(A)) % 2, 1, -1)
+    verdict = gordan.separate(A * y[:, None], y, intercept="none")
+    assert verdict.status == "separable"
+    assert gordan.verify(verdict.certificate, A * y[:, None], y)
+
+
 @pytest.mark.parametrize("intercept", ["none", "free"])
 def test_thin_cones_are_not_left_to_the_exact_simplex_method(intercept, monkeypatch):
     """Floats say that some 50 of the rows cancel; to refute that exactly took half a minute, others take milliseconds."""

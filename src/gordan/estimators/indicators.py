@@ -25,6 +25,8 @@ def read_indicators(Y: Any, n: int) -> tuple[Array, Array]:
         raise InputError(f"Y is not a table of labels: {error}") from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"X has {n} rows but Y, a column for each label, is of shape {array.shape}")
+    if not array.shape[1]:
+        raise InputError("Y has no columns; it has one of 0 and 1 for each label")
     wrong = ~_is_indicator(array)
     if wrong.any():
         i, j = (int(at) for at in np.argwhere(wrong)[0])

@@ -115,10 +115,12 @@ class Copy:
                 f"rescaling works on a dense copy of the rows, of at most {MOST_ENTRIES:,} entries; use another method"
             )
         A = rows.scaled(1.0).take(np.arange(rows.n)).dense()  # counted by those that start with it
-        _, sizes, right = np.linalg.svd(A, full_matrices=False)
+        norms = _lengths(A)
+        # of rows of about the same length, by powers of two: else short ones would count as rounding of long ones
+        _, sizes, right = np.linalg.svd(np.ldexp(A, -np.frexp(norms)[1][:, None]), full_matrices=False)
         rank = max(1, int(np.sum(sizes > max(A.shape) * np.finfo(float).eps * sizes[0])))
         Q = None if rank == rows.d else right[:rank].T
-        return Copy(A, A if Q is None else A @ Q, Q, _lengths(A))
+        return Copy(A, A if Q is None else A @ Q, Q, norms)
 
     def whole(self, u: Array) -> Array:
         """Q u: a vector for the rows from one for their copy."""
