@@ -524,6 +524,18 @@ def test_what_comes_next_runs():
     assert np.isfinite(eval(code[2], space)).all()
 
 
+@pytest.mark.parametrize("form", ["array", "sparse", "sparse with ones", "frame", "list"])
+def test_what_comes_next_runs_for_every_form_of_x(form):
+    """Columns that depend on others are left out of the lines, and Firth's package is given dense arrays."""
+    of("firthmodels")
+    X = np.array([[1, 0, 0.0], [1, 0, 1], [1, 1, 0], [1, 1, 1], [1, 1, 2], [1, 0, 2], [1, 0, 3]])
+    forms = {"array": X, "sparse": sp.csr_array(X[:, 1:]), "sparse with ones": sp.csr_array(X), "list": X[:, 1:].tolist()}
+    d = gordan.diagnose(pandas.DataFrame(X, columns=[*"abc"]) if form == "frame" else forms[form], [0, 0, 1, 1, 1, 0, 0])
+    space = {"d": d, "gordan": gordan}
+    exec(d.next_steps[0], space)
+    assert all(np.isfinite(eval(line, space)).all() for line in d.next_steps[1:])
+
+
 @pytest.mark.parametrize("formula", [False, True])
 def test_what_comes_next_has_the_weights(formula):
     """Frequencies do not matter for separation, but for estimates: those of repeated rows come out."""

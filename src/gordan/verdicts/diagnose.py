@@ -228,19 +228,30 @@ class Diagnosis:
             return ()
         constant = any(name.endswith(INTERCEPT) for name, _, _ in self._lines())  # else it is a column of X, if there is one
         own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
-        names = self._data.columns
-        aliased = [name for name in self.dependent or () if names is not None and name in names]
-        some = f"d.X.drop(columns={aliased!r})" if aliased and hasattr(self.X, "columns") else "d.X"
+        some = self._independent_columns()
         data = f"{some}, d.y" if self.weights is None else f"{some}, d.y, sample_weight=d.weights"
         told = "ridge" if constant else "ridge, the constant included"
         ridge = f'gordan.minimize_loss({data}, loss="{self.model}", C=1.0, intercept="{penalized}").w  # {told}'
         if self.model == "multinomial":
             return (ridge,)
+        dense = data.replace(some, f"{some}.toarray()", 1) if is_sparse(self.X) else data
         return (
             "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
-            f"FirthLogisticRegression({own}).fit({data}).coef_  # d is this diagnosis",
+            f"FirthLogisticRegression({own}).fit({dense}).coef_  # d is this diagnosis",
             ridge,
         )
+
+    def _independent_columns(self) -> str:
+        """The line of Python that takes those columns of `d.X` that do not depend on others."""
+        if not hasattr(self.X, "shape"):
+            return "d.X"
+        names = self._data.columns or [f"x{j}" for j in range(self.X.shape[1])]
+        aliased = [j for j, name in enumerate(names) if name in (self.dependent or ())]
+        if not aliased:
+            return "d.X"
+        if hasattr(self.X, "columns"):
+            return f"d.X.drop(columns={[names[j] for j in aliased]!r})"
+        return f"d.X[:, {[j for j in range(len(names)) if j not in aliased]}]"
 
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each coefficient: its `estimate`, and its part of the `direction`.
