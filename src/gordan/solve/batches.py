@@ -437,32 +437,13 @@ def least_losses(
     shared = together or _shares_passes(problem, d) if loss.smooth else not storage.in_memory
     if not c.any() or not shared:
         return None, steps, asked
-    halted = threading.Event()
+    if together and loss.smooth:
+        return *_in_stacks(problem, signs, asked, space, tol, budget), asked
 
     def spent() -> bool:
-        return halted.is_set() or time.perf_counter() >= budget.deadline
+        return time.perf_counter() >= budget.deadline
 
     found = np.full((k, d), math.nan)
-    if together and loss.smooth:
-        plain: Any = storage.plain() if space is None else space.L
-        X = np.asarray(plain.toarray() if storage.sparse else plain)
-        A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
-        J = np.ones(A.shape[1])
-        J[-1] = not intercept.grouped
-
-        def stack(lo: int, hi: int) -> None:
-            blas_has_room()
-            W, steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), loss, c, J, tol, spent)
-            found[lo:hi] = W if space is None else space.plane(W.T, refined=2).T
-
-        size = stack_size(*A.shape)
-        ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
-        with blas_threads(storage.entries):
-            try:
-                in_threads(stack, ranges, budget.threads or available())
-            finally:
-                halted.set()
-        return found, steps, asked
     size = block_newton.block_size(rows, k)
     for lo in range(0, k, size):
         if spent():
@@ -472,6 +453,39 @@ def least_losses(
         W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
         found[lo : lo + size] = W.T
     return found, steps, asked
+
+
+def _in_stacks(
+    problem: Problem, signs: Array, asked: Objectives, space: RowSpace | None, tol: float, budget: Budget
+) -> tuple[Array, Array]:
+    """The planes and steps of a smooth loss for few rows, some label vectors at a time; in the `space` of the rows, if there is
+    one."""
+    storage, (n, k), intercept = problem.storage, signs.shape, asked.intercept
+    halted = threading.Event()
+
+    def spent() -> bool:
+        return halted.is_set() or time.perf_counter() >= budget.deadline
+
+    plain: Any = storage.plain() if space is None else space.L
+    X = np.asarray(plain.toarray() if storage.sparse else plain)
+    A = np.ascontiguousarray(np.column_stack((X, np.ones(n))) if intercept.exists else X)
+    J = np.ones(A.shape[1])
+    J[-1] = not intercept.grouped
+    found, steps = np.full((k, intercept.columns(problem.X.d)), math.nan), np.zeros(k, np.int64)
+
+    def stack(lo: int, hi: int) -> None:
+        blas_has_room()
+        W, steps[lo:hi] = _least(A, signs.T[lo:hi].astype(np.float64), asked.loss, asked.c, J, tol, spent)
+        found[lo:hi] = W if space is None else space.plane(W.T, refined=2).T
+
+    size = stack_size(*A.shape)
+    ranges = [(lo, min(lo + size, k)) for lo in range(0, k, size)]
+    with blas_threads(storage.entries):
+        try:
+            in_threads(stack, ranges, budget.threads or available())
+        finally:
+            halted.set()
+    return found, steps
 
 
 def _by_passes(table: block_newton.Table, asked: Objectives, tol: float, spent: Spent) -> tuple[Array, Array, Objectives]:

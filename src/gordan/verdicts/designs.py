@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import is_sparse, require_aligned
+from gordan.arrays import Array, is_sparse, require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
 from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
@@ -215,14 +215,7 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
         raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
     names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
     outcome = source.endog_names if isinstance(source.endog_names, str) else None
-    labels, order = np.asarray(source.endog), None
-    if found == "multinomial":
-        order = [source._ynames_map[k] for k in sorted(source._ynames_map)]
-    elif found == "ordinal":
-        order = [label.item() if isinstance(label, np.generic) else label for label in source.labels]
-    if order is not None:
-        labels = np.array([order[int(code)] for code in labels], dtype=object)
-        order = [*map(type(order[0]), order)]
+    labels, order = _outcomes_of(source, found)
     weights = getattr(source, "freq_weights", None)
     weights = None if weights is None else np.asarray(weights) * np.asarray(source.var_weights)
     trials = getattr(source, "n_trials", 1)
@@ -233,10 +226,28 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     from pandas import DataFrame  # which statsmodels needs
 
     own = DataFrame(np.asarray(source.exog)[kept.kept], columns=names), labels[kept.kept]
-    lost = np.array(getattr(source.data, "missing_row_idx", None) or [], dtype=np.intp)  # that statsmodels left out
-    n, missing = len(labels) + len(lost), {"the data of the model": len(lost)} if len(lost) else {}
-    complete = replace(kept, n=n, kept=np.delete(np.arange(n), lost)[kept.kept], missing=missing)
-    return Design(*own, found, intercept, kept.of(weights), names, outcome, order, complete)
+    return Design(*own, found, intercept, kept.of(weights), names, outcome, order, _with_lost(kept, source))
+
+
+def _outcomes_of(source: Any, found: str) -> tuple[Array, list[Any] | None]:
+    """The outcomes of a model of statsmodels, and the order of the categories where there are several."""
+    labels = np.asarray(source.endog)
+    if found == "multinomial":
+        order = [source._ynames_map[k] for k in sorted(source._ynames_map)]
+    elif found == "ordinal":
+        order = [label.item() if isinstance(label, np.generic) else label for label in source.labels]
+    else:
+        return labels, None
+    return np.array([order[int(code)] for code in labels], dtype=object), [*map(type(order[0]), order)]
+
+
+def _with_lost(kept: Complete, source: Any) -> Complete:
+    """The rows kept, by their places among all rows: statsmodels has left out those with missing values."""
+    lost = np.array(getattr(source.data, "missing_row_idx", None) or [], dtype=np.intp)
+    if not len(lost):
+        return kept
+    n = kept.n + len(lost)
+    return replace(kept, n=n, kept=np.delete(np.arange(n), lost)[kept.kept], missing={"the data of the model": len(lost)})
 
 
 def _model_of(source: Any) -> str:
