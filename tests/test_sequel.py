@@ -599,6 +599,16 @@ def test_rounds_grow_with_the_logarithm_of_the_margin(A):
     assert all(sum(Fraction(x) * v for x, v in zip(row, w, strict=True)) > 0 for row in A)
 
 
+@pytest.mark.parametrize(("slow", "quick", "times"), [({"step": "plain"}, {}, 10), ({}, {"basic": "pdhg"}, 3)])
+def test_what_saves_rounds_of_rescaling(slow, quick, times):
+    """The adaptive step against the plain one, and phases of PDHG against those of the Smooth Perceptron."""
+    A = cone(80, 40, 1e-3, seed=0).A
+    rounds = [gordan.play(A, methods.rescaled_perceptron(**options), 20_000, record=[]) for options in (slow, quick)]
+    assert [trace.status for trace in rounds] == ["finished"] * 2
+    assert all((A @ trace.w).min() > 0 for trace in rounds)
+    assert rounds[0].t[-1] > times * rounds[1].t[-1]
+
+
 @pytest.mark.parametrize(("basic", "own"), [("smooth_perceptron", 3), ("pdhg", 5), ("perceptron", 3)])
 def test_rescaling_counts_all_that_it_reads(basic, own):
     """A round of the basic method, Bᵀp̄ and Aᵀq; and Bu where the method does not tell the lowest score."""
@@ -701,6 +711,12 @@ def test_projection_rescaling_ends_in_silence_where_there_are_no_weights():
         trace = gordan.play(np.array(A, dtype=float), "projection_rescaling", 500)
     assert trace.status == "finished"
     assert np.linalg.norm(np.array(A).T @ trace.p_best) > 1e-3
+
+
+def test_all_weights_cancel_rows_of_zeros():
+    trace = gordan.play(np.zeros((3, 2)), "projection_rescaling", 50)
+    assert trace.status == "finished"
+    assert trace.p.min() > 0
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.soak)])

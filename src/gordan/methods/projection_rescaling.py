@@ -72,7 +72,9 @@ class Projected:
 
     def _factors(self, D: Array) -> tuple[Array, Array]:
         if self._last.get("D") is not D:
-            self._last.update(D=D, factors=np.linalg.qr(self.copy.C / D[:, None]))
+            C = self.copy.C / D[:, None]
+            # of rows of zeros nothing is to be taken off
+            self._last.update(D=D, factors=np.linalg.qr(C) if C.any() else (C, np.eye(C.shape[1])))
         found: tuple[Array, Array] = self._last["factors"]
         return found
 
