@@ -79,6 +79,7 @@ class Projected:
         return found
 
     def start(self) -> Diagonal:
+        """The state before the first round."""
         return self._begun(np.ones(self.game.rows.n), 0, 0)
 
     def _begun(self, D: Array, phases: int, since: int) -> Diagonal:
@@ -93,6 +94,7 @@ class Projected:
         return np.asarray(x - Q @ (Q.T @ x))
 
     def round(self, state: Diagonal, t: int) -> tuple[Diagonal, Round]:
+        """Round t of the method, and the state after it."""
         theta, y, mu = 1.0, state.y, state.mu
         if state.response is not None:
             theta = 2 / (t - state.since + 1)

@@ -176,6 +176,7 @@ class Rescaled:
         return self.copied()
 
     def start(self) -> Ellipsoid:
+        """The state before the first round."""
         self.game.rows.passes += 1
         W = np.eye(self.copy.C.shape[1])
         return Ellipsoid(W, 0, 0, 0.0, self._begun(W), Sums())
@@ -201,6 +202,7 @@ class Rescaled:
         return found
 
     def round(self, state: Ellipsoid, t: int) -> tuple[Ellipsoid, Round]:
+        """Round t of the method, and the state after it."""
         rows, phase = self.game.rows, self._phase(state.W)
         if phase is None:  # a zero row, or one that W has lost: where it is zero, it is a witness
             q, combination = self.copy.combine((self.copy.norms == np.min(self.copy.norms)).astype(float))
