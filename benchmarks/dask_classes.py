@@ -11,14 +11,13 @@ above the least value, as a share of it, at most. dask-ml has no classifier of s
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 import warnings
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import report
+from dask_workers import timed
 from distributed import Client, LocalCluster
 
 import gordan
@@ -41,17 +40,6 @@ def objective(X: np.ndarray, y: np.ndarray, w: np.ndarray, b: float) -> float:
     return 0.5 * float(w @ w) + float(np.logaddexp(0, -z).sum())
 
 
-def seconds(fit: Any, repeats: int) -> float:
-    """The median, after one fit that warms up."""
-    fit()
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        fit()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
-
-
 def main() -> None:
     """The table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -68,9 +56,9 @@ def main() -> None:
             there = client.persist(da.from_array(X, chunks=(options.rows // BLOCKS, options.d)))
             labels = client.persist(da.from_array(y, chunks=options.rows // BLOCKS))
             model = gordan.LinearClassifier(loss)
-            spread = seconds(lambda: model.fit(there, labels), options.repeats)  # noqa: B023
+            spread = timed(lambda: model.fit(there, labels), options.repeats)  # noqa: B023
             gap = float(np.max(model.gap_))
-            alone = seconds(lambda: gordan.LinearClassifier(loss).fit(X, y), options.repeats)  # noqa: B023
+            alone = timed(lambda: gordan.LinearClassifier(loss).fit(X, y), options.repeats)  # noqa: B023
             data = f"{len(X):,} × {options.d}, {k} classes, {loss}"
             lines.append({"data": data, "what": "gordan, 2 workers", "seconds": spread, "proved gap": gap})
             lines.append({"data": data, "what": "gordan, one process", "seconds": alone})
@@ -90,7 +78,7 @@ def peers(data: str, there: Any, labels: Any, held: tuple[np.ndarray, np.ndarray
     found, (X, y, least) = [], held
     for solver in ("lbfgs", "newton"):
         model = LogisticRegression(solver=solver)
-        took = seconds(lambda: model.fit(there, labels), repeats)  # noqa: B023
+        took = timed(lambda: model.fit(there, labels), repeats)  # noqa: B023
         above = objective(X, y, np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])) / least - 1
         found.append({"data": data, "what": f"dask-ml, {solver}, 2 workers", "seconds": took, "above": above})
     return found

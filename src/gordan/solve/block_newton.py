@@ -71,11 +71,9 @@ class Tuning:
     part_rows_per_column: int = 10
     part_tol: float = 1e-2
     part_steps: int = 12
-    # The squared hinge of rows that planes nearly separate: the rows that matter change at every step. Where after so many steps
-    # most gaps are as wide as `share_tol`, all is solved anew, with these shares of C first.
+    # The squared hinge of rows that planes nearly separate: where after so many steps most gaps are wide, all is solved anew,
+    # with shares of C first (`loss_newton`).
     continued: int = 8
-    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
-    share_tol: float = 0.1
 
 
 TUNING = Tuning()
@@ -231,12 +229,12 @@ def planes(
     return W, steps
 
 
-@np.errstate(all="ignore")
 def stated(loss: SmoothHinge) -> float:
     """ε, if the rows whose weights a certificate has to state are few; else 0, for the weights of the hinge itself."""
     return loss.epsilon if loss.epsilon <= TUNING.most_stated else 0.0
 
 
+@np.errstate(all="ignore")
 def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | None) -> tuple[Array, Array, SmoothHinge]:
     """The same for the hinge, of which ever less is smoothed: a weight a of a row leaves a gap of Cεa(1-a), so that all of it
     falls as ε², with the rows that have one. And what it was smoothed to in the end: where the widest gap is least."""
@@ -294,16 +292,16 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
 
 def _is_far(table: Table, size: Array, value: Array) -> bool:
     """Whether most gaps are wide, and an approach from a smaller C may be what helps."""
-    wide = 0.5 * size > TUNING.share_tol * value
+    wide = 0.5 * size > NEWTON.share_tol * value
     return table.continues and table.loss is Loss.SQUARED_HINGE and float(np.mean(wide)) > 0.5
 
 
 def _continued(table: Table, todo: Array, spent: Callable[[], bool]) -> Array:
     """Planes of these label vectors for less of C, and from there for more of it."""
     W = np.zeros((table.rows.d, len(todo)))
-    for share in TUNING.shares:
-        own = replace(table, Y=table.Y[:, table.rows.storage.lift(todo)], c=share * table.c, continues=False)
-        W = planes(own, TUNING.share_tol, spent, W)[0]
+    own = replace(table, Y=table.Y[:, table.rows.storage.lift(todo)], continues=False)
+    for share in NEWTON.shares:
+        W = planes(replace(own, c=share * table.c), NEWTON.share_tol, spent, W)[0]
     return np.where(np.isfinite(W), W, 0.0)
 
 

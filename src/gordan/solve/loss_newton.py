@@ -43,6 +43,10 @@ class Tuning:
     dense_pair: float = 0.024
     sparse_pair: float = 0.5
     cube: float = 0.0083
+    # The squared hinge of rows that a plane nearly separates: the rows that matter change at every step. Where gaps stay as wide
+    # as `share_tol` it is solved anew, with these shares of C first.
+    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    share_tol: float = 0.1
     # Copies of a factorized matrix in memory.
     copies: int = 3
 

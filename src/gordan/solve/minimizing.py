@@ -22,6 +22,7 @@ from gordan.ledger.question import Proposal
 from gordan.losses import Loss
 from gordan.rows import Ascent, Offset, Rows
 from gordan.solve import block_newton
+from gordan.solve.loss_newton import TUNING as NEWTON
 from gordan.solve.loss_newton import Curvature, Newton, Weights, line_search
 from gordan.solve.row_space import RowSpace
 from gordan.solve.softmax_newton import TUNING as SOFTMAX
@@ -45,11 +46,9 @@ class Tuning:
     lost: float = 1e-16
     # And with one of this share w has all the digits that it can have.
     settled: float = 1e-26
-    # The squared hinge of dense rows that a plane nearly separates: the rows that matter change at every step. After so many
-    # steps with a gap as wide as `share_tol` it is solved anew, with these shares of C first.
+    # The squared hinge of dense rows that a plane nearly separates: after so many steps with a wide gap it is solved anew, with
+    # shares of C first (`loss_newton`).
     continued: int = 40
-    shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
-    share_tol: float = 0.1
     # Sets of rows with weight that are tried, and what is left to 1 that rounding may be all of.
     supports: int = 100
     lost_of_one: float = 1e-14
@@ -449,7 +448,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         best, least = min(gap, best), min(upper, least)
         if waited >= TUNING.patience or task.spent():
             return
-        if newton.steps == TUNING.continued and gap > TUNING.share_tol * upper and may_continue:
+        if newton.steps == TUNING.continued and gap > NEWTON.share_tol * upper and may_continue:
             newton = replace(Newton.start(task.rows, task.free, _continued(task)), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
@@ -658,10 +657,10 @@ def _waited(steps: int, better: bool, settled: bool) -> int:
 def _continued(task: Task) -> Array:
     """A plane for less of C, and from there for more of it."""
     w = np.zeros(task.rows.d)
-    for share in TUNING.shares:
-        for found in by_newton(replace(task, c=share * task.c, tol=TUNING.share_tol, continues=False), w):
+    for share in NEWTON.shares:
+        for found in by_newton(replace(task, c=share * task.c, tol=NEWTON.share_tol, continues=False), w):
             w = found.w
-            if found.gap <= TUNING.share_tol:
+            if found.gap <= NEWTON.share_tol:
                 break
     return w
 
