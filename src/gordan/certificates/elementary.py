@@ -7,6 +7,7 @@ They take arrays of NumPy, and tensors on a device whose float64 is that of IEEE
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,12 @@ REL_TWO = 2.0**-45
 # ln 2 in two parts: the first has 32 digits, so that its product with an exponent is exact; together they are off by 2⁻⁸⁶ or
 # so.
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
+LN2 = 0.6931471805599453
 # Below this e^x is less than TINY.
 LEAST_EXPONENT = -800.0
+# What the powers of r are multiplied by in e^r, and those of s² in artanh(s)/s.
+OF_EXP = [1.0 / math.factorial(j) for j in range(15)]
+OF_ARTANH = [1.0 / j for j in range(1, 36, 2)]
 # A share of an entropy that small is left out: products with it may be subnormal.
 LEAST_SHARE = 2.0**-960
 
@@ -30,18 +35,14 @@ def exp(x: Array) -> Array:
     """e^x (1 ± REL) ± TINY for x ≤ 0.
 
     x = k ln 2 + r with |r| < 0.347. x - k·LN2_HIGH is exact: both are multiples of 2⁻⁵⁴ or of the unit of x, and the
-    difference is below ½. So r is off by 0.4u; the Taylor sum of degree 14 leaves out 0.001u, and its last steps round by
-    less than 3u.
+    difference is below ½. So r is off by 0.4u; the Taylor sum of degree 14 leaves out 0.001u, and its last steps, and its factors
+    from 1/3! on, round by less than 3u.
     """
     xp = namespace(x)
     x = x.clip(min=LEAST_EXPONENT)
     k = xp.round(x * 1.4426950408889634)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
-    total = xp.ones_like(r)
-    for j in range(14, 0, -1):
-        total *= r
-        total /= j
-        total += 1.0
+    total = _polynomial(OF_EXP, r)
     return np.asarray(np.ldexp(total, k.astype(np.int32))) if xp is np else _ldexp(total, k, xp)
 
 
@@ -60,27 +61,46 @@ def log1p(x: Array) -> Array:
     2u.
     """
     s = x / (2.0 + x)
-    square = s * s
-    total = namespace(s).full_like(s, 1.0 / 35)
-    for j in range(33, 0, -2):
-        total *= square
-        total += 1.0 / j
-    log: Array = 2.0 * s * total
+    log: Array = 2.0 * s * _polynomial(OF_ARTANH, s * s)
     return log
+
+
+def _polynomial(factors: list[float], x: Any) -> Any:
+    """Σ factors_j x^j. A device may round x times the sum and what it is added to together, as one."""
+    xp = namespace(x)
+    if xp is np:
+        total = np.full_like(x, factors[-1])
+        for factor in factors[-2::-1]:
+            total *= x
+            total += factor
+        return total
+    *rest, total = xp.tensor(factors, dtype=x.dtype, device=x.device).unbind()
+    for factor in reversed(rest):
+        total = xp.addcmul(factor, total, x)
+    return total
 
 
 def neg_log(q: Array) -> Array:
     """-log q (1 ± REL) for 0 < q ≤ ½: q = m·2^e with ½ ≤ m < 1, where m - 1 is exact and both parts have one sign."""
-    m, e = namespace(q).frexp(q)
-    e = e + 0.0 * m  # of float64: torch makes float32 of a whole number and a float
-    log: Array = -e * 0.6931471805599453 - log1p(m - 1.0)
+    m, e = _parted(q)
+    log: Array = -e * LN2 - log1p(m - 1.0)
     return log
+
+
+def _parted(q: Any) -> tuple[Any, Any]:
+    """m and e with q = m·2^e, both of float64: torch makes float32 of a whole number and a float."""
+    m, e = namespace(q).frexp(q)
+    return m, e + 0.0 * m
 
 
 def log1p_above(x: Array) -> Array:
     """What log(1 + x) is at most, for x ≥ 0: by -log(1/(1 + x)) above 1, where an error of 2u in 1/(1 + x) matters little."""
-    log: Array = namespace(x).where(x <= 1, log1p(x.clip(max=1.0)), neg_log((1.0 / (1.0 + x)).clip(max=0.5)))
-    return log * (1 + REL_TWO) + 4 * TINY
+    xp, small = namespace(x), x <= 1
+    m, e = _parted((1.0 / (1.0 + x)).clip(max=0.5))
+    log = log1p(xp.where(small, x, m - 1.0))
+    log = xp.where(small, log, -e * LN2 - log)
+    above: Array = log * (1 + REL_TWO) + 4 * TINY
+    return above
 
 
 def neg_log_above(x: Array) -> Array:
@@ -90,8 +110,9 @@ def neg_log_above(x: Array) -> Array:
 
 def complement_below(x: Array) -> Array:
     """What -(1-x) ln(1-x) is at least, for 0 ≤ x < 1; 1 - x is exact from ½ on."""
-    xp = namespace(x)
-    log = xp.where(x <= 0.5, -log1p(-x.clip(max=0.5)), neg_log((1.0 - x).clip(max=0.5)))
+    xp, small = namespace(x), x <= 0.5
+    m, e = _parted((1.0 - x).clip(max=0.5))
+    log = -xp.where(small, 0.0, e * LN2) - log1p(xp.where(small, -x, m - 1.0))
     below: Array = xp.where(x > LEAST_SHARE, (1.0 - x) * log * (1 - REL_TWO), 0.0)
     return below
 

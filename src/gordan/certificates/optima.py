@@ -27,7 +27,7 @@ from gordan.rows import Block
 
 # Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
 # on average; and where none of these will do, at distances that grow fourfold.
-NEAR = np.array([0.95, 1.05, 1.2, 1.6])
+NEAR = np.array([1.05, 1.6])
 FAR = 4.0 ** np.arange(1, 20)
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
 NUMBERS = 1 << 20
@@ -243,6 +243,7 @@ def _slopes(
     for some, scores, gaining in ((ends[0], sums - least + radius, y > 0), (ends[1], sums - most - radius, y < 0)):
         for b in some:
             z, wide = (scores + b) * y, rounded + 16 * U * abs(b)
-            light, heavy = weight_bounds(loss, z - wide, z + wide)
+            end = xp.where(gaining, z + wide, z - wide)  # where a weight is at least or at most what is asked for
+            light, heavy = weight_bounds(loss, end, end)
             found += [added(xp.where(gaining, c * light, 0.0)), added(xp.where(gaining, 0.0, c * heavy))]
     return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)

@@ -440,7 +440,8 @@ def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
     if loss is Loss.SQUARED_HINGE:
         light = 2.0 * (1.0 - hi).clip(min=0.0) * (1 - 2 * U)
         return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)
-    return elementary.sigmoid(hi)[0], elementary.sigmoid(lo)[1]
+    at_hi = elementary.sigmoid(hi)
+    return at_hi[0], (at_hi if lo is hi else elementary.sigmoid(lo))[1]
 
 
 def _rounding(x: Array) -> Array:

@@ -200,7 +200,7 @@ class TensorBlock(DenseBlock):
         return exact(self.X)
 
     def dot(self, w: Array) -> tuple[Array, Array]:
-        return self._made(lambda: (self.X.double() * self._there(w)).sum(1)), np.array(self.d)
+        return self._made(lambda: (self._wide * self._there(w)).sum(1)), np.array(self.d)
 
     def dots(self, W: Array) -> tuple[Any, Array]:
         return affordable(lambda: self._wide @ self._there(W), "a proof"), np.array(self.d)
@@ -223,7 +223,7 @@ class TensorBlock(DenseBlock):
         return self._made(lambda: (self.X.double().abs() * self._there(size)).sum(1))
 
     def squares(self) -> Array:
-        return self._made(lambda: self.X.double().square().sum(1))
+        return self._made(lambda: self._wide.square().sum(1))
 
     def weighted(self, q: Array) -> Array:
         return self._made(lambda: (self.X.double() * self._there(q)[:, None]).sum(0))

@@ -216,11 +216,12 @@ def run_softmin(
     scores = X.new_empty(n, dtype=v.dtype)
     tally = X.new_empty((4, groups, programs), dtype=v.dtype)
     acc = X.new_empty((groups, programs, d), dtype=narrow)
-    softmin[(groups * programs,)](
-        X, X.stride(0), v, signs, signs if log_p0 is None else log_p0, order, ends, scores, tally, acc, n, d, programs,
+    start = signs if log_p0 is None else log_p0
+    _start(
+        softmin, (groups * programs, 1, 1), cut.warps,
+        (X, X.stride(0), v, signs, start, order, ends, scores, tally, acc, n, d, programs),
         ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, GROUPS=groups, UNIFORM=log_p0 is None,
         EVEN=cut.columns * cut.chunks == d, NARROW=X.element_size() < 8, STAGES=3,
-        num_warps=cut.warps, enable_fp_fusion=True,
     )  # fmt: skip
     return _merged(tally, acc), scores
 
@@ -230,10 +231,9 @@ def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
     n, d = X.shape
     programs *= cut.programs
     acc = X.new_empty((1, programs, d), dtype=narrow)
-    combine[(programs,)](
-        X, X.stride(0), q, acc, n, d, programs,
+    _start(
+        combine, (programs, 1, 1), cut.warps, (X, X.stride(0), q, acc, n, d, programs),
         ROWS=cut.rows, COLUMNS=cut.columns, CHUNKS=cut.chunks, EVEN=cut.columns * cut.chunks == d, STAGES=3,
-        num_warps=cut.warps, enable_fp_fusion=True,
     )  # fmt: skip
     return _merged(None, acc)[0, 4:]
 
@@ -241,8 +241,31 @@ def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
 def _merged(tally: Any | None, acc: Any) -> Any:
     groups, parts, d = acc.shape
     out = torch.empty((groups, 4 + d), dtype=torch.float64, device=acc.device)
-    merge[(triton.cdiv(d, 16), groups)](
-        acc if tally is None else tally, acc, out, parts, d,
-        EVERY=triton.next_power_of_2(parts), PARTS=128, COLUMNS=16, WEIGHED=tally is not None, enable_fp_fusion=True,
+    _start(
+        merge, (triton.cdiv(d, 16), groups, 1), 4, (acc if tally is None else tally, acc, out, parts, d),
+        EVERY=triton.next_power_of_2(parts), PARTS=128, COLUMNS=16, WEIGHED=tally is not None,
     )  # fmt: skip
     return out
+
+
+# Kernels as they were compiled, by what for. Before Triton 3.3 they took other arguments than their functions.
+_compiled: dict[Any, Any] = {}
+DIRECTLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
+
+
+def _start(kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple[Any, ...], **constants: Any) -> None:
+    """Start a kernel; arguments and constants are in the order of its parameters.
+
+    Triton looks at every argument anew, which takes up to 0.2 ms of Python; a kernel that was compiled for arguments of the same
+    kinds is started as it is. Of a kind are tensors of one type that begin at a multiple of 16 bytes, or do not; and whole
+    numbers that are 1, multiples of 16, or beyond 32 bits, or are not.
+    """
+    kinds = [(x.dtype, x.data_ptr() % 16) if isinstance(x, torch.Tensor) else (x == 1, x % 16 == 0, x >> 31) for x in arguments]
+    key = kernel.fn.__name__, arguments[0].device, warps, *constants.values(), *kinds
+    known = _compiled.get(key)
+    if known is not None:
+        known[grid](*arguments, *constants.values())
+        return
+    made = kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=True)
+    if DIRECTLY and made is not None:  # the interpreter makes nothing
+        _compiled[key] = made
