@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from gordan.certificates import matrix, standalone
 from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
+from gordan.rows.blocks import Blocks, Loadable
 from gordan.solve import block_newton, loss_newton, row_space
 from gordan.solve.row_space import RowSpace
 
@@ -581,23 +583,30 @@ def test_several_label_vectors_of_few_long_rows_are_solved_there_too(loss, inter
         np.testing.assert_allclose(result.w, one.w, rtol=0, atol=one.radius + result.radius)
 
 
-def test_a_large_c_is_approached_from_below_where_rows_are_not_in_memory(monkeypatch):
-    """Planes nearly separate these rows: those that matter change at every step, and no plane proves anything for long."""
+@pytest.mark.parametrize("place", ["device", "blocks"])
+@pytest.mark.parametrize("intercept", KINDS)
+def test_planes_that_nearly_separate_are_found_on_few_rows_where_others_are_elsewhere(intercept, place, monkeypatch):
+    """The rows that matter change at every step and from one label vector to the next, so that passes for all take very many."""
     rng = np.random.default_rng(0)
-    means, which = rng.standard_normal((3, 80)), np.arange(600) % 3
+    means, which = rng.standard_normal((3, 40)), np.arange(1200) % 3
     means *= 6 / np.linalg.norm(means, axis=1, keepdims=True)
-    X = (rng.standard_normal((600, 80)) + means[which]).astype(np.float16).astype(np.float64)
-    Y, shares = which[:, None] == np.arange(3), []
+    X = (rng.standard_normal((1200, 40)) + means[which]).astype(np.float16).astype(np.float64)
+    Y, alone = which[:, None] == np.arange(3), []
 
-    def spy(table, todo, spent):
-        shares.append(len(todo))
-        return continued(table, todo, spent)
+    def spy(table, j, *rest):
+        found, steps = on_few_rows(table, j, *rest)
+        alone.append(steps)
+        return found, steps
 
-    continued = block_newton._continued
-    monkeypatch.setattr(block_newton, "_continued", spy)
-    with as_on_a_gpu():
-        many = gordan.minimize_loss(held(X), Y, C=1.0, tol=1e-6)
-    assert shares == [3]
+    on_few_rows = block_newton._on_few_rows
+    monkeypatch.setattr(block_newton, "_on_few_rows", spy)
+    monkeypatch.setattr(block_newton, "TUNING", dataclasses.replace(block_newton.TUNING, patience=4, incoming=2))
+    halves = [stored(X[:500]), stored(X[500:])]
+    blocks = Blocks([Loadable(half.n, half.entries, lambda half=half: half) for half in halves], 40, X.dtype)
+    with as_on_a_gpu() if place == "device" else nullcontext():
+        many = gordan.minimize_loss(held(X) if place == "device" else blocks, Y, C=1.0, intercept=intercept, tol=1e-6)
+    assert len(alone) >= 3
+    assert sum(alone) > 0
     for j, result in enumerate(many):
         assert result.status == "solved"
         assert gordan.verify(result.certificate, X, Y[:, j])

@@ -270,8 +270,10 @@ class Device(FetchesRows):
         """In memory, since that is where single rows are visited and restricted games solved: picked there, then copied."""
         return Dense(exact(self._picked(i)))
 
-    def part(self, i: Array) -> Device:
-        return Device(self._picked(i), sums=self.sums, fused=self._fused)
+    def part(self, i: Array, *, exactly: bool = False) -> Device:
+        if not exactly:
+            return Device(self._picked(i), sums=self.sums, fused=self._fused)
+        return Device(self._picked(i).to(self.narrow), fused=self._fused)
 
     @_within_memory
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
@@ -378,9 +380,11 @@ class Device(FetchesRows):
         """The fused kernel."""
         assert self._kernels is not None
         kernels, programs, cut = self._kernels
-        v, unit = self._unit(v)
+        packed: Any = np.empty(self.d + 2)
+        packed[:-2], packed[-2] = self._unit(v)
+        packed[-1] = b
         # not waited for: the copy is queued behind the pass before, and its source is staged before the call returns
-        packed = torch_for().from_numpy(np.concatenate((v, (unit, b)))).to(self.wide).to(self.X.device, non_blocking=True)
+        packed = torch_for().from_numpy(packed).to(self.wide).to(self.X.device, non_blocking=True)
         order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
         found: tuple[Any, Any] = kernels.run_softmin(
             self.X, packed, signs, log_p0, order, ends, count, self.narrow, programs, cut
@@ -423,7 +427,7 @@ class Device(FetchesRows):
 
     def _unit(self, v: Array) -> tuple[Array, float]:
         """v divided by a power of two near its largest entry, and that power: v/R for rows of enormous R must not underflow."""
-        top = float(np.max(np.abs(v), initial=0.0))
+        top = max(float(v.max()), -float(v.min()))
         exponent = min(math.frexp(top)[1], 1023) if 0 < top < math.inf else 0  # 2^1024 is beyond the floats
         if self.sums == "float32" and not -126 <= exponent <= 127:
             raise InputError(

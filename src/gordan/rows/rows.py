@@ -194,9 +194,10 @@ class Rows:
         return replace(self, storage=self.storage.take(i), signs=self.signs[i])
 
     def part(self, i: Array) -> Rows:
-        """The rows i where they are, as rows again, if that is a device, else in memory; costs their share of a pass."""
+        """The rows i where they are, as rows again, if that is a device, else in memory, with sums in float64; costs their share
+        of a pass."""
         self.passes += len(i) / self.n
-        return replace(self, storage=self.storage.part(i), signs=self.signs[i])
+        return replace(self, storage=self.storage.part(i, exactly=True), signs=self.signs[i])
 
     def scaled(self, factor: float) -> Rows:
         """The rows factor · A over the same storage."""

@@ -170,8 +170,9 @@ class Storage(Protocol):
         """The rows i, in memory (`memory.Dense` or `memory.Sparse`). It may be asked for a few rows again and again, as a working
         set grows: what it costs to begin should be little, or rows be kept."""
 
-    def part(self, i: Array) -> Storage:
-        """The rows i, for a problem that has only those: where they are, if that is a device, else in memory."""
+    def part(self, i: Array, *, exactly: bool = False) -> Storage:
+        """The rows i, for a problem that has only those: where they are, if that is a device, else in memory. `exactly` where
+        sums over them are to be of float64, whatever those over all rows are."""
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
         """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
@@ -321,7 +322,7 @@ class OnHost(ABC):
     scores: Any
     on_device, reduces = False, False
 
-    def part(self, i: Array) -> Any:
+    def part(self, i: Array, *, exactly: bool = False) -> Any:
         return self.take(i)
 
     def repeated(self, scores: Any) -> Array:

@@ -4,7 +4,8 @@ Nothing as long as X has rows is held: scores, weights and second derivatives ar
 the rows are, and sums over rows come back. So the method is the same for rows in memory, in files, on a device or on other
 machines. Each label vector has its own step. The second derivatives J + AᵀhA do not depend on signs, and are the same for all
 label vectors at the start: one factorization of these is the preconditioner of all steps, until steps take long; then one of
-their mean.
+their mean. Where planes nearly separate the rows, few of these have a second derivative, and not those of the next label vector:
+each is then solved on the rows nearest to its plane, and on those that turn out to be wrong (`_on_few_rows`).
 
 The columns of a multinomial loss are those of one problem: values, slopes and products are then sums over all of them, and its
 work on a piece is another one. All else is the same.
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse, namespace
+from gordan.arrays import Array, dot, is_sparse, namespace
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.losses import Loss, SmoothHinge, balancing_step, softmax
 from gordan.memory import fits
@@ -71,9 +72,16 @@ class Tuning:
     part_rows_per_column: int = 10
     part_tol: float = 1e-2
     part_steps: int = 12
-    # The squared hinge of rows that planes nearly separate: where after so many steps most gaps are wide, all is solved anew,
-    # with shares of C first (`loss_newton`).
-    continued: int = 8
+    # Rows that planes nearly separate, where at most so many for each column have a second derivative: after as many steps of
+    # conjugate gradients each label vector is solved on few of its rows. So many for each column come in at a time, in so many
+    # rounds at most.
+    few: int = 16
+    patience: int = 24
+    incoming: int = 8
+    rounds: int = 40
+    # Steps of Newton's method there, and looks along each.
+    exact_steps: int = 60
+    looks: int = 30
 
 
 TUNING = Tuning()
@@ -91,8 +99,8 @@ class Table:
     free: bool
     seed: int = 1
     deadline: Deadline = UNLIMITED
-    continues: bool = True
-    """Whether C may be approached from below."""
+    one_by_one: bool = True
+    """Whether label vectors may be solved on few rows of their own."""
     pace: float = field(default=0.0, init=False)
     """Seconds of the slowest pass, of late."""
 
@@ -186,7 +194,7 @@ def planes(
     steps, todo, J = np.zeros(k, np.int64), np.arange(k), table.J
     precondition = Preconditioner(table)
     first, here = np.full(k, math.nan), table.at(W, todo)
-    for step_number in range(most):
+    for _ in range(most):
         size = table.dot(J * here.gradient, here.gradient)
         near = 0.5 * size <= TUNING.share * tol * here.value
         shift, unequal = table.shifts(here, max(TUNING.unequal, TUNING.unequal_of_tol * tol))
@@ -195,9 +203,13 @@ def planes(
         todo, here, size, shifted, near, shift = todo[on], here.some(on), size[on], shifted[on], near[on], shift[on]
         if not len(todo) or spent():
             break
-        if step_number == TUNING.continued and _is_far(table, size, here.value):
-            W[:, todo] = _continued(table, todo, spent)
-            here, precondition = table.at(W[:, todo], todo), Preconditioner(table)
+        if precondition.used >= TUNING.patience and _few_count(table, here):
+            found, more = zip(*(_on_few_rows(table, j, W[:, j], tol, spent) for j in todo), strict=True)
+            after, precondition = table.at(np.column_stack(found), todo), Preconditioner(table)
+            lower = np.flatnonzero(after.value < here.value)
+            W[:, todo[lower]] = np.column_stack(found)[:, lower]
+            here.put(lower, after.some(lower))
+            steps[todo] += more
             continue
         step = np.zeros((rows.d, len(todo)))
         step[-1, shifted] = shift[shifted]
@@ -207,12 +219,12 @@ def planes(
             enough = np.minimum(TUNING.forcing, (size[far] / first[todo[far]]) ** 0.25)
             # elsewhere there is nobody else who has a factorization
             active = float(np.mean(here.active[far])) if rows.in_memory else rows.n
-            most = int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
-            if rows.in_memory and most < TUNING.least_cg and W.any():
+            worth = TUNING.patience if _few_count(table, here) else int(TUNING.vectors_in_one * _steps_for_a_factor(rows, active))
+            if rows.in_memory and worth < TUNING.least_cg and W.any():
                 break
             precondition.renew(W, todo[far])
             step[:, far], met = _conjugate_gradients(
-                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, most, spent)
+                table, W[:, todo[far]], todo[far], here.gradient[:, far], precondition, Effort(enough, worth, spent)
             )
         before, W[:, todo] = here, W[:, todo] + step
         here = table.at(W[:, todo], todo)
@@ -282,7 +294,7 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     rows.passes += count / rows.n
     own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
     at = rows.storage.lift(i)
-    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), continues=False)
+    part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
     W, _ = planes(part, TUNING.part_tol, spent, zero, TUNING.part_steps)
@@ -290,19 +302,68 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     return np.where(np.isfinite(W), W, 0.0)
 
 
-def _is_far(table: Table, size: Array, value: Array) -> bool:
-    """Whether most gaps are wide, and an approach from a smaller C may be what helps."""
-    wide = 0.5 * size > NEWTON.share_tol * value
-    return table.continues and table.loss is Loss.SQUARED_HINGE and float(np.mean(wide)) > 0.5
+def _few_count(table: Table, here: Looked) -> bool:
+    """Whether the rows that have a second derivative are few, for most label vectors; nobody else solves those of rows elsewhere
+    one by one."""
+    rows = table.rows
+    if rows.in_memory or table.loss.several or not table.one_by_one:
+        return False
+    return float(np.mean(here.active)) <= TUNING.few * rows.d
 
 
-def _continued(table: Table, todo: Array, spent: Callable[[], bool]) -> Array:
-    """Planes of these label vectors for less of C, and from there for more of it."""
-    W = np.zeros((table.rows.d, len(todo)))
-    own = replace(table, Y=table.Y[:, table.rows.storage.lift(todo)], continues=False)
-    for share in NEWTON.shares:
-        W = planes(replace(own, c=share * table.c), NEWTON.share_tol, spent, W)[0]
-    return np.where(np.isfinite(W), W, 0.0)
+def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
+    """The plane of one label vector from the rows nearest to it, those that are then short of 1 as well, and so on; and the steps
+    that it took. It is that of all rows once none outside is short of 1."""
+    storage = table.rows.storage
+    y = table.Y[:, j]
+    rows = replace(table.rows, signs=storage.fetch(y).astype(np.int8))
+    inside, steps = np.empty(0, np.int64), 0
+    for _ in range(TUNING.rounds):
+        i, z = rows.lowest(w, TUNING.incoming * rows.d)
+        new = i[np.isin(i, inside, invert=True) & ((z < 1) | (len(inside) == 0))]
+        if spent() or not len(new):
+            break
+        inside = np.concatenate((inside, new))
+        at = storage.lift(inside)
+        w, more = _exactly(rows.part(inside).residing(), table.c[at] * abs(y[at]), table.loss, table.J[:, 0], w, tol, spent)
+        steps += more
+    table.rows.passes += rows.passes
+    return w, steps
+
+
+def _exactly(rows: Rows, c: Any, loss: Any, J: Array, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
+    """Newton's method with a factorization in every step, for few rows with their signs; and the steps that it took."""
+    all_of_them, ridge = rows.lift(np.arange(rows.n)), rows.lift(np.diag(J))
+    steps = 0
+    while True:
+        z = rows.lift(rows.scores(w))
+        a = loss.weight(z)
+        gradient, value = J * w - rows.combine(c * a), 0.5 * dot(J * w, w) + float((c * loss.cost(z)).sum())
+        near = 0.5 * dot(J * gradient, gradient) <= TUNING.share * tol * value
+        level = J[-1] > 0 or abs(gradient[-1]) <= TUNING.balanced * float((c * a).sum())
+        if (near and level) or steps == TUNING.exact_steps or spent():
+            return w, steps
+        step = rows.solve(rows.moments(c * loss.curvature(z, a), all_of_them)[0] + ridge, -gradient)
+        if step is None:
+            return w, steps
+        w = w + _length(J, w, step, z, rows.lift(rows.scores(step)), c, loss) * step
+        steps += 1
+
+
+def _length(J: Array, w: Array, step: Array, z: Any, u: Any, c: Any, loss: Any) -> float:
+    """How far along a step the slope is about 0, where scores are z + t u."""
+
+    def slope(t: float) -> float:
+        return dot(J * (w + t * step), step) - float((c * loss.weight(z + t * u) * u).sum())
+
+    first, low, high, t = slope(0.0), 0.0, math.inf, 1.0
+    for _ in range(TUNING.looks):
+        there = slope(t)
+        if abs(there) <= TUNING.slope_left * abs(first):
+            break
+        low, high = (t, high) if there < 0 else (low, t)
+        t = 0.5 * (low + high) if high < math.inf else 2.0 * t
+    return t
 
 
 def _shorten(table: Table, W: Array, todo: Array, step: Array, before: Looked, here: Looked) -> None:
