@@ -57,11 +57,11 @@ def comparison(verdict: dict[str, Any], margin: dict[str, Any]) -> str:
     shown = f"the {MOST} largest of {len(sets)} sets" if len(sets) > MOST else f"all {len(sets)} sets"
     return (
         f"{report.table(rows[:MOST])}\n\n"
-        f"These are {shown}; > is a time limit, and there is no margin where classes overlap. "
+        f"{shown.capitalize()}; > is a time limit. "
         "Geometric means over all, peer's seconds over ours: "
         f"verdict {report.geometric_mean(faster):.2g} (HiGHS); margin {means['free']:.2g} (LIBSVM or Clarabel, best setting), "
         f"{means['penalized']:.2g} (LIBLINEAR, penalized intercept). "
-        f"How it was measured, and where gordan is slower: [beside its peers](docs/benchmarks.md). "
+        f"[How it was measured, and where gordan is slower](docs/benchmarks.md). "
         f"{verdict['machine']['cores']} cores, commit {verdict['commit'][:7]}."
     )
 
