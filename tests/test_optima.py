@@ -14,7 +14,8 @@ from gordan.certificates import elementary
 from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.optima import NUMBERS, Objectives, _slopes, _sums
+from gordan.certificates.optima import NUMBERS, Objectives, _sums
+from gordan.certificates.regions import _slopes
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
 from gordan.rows import Rows, stored
@@ -375,7 +376,7 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
         sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
-        slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss)
+        slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss, 1.0)
         assert rows == more == 700
         both.append((sums, combined, slopes))
     for here, there in zip(*both, strict=True):

@@ -19,16 +19,12 @@ from gordan.certificates import bounds
 from gordan.certificates.bounds import GO, TINY, U, down, up
 from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, dual_below, loss_above, paid_below, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
-from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
+from gordan.certificates.regions import Place, Slopes, mean_of
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, SmoothHinge
 from gordan.rows import Block
 
-# Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
-# on average; and where none of these will do, at distances that grow fourfold.
-NEAR = np.array([1.05, 1.6])
-FAR = 4.0 ** np.arange(1, 20)
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
 NUMBERS = 1 << 20
 
@@ -104,45 +100,17 @@ class Objectives:
         lower, v, off = dual_below(total, v, up(off + shift))
         return Optimum(lower, upper, plane, v, off)
 
-    @ieee_floats()
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
-        """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones.
-
-        For a free intercept one end of the interval for b*, moved to an origin amid the rows, is any b at which the slope is
-        proved to have the right sign. Some are looked at in one pass, at distances that grow.
-        """
+        """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones."""
         balls, kind = [optimum.ball for optimum in optima], self.intercept
-        M, r = np.column_stack([m for m, _ in balls]), np.array([radius for _, radius in balls])
-        origin = mean_of(self.X, self.c > 0) if kind.grouped else np.zeros(self.X.d)
-        ends = self._offsets(M, r, b, origin) if kind.grouped else np.zeros((len(balls), 2))
+        centres, r = np.column_stack([m for m, _ in balls]), np.array([radius for _, radius in balls])
+        origin, ends = np.zeros(self.X.d), np.zeros((len(balls), 2))
+        if kind.grouped:
+            origin = mean_of(self.X, self.c > 0)
+            step = self._rows_at_a_time(len(balls))
+            ends = Slopes(self.X, self.signs, self.c, self.loss, centres, r, origin, CLAIM, step).offsets(b)
         facts = zip(optima, balls, ends, strict=True)
         return [Place(kind, optimum.radius, radius, own, origin, m) for optimum, (m, radius), own in facts]
-
-    def _offsets(self, M: Array, r: Array, b: Array, origin: Array) -> Array:
-        """b* + origin·w* of each label vector, at least and at most."""
-        away, shifts = distances(self.X, origin), np.array([enclosed_product(origin, m) for m in M.T]).T
-        near = b + 0.5 * shifts[0] + 0.5 * shifts[1]
-        near = np.where(np.isfinite(near), near, 0.0)
-        # scores of rows that far out are uncertain by r times that, and b* by the mean of it
-        first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(float(np.mean(away)) * r, 1e150)
-        sizes = np.array([[bounds.length(m) for m in M.T], r])
-        step = self._rows_at_a_time(M.shape[1])
-
-        def nearest(multiples: Array) -> Array:
-            """For both ends the least of these distances at which b is proved to be beyond b*; infinite where none is."""
-            distance = first * multiples[:, None]
-            shared = M, sizes, shifts, np.stack((near - distance, near + distance)), self.loss
-            vectors = self.signs, self.c, self.X.norms, away
-            parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=step))
-            gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
-            share = sum_share(max(rows for _, rows in parts), len(parts))
-            return np.asarray(np.where(gains * (1 - share) > losses * (1 + share), distance, math.inf).min(axis=1))
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            best = nearest(NEAR)
-            if np.isinf(best).any():
-                best = np.minimum(best, nearest(FAR))
-            return np.column_stack((near - best[0], near + best[1]))
 
 
 def _surplus(masses: list[float], share: float, drift: Drift) -> float:
@@ -220,30 +188,3 @@ def _stated(block: Block, z: Any, radius: Any, alpha: Any, c: Any) -> tuple[Arra
     certain = ((z + radius < 1) & (alpha == c)) | ((z - radius > 1) & (alpha == 0))
     i, j = xp.where((c > 0) & ~certain)
     return block.drop(i), block.drop(j), block.drop(alpha[i, j])
-
-
-def _slopes(
-    block: Block, y: Any, c: Any, norms: Any, away: Any, M: Array, sizes: Any, shifts: Any, ends: Any, loss: Loss
-) -> tuple[Array, int]:
-    """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
-    rows these are.
-
-    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
-    as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
-    one more: six roundings of all of them at most.
-    """
-    sums, terms = block_scores(block, M)
-    xp = namespace(sums)
-    y, c, norms, away, (length, r), (least, most), ends = map(block.lift, (y, c, norms, away, sizes, shifts, ends))
-    c = c[:, None] * abs(y)
-    reach = xp.where(away[:, None] > 0, away[:, None] * (r * (1 + 8 * U)), 0.0)
-    radius = error(norms[:, None] * length, terms + 1.0) + reach + TINY
-    rounded = 16 * U * (abs(sums) + abs(least) + abs(most) + radius)
-    found = []
-    for some, scores, gaining in ((ends[0], sums - least + radius, y > 0), (ends[1], sums - most - radius, y < 0)):
-        for b in some:
-            z, wide = (scores + b) * y, rounded + 16 * U * abs(b)
-            end = xp.where(gaining, z + wide, z - wide)  # where a weight is at least or at most what is asked for
-            light, heavy = weight_bounds(loss, end, end)
-            found += [added(xp.where(gaining, c * light, 0.0)), added(xp.where(gaining, 0.0, c * heavy))]
-    return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)

@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import Objective, Optimum, sum_below
-from gordan.certificates.matrix import CLAIM, Matrix, Products
+from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, sum_share
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
+from gordan.rows import Block
 
-# How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
-DOUBLINGS, HALVINGS = 80, 8
+# Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
+# on average. Where none of these will do, as for a hinge that has many best b: distances that grow fourfold, some at a time, and
+# then between the last two of those, in steps of these ratios.
+NEAR = np.array([1.05, 1.6])
+FAR = 4.0 ** np.arange(1, 41).reshape(5, 8)
+BETWEEN = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +127,102 @@ def same_labels(places: Sequence[Place], X: Matrix, predicted: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class Slopes:
+    """The slopes in b of the losses of some planes, for any w* in their balls: `centres` has their centres as columns, `r` their
+    radii, `signs` the labels (n × k, where 0 leaves a row out). b stands for b + origin·w.
+
+    `slack` times as much as rounding may do is allowed for (see `matrix.CLAIM`); `step` are the rows worked on at a time.
+    """
+
+    X: Matrix
+    signs: Any
+    c: Array
+    loss: Loss
+    centres: Array
+    r: Array
+    origin: Array
+    slack: float
+    step: int = 0
+
+    @ieee_floats()
+    @np.errstate(over="ignore", invalid="ignore")
+    def offsets(self, b: Array) -> Array:
+        """b* + origin·w* of each plane, at least and at most (k × 2); b is near b*.
+
+        An end is any b at which the slope is proved to have the right sign. Some are looked at in one pass, at distances that
+        grow.
+        """
+        near = b + 0.5 * self._shifts[0] + 0.5 * self._shifts[1]
+        near = np.where(np.isfinite(near), near, 0.0)
+        # scores of rows that far out are uncertain by r times that, and b* by the mean of it
+        away = float(np.mean(self._away[self.c > 0])) if self.c.any() else 0.0
+        first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(away * self.r, 1e150)
+
+        def nearest(distance: Array) -> Array:
+            """For both ends the least of these distances (2 × m × k) at which b is proved to be beyond b*; infinite if none."""
+            proved = self.proved(np.stack((near - distance[0], near + distance[1])))
+            return np.asarray(np.where(proved, distance, math.inf).min(axis=1))
+
+        best = np.full((2, len(near)), math.inf)
+        for multiples in (NEAR, *FAR):
+            best = np.minimum(best, nearest(np.broadcast_to(first * multiples[:, None], (2, len(multiples), len(near)))))
+            if np.isfinite(best).all():
+                break
+        if (np.isfinite(best) & (best > NEAR[-1] * first)).any():
+            for ratio in BETWEEN:
+                best = np.minimum(best, nearest(best[:, None] * ratio ** -np.arange(1.0, 8.0)[:, None]))
+        return np.column_stack((near - best[0], near + best[1]))
+
+    @ieee_floats()
+    @np.errstate(over="ignore", invalid="ignore")
+    def proved(self, ends: Array) -> Array:
+        """Whether b* + origin·w* is proved to be at least each of ends[0], and at most each of ends[1] (2 × m × k): one pass."""
+        sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
+        shared = self.centres, sizes, self._shifts, ends, self.loss, self.slack
+        vectors = self.signs, self.c, self.X.norms, self._away
+        parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
+        gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
+        share = self.slack * sum_share(max(rows for _, rows in parts), len(parts))
+        return np.asarray(gains * (1 - share) > losses * (1 + share))
+
+    @cached_property
+    def _away(self) -> Array:
+        return distances(self.X, self.origin)
+
+    @cached_property
+    def _shifts(self) -> Array:
+        """origin·m of each, at least and at most."""
+        return np.array([enclosed_product(self.origin, m) for m in self.centres.T]).T
+
+
+def _slopes(
+    block: Block, y: Any, c: Any, norms: Any, away: Any, M: Array, sizes: Any, shifts: Any, ends: Any, loss: Loss, slack: float
+) -> tuple[Array, int]:
+    """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
+    rows these are.
+
+    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
+    as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
+    one more: six roundings of all of them at most.
+    """
+    sums, terms = block_scores(block, M)
+    xp = namespace(sums)
+    y, c, norms, away, (length, r), (least, most), ends = map(block.lift, (y, c, norms, away, sizes, shifts, ends))
+    c = c[:, None] * abs(y)
+    reach = xp.where(away[:, None] > 0, away[:, None] * (r * (1 + 8 * U)), 0.0)
+    radius = slack * error(norms[:, None] * length, terms + 1.0) + reach + TINY
+    rounded = slack * 16 * U * (abs(sums) + abs(least) + abs(most) + radius)
+    found, used = [], c > 0
+    for some, scores, gaining in ((ends[0], sums - least + radius, y > 0), (ends[1], sums - most - radius, y < 0)):
+        for b in some:
+            z, wide = (scores + b) * y, rounded + slack * 16 * U * abs(b)
+            end = xp.where(gaining, z + wide, z - wide)  # where a weight is at least or at most what is asked for
+            light, heavy = weight_bounds(loss, end, end)
+            found += [added(xp.where(gaining & used, c * light, 0.0)), added(xp.where(gaining | ~used, 0.0, c * heavy))]
+    return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
+
+
+@dataclass(frozen=True, eq=False)
 class _Ball(ABC):
     """‖w* - m‖ ≤ r for the exact minimizer, (w*, b*) together where the intercept is penalized."""
 
@@ -205,44 +306,22 @@ class Region(_Ball):
         """origin·m, enclosed."""
         return enclosed_product(self._origin, self.m)
 
-    @cached_property
-    @ieee_floats()
-    def _ends(self) -> tuple[float, Callable[[float], bool], Callable[[float], bool]]:
-        """How far scores are open at most; whether b is proved to be an end of b* + origin·w* below, and above."""
-        objective = self.objective
-        lo, hi = _moved(objective.X, self.m, self.r, self._origin)
-        kept = np.flatnonzero(objective.c)
-        lo, hi, signs, c = lo[kept], hi[kept], objective.signs[kept], objective.c[kept]
-
-        def slope_has_sign(b: float, scores: Array, gaining: Array) -> bool:
-            """Whether Σ C a over the rows that are `gaining` is proved to be more than over the others, for these scores."""
-            with np.errstate(over="ignore", invalid="ignore"):
-                z = (scores + b) * signs
-                off = _rounding(z)
-                light, heavy = weight_bounds(objective.loss, z - off, z + off)
-                terms = np.where(gaining, c * light, -c * heavy)
-                return sum_below(terms - _rounding(terms)) > 0
-
-        return float(np.max(hi - lo)), lambda b: slope_has_sign(b, hi, signs > 0), lambda b: slope_has_sign(b, lo, signs < 0)
+    def _slopes(self, slack: float) -> Slopes:
+        of = self.objective
+        return Slopes(of.X, of.signs[:, None], of.c, of.loss, self.m[:, None], np.array([self.r]), self._origin, slack)
 
     @property
-    @ieee_floats()
     def offset_is_proved(self) -> bool:
         """Whether b* + origin·w* is between the two numbers of `offset`."""
         assert self.offset is not None
-        _, *proved = self._ends
-        ends = zip(self.offset.tolist(), (-math.inf, math.inf), proved, strict=True)
-        return all(b == nothing or (math.isfinite(b) and holds(b)) for b, nothing, holds in ends)
+        known = self._slopes(1.0).proved(self.offset[:, None, None])[:, 0, 0]
+        return bool((known | (self.offset == [-math.inf, math.inf])).all())
 
     @cached_property
-    @ieee_floats()
     def _moved_intercept(self) -> tuple[float, float]:
         """b* + origin·w*, at least and at most."""
-        near = self.near + 0.5 * self._shift[0] + 0.5 * self._shift[1]
-        near, (wide, ends_below, ends_above) = near if math.isfinite(near) else 0.0, self._ends
-        # an end is about as far from `near` as scores are uncertain
-        step = max(abs(near), 1.0) * 2.0**-40 + min(wide / 64, 1e150)
-        return _end(near, -step, ends_below), _end(near, step, ends_above)
+        low, high = self._slopes(CLAIM).offsets(np.array([self.near]))[0].tolist()
+        return low, high
 
 
 class ClassRegion(_Ball):
@@ -412,27 +491,6 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
         return below(below(lo - shift[1]) - reach), above(above(hi - shift[0]) + reach)
 
 
-def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
-    """An end of the interval that is proved to be one, on the side of `near` that `step` has; infinite if none is found."""
-    inner, outer = near, near + step
-    for _ in range(DOUBLINGS):
-        if not math.isfinite(outer) or proved(outer):
-            break
-        step *= 2
-        inner, outer = outer, near + step
-    else:
-        outer = math.copysign(math.inf, step)
-    if math.isinf(outer):
-        return outer
-    for _ in range(HALVINGS):
-        middle = 0.5 * inner + 0.5 * outer
-        if proved(middle):
-            outer = middle
-        else:
-            inner = middle
-    return outer
-
-
 def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
     """What a(z) is at least and at most for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
     if loss is Loss.HINGE:
@@ -442,9 +500,3 @@ def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
         return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)
     at_hi = elementary.sigmoid(hi)
     return at_hi[0], (at_hi if lo is hi else elementary.sigmoid(lo))[1]
-
-
-def _rounding(x: Array) -> Array:
-    """What to take from a result that was rounded to x, or add to it, so that rounding this as well leaves a bound of it: in a
-    third of the time of `_down` and `_up`, by three units for one."""
-    return np.abs(x) * (4 * U) + TINY
