@@ -202,7 +202,9 @@ def calls(n: int, d: int, wide: tuple[int, int], repeats: int = 5) -> list[dict]
             "s": statistics.median(times),
             "most s": max(times),
         }
-        row |= {"answer": str(answers[-1].status), "passes": getattr(answers[-1], "passes", None)}
+        last = answers[-1]
+        row["answer"] = f"gap {last.gap_:.0e}" if hasattr(last, "gap_") else str(last.status)
+        row["passes"] = getattr(last, "passes", None)
         print(json.dumps(row), flush=True)
         return row
 
@@ -216,6 +218,9 @@ def calls(n: int, d: int, wide: tuple[int, int], repeats: int = 5) -> list[dict]
     ]
     X, y = planted(n, d, turned=0.02)
     found.append(line("separate, 2% of the labels turned over", lambda: gordan.separate(X, y)))
+    for loss in ("squared_hinge", "logistic", "hinge"):
+        model = gordan.LinearClassifier(loss, tol=1e-4)
+        found.append(line(f"LinearClassifier({loss!r}, tol=1e-4).fit there", lambda model=model: model.fit(X, y)))
     del X
     X, y = planted(*wide)
     found += [
