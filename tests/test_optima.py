@@ -370,13 +370,13 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     X, signs, c = problem(700, 9, 4, 7)
     r = np.random.default_rng(1)
     W, b, norms = r.standard_normal((9, 4)), r.standard_normal(4), np.linalg.norm(X, axis=1)
-    length, away = np.linalg.norm(W, axis=0), np.linalg.norm(X - X.mean(0), axis=1)
+    length = np.linalg.norm(W, axis=0)
     radii, shifts = np.full(4, 1e-3), np.array([np.full(4, 0.1), np.full(4, 0.2)])
     ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
         sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
-        slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss, 1.0)
+        slopes, more = _slopes(block, signs, c, norms, W, np.array([length, radii]), X.mean(0), shifts, ends, loss, 1.0)
         assert rows == more == 700
         both.append((sums, combined, slopes))
     for here, there in zip(*both, strict=True):

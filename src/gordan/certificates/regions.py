@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, namespace
+from gordan.arrays import Array, dot, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
@@ -154,8 +154,8 @@ class Slopes:
         """
         near = b + 0.5 * self._shifts[0] + 0.5 * self._shifts[1]
         near = np.where(np.isfinite(near), near, 0.0)
-        # scores of rows that far out are uncertain by r times that, and b* by the mean of it
-        away = float(np.mean(self._away[self.c > 0])) if self.c.any() else 0.0
+        # scores of rows that far out are uncertain by r times that, and b* by the mean of it; the origin is their mean
+        away = math.sqrt(max(0.0, float(np.mean(self.X.norms[self.c > 0] ** 2)) - dot(self.origin, self.origin)))
         first = np.maximum(np.abs(near), 1.0) * 2.0**-40 + np.minimum(away * self.r, 1e150)
 
         def nearest(distance: Array) -> Array:
@@ -178,16 +178,12 @@ class Slopes:
     def proved(self, ends: Array) -> Array:
         """Whether b* + origin·w* is proved to be at least each of ends[0], and at most each of ends[1] (2 × m × k): one pass."""
         sizes = np.array([[bounds.length(m) for m in self.centres.T], self.r])
-        shared = self.centres, sizes, self._shifts, ends, self.loss, self.slack
-        vectors = self.signs, self.c, self.X.norms, self._away
+        shared = self.centres, sizes, self.origin, self._shifts, ends, self.loss, self.slack
+        vectors = self.signs, self.c, self.X.norms
         parts = list(self.X.storage.each_block(_slopes, vectors, shared, step=self.step))
         gains, losses = np.moveaxis(np.sum([found for found, _ in parts], axis=0), 2, 0)
         share = self.slack * sum_share(max(rows for _, rows in parts), len(parts))
         return np.asarray(gains * (1 - share) > losses * (1 + share))
-
-    @cached_property
-    def _away(self) -> Array:
-        return distances(self.X, self.origin)
 
     @cached_property
     def _shifts(self) -> Array:
@@ -196,21 +192,32 @@ class Slopes:
 
 
 def _slopes(
-    block: Block, y: Any, c: Any, norms: Any, away: Any, M: Array, sizes: Any, shifts: Any, ends: Any, loss: Loss, slack: float
+    block: Block,
+    y: Any,
+    c: Any,
+    norms: Any,
+    M: Array,
+    sizes: Any,
+    o: Array,
+    shifts: Any,
+    ends: Any,
+    loss: Loss,
+    slack: float,
 ) -> tuple[Array, int]:
     """Masses of rows that gain and of those that lose as b grows, at least and at most, at each b of both `ends`; and how many
     rows these are.
 
-    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin, whose product with m is between the two `shifts`:
+    `sizes` are what ‖m‖ and r are at most. Scores are those about the origin o, whose product with m is between the two `shifts`:
     as large as the ball lets them be for the lower end, and as small for the upper one. They are sums of four numbers, and z of
     one more: six roundings of all of them at most.
     """
-    sums, terms = block_scores(block, M)
-    xp = namespace(sums)
-    y, c, norms, away, (length, r), (least, most), ends = map(block.lift, (y, c, norms, away, sizes, shifts, ends))
+    sums, terms = block_scores(block, np.column_stack((M, o)))
+    xp, sums, towards, far = namespace(sums), sums[:, :-1], sums[:, -1:], bounds.length(o)
+    y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], sizes, shifts, ends))
     c = c[:, None] * abs(y)
-    reach = xp.where(away[:, None] > 0, away[:, None] * (r * (1 + 8 * U)), 0.0)
-    radius = slack * error(norms[:, None] * length, terms + 1.0) + reach + TINY
+    away = _distance(norms, towards - error(norms * far, terms + 1.0), far)
+    reach = xp.where(away > 0, away * (r * (1 + 8 * U)), 0.0)
+    radius = slack * error(norms * length, terms + 1.0) + reach + TINY
     rounded = slack * 16 * U * (abs(sums) + abs(least) + abs(most) + radius)
     found, used = [], c > 0
     for some, scores, gaining in ((ends[0], sums - least + radius, y > 0), (ends[1], sums - most - radius, y < 0)):
@@ -467,14 +474,20 @@ def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
 
 def distances(X: Matrix, origin: Array) -> Array:
     """What ‖x - o‖ is at most for the rows of X."""
-    towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
-    length = bounds.length(origin)
     with np.errstate(over="ignore", invalid="ignore"):
-        # ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What
-        # underflows is less than the TINY that `towards` is too low by.
-        whole = X.norms + length
-        squares = (X.norms * X.norms - 2.0 * towards) + length * length + 8 * U * whole * whole
-        return np.asarray(np.minimum(np.sqrt(np.maximum(squares, 0.0)), whole) * (1 + 4 * U))
+        towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
+        return np.asarray(_distance(X.norms, towards, bounds.length(origin)))
+
+
+def _distance(norms: Any, towards: Any, length: float) -> Any:
+    """What ‖x - o‖ is at most, for x·o ≥ towards and ‖o‖ = length.
+
+    ‖x - o‖² = ‖x‖² - 2x·o + ‖o‖², of which no part is larger than (‖x‖ + ‖o‖)²: rounding by 8u of that. What underflows is less
+    than the TINY that `towards` is too low by.
+    """
+    xp, whole = namespace(norms), norms + length
+    squares = (norms * norms - 2.0 * towards) + length * length + 8 * U * whole * whole
+    return xp.minimum(xp.sqrt(squares.clip(min=0.0)), whole) * (1 + 4 * U)
 
 
 def _reach(sizes: Array, r: float) -> Array:

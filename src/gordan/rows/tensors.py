@@ -269,6 +269,8 @@ def device_is_ieee(X: Any) -> bool:
         (tiny * ones, [LEAST, -LEAST]),
         (ones + half * ones, [1.0, -1.0]),
         (ones + 1.5 * half * ones, [ABOVE, -ABOVE]),
+        (ones / 3.0, [1 / 3, -1 / 3]),
+        ((2.0 * ones[:1]).sqrt(), [2**0.5]),
     ]
     # sums of 1, a number that 40 digits are needed for beside it, and -1, over and over, as products of matrices
     small = 2.0**-40
