@@ -138,12 +138,12 @@ class Certificate:
     last entry where there is an intercept. `shape` is that of X. `sample_weight` holds c_i where they matter (with nu), else
     None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
     `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
-    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column, factor),
-    that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight), rounded in that order; where
-    sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates
-    are asked about: w and `rows` are those of the rows that `models` makes of the data, which are the data's own for "logistic".
-    `about` says where the data came from. `dropped` are rules by which rows of the data are left out before anything else:
-    "missing", rows in which a value is missing; "zero-weight", rows whose sample weight is zero.
+    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column,
+    factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight), rounded in that order;
+    where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of_weights`). `model` is the model
+    whose estimates are asked about: w and `rows` are those of the rows that `models` makes of the data, which are the data's
+    own for "logistic". `about` says where the data came from. `dropped` are rules by which rows of the data are left out before
+    anything else: "missing", rows in which a value is missing; "zero-weight", rows whose sample weight is zero.
     A bracket with `robust` ε > 0 is about the largest margin that is left when every x_i is moved by some δ with ‖δ‖_s ≤ ε,
     s = `robust_norm`.
     """

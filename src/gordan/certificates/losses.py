@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, namespace
+from gordan.arrays import Array, namespace, relative_width
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
@@ -54,6 +54,11 @@ class Optimum:
     def gap(self) -> float:
         """upper - lower, rounded up."""
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower)/upper."""
+        return relative_width(self.lower, self.upper)
 
     @cached_property
     @ieee_floats()
@@ -291,7 +296,7 @@ def dense_slack(d: int, terms: Any, slack: float) -> Any:
     return (2.5 + 1.01 * (dense + 5.0) / (terms + 5.0)).clip(min=slack)
 
 
-def hash_of(sample_weight: Array) -> str:
+def hash_of_weights(sample_weight: Array) -> str:
     """What names sample weights that are too many to be stored: the SHA-256 of their bytes as little-endian float64."""
     return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 

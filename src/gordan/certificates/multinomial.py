@@ -199,9 +199,8 @@ class Multinomial:
         return ""
 
     @ieee_floats()
-    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
-        """The interval that W and b prove; `rows` are none, and `slack` is as for `Objective.enclose`."""
-        assert not len(rows)
+    def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
+        """The interval that W and b prove; `slack` is as for `Objective.enclose`."""
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)

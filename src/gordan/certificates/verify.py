@@ -19,7 +19,7 @@ import numpy as np
 from gordan.arrays import Array, require_aligned, vector
 from gordan.certificates import exact, standalone, verified
 from gordan.certificates.data import About, Certificate, Kind
-from gordan.certificates.losses import hash_of
+from gordan.certificates.losses import hash_of_weights
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
@@ -251,7 +251,7 @@ def _about(c: Certificate, rows: Array) -> Certificate:
 def _weighted(c: Certificate, weights: Array) -> Certificate:
     """The certificate holding these weights, if they are those that it is about."""
     if c.weights_hash is not None:
-        same = hash_of(weights) == c.weights_hash
+        same = hash_of_weights(weights) == c.weights_hash
     elif c.sample_weight is not None:
         same = c.sample_weight == tuple(weights.tolist())
     else:

@@ -33,11 +33,6 @@ class Softmin(NamedTuple):
     log_rest: list[float]
     lowest: list[float]
 
-    @property
-    def log_total(self) -> list[float]:
-        """The log-sum-exp of log p_0 - A v."""
-        return [peak + rest for peak, rest in zip(self.peak, self.log_rest, strict=True)]
-
 
 @dataclass(eq=False, repr=False)
 class Rows:
