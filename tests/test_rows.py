@@ -393,6 +393,14 @@ def test_a_step_that_reflects_mirrors_w():
     assert A[0] @ going.w[:2] == pytest.approx(2 - 0.5)
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_rows_that_an_epoch_turns_are_counted(storage):
+    """From x = 0 they are those that have weight after it."""
+    going, _, _ = ascent(storage)
+    met = going.climb(1)
+    assert 0 < met.turned == np.count_nonzero(going.x) / going.rows.n
+
+
 def test_ascent_is_repeatable():
     ends = []
     for seed in (1, 1, 2):
@@ -410,13 +418,12 @@ def test_ascent_goes_on_with_the_rows_that_do_not_rest(storage):
     counts = [made.n]
     for part in range(30):
         before = made.passes
-        done = going.climb(2, seed=part)
+        going.climb(2, seed=part)
         assert sorted(going.order) == list(range(made.n))
         assert made.passes - before <= 2 * counts[-1] / made.n + 1e-12
         counts.append(int(going.resting[0]))
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] < made.n
-    assert 0 <= done.turned <= 1
     close(going.w, B.T @ going.x, np.abs(B).T @ going.x)
     going.wake()
     assert going.resting[0] == made.n
