@@ -86,7 +86,7 @@ def attack(
         best = least(data, rough(X, which, k, c, kind))
         found["minimizers"] += best is not None
         objective = Multinomial(matrix(held(X)), which, k, c, Intercept(kind))
-        assert objective.trouble() == ""
+        assert objective.infeasibility_reason() == ""
         for W, b in planes(r, X.shape[1], k, best, kind):
             slack = r.choice((1.0, CLAIM))
             optimum = objective.enclose(W, b, slack=slack)

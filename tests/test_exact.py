@@ -96,7 +96,7 @@ def test_the_first_column_that_does_not_cancel(few, monkeypatch):
 @pytest.mark.parametrize("few", [400, 0])
 def test_pivots_and_null_spaces(few, monkeypatch):
     """The first independent columns, and integer vectors that span what the rows annihilate."""
-    monkeypatch.setattr(exact, "FEW", few)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", few)
     r = random.Random(1)
     for _ in range(40):
         n, k = r.randint(1, 4), r.randint(1, 5)
@@ -125,7 +125,7 @@ def test_pivots_and_null_spaces(few, monkeypatch):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_spans(intercept, storage, few, monkeypatch):
     """Whether rows are combinations of others, against their rank; also of all of them, and of some."""
-    monkeypatch.setattr(exact, "FEW", few)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", few)
     r, seen = random.Random(2), set()
     for _ in range(60):
         n, d = r.randint(3, 6), r.randint(1, 4)
@@ -142,7 +142,7 @@ def test_spans(intercept, storage, few, monkeypatch):
 @pytest.mark.parametrize("support", [(0, 1, 2, 3), (2, 3), (0, 2)])
 def test_spans_where_the_prime_divides(support, monkeypatch):
     """Rows that are independent, but not modulo the prime, or zero modulo it: what they span is found out all the same."""
-    monkeypatch.setattr(exact, "FEW", 0)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", 0)
     assert exact.PRIME == 2**31 * 2**30 - 1
     X = [[a, b, 0.0, 0.0] for a, b in ((2.0**31, 1.0), (2.0**31, 1.0), (1.0, 2.0**30), (1.0, 2.0**30), (5.0, 7.0))]
     problem = problem_of(X)

@@ -25,7 +25,7 @@ from gordan.rows import Block
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
 PRIME = 2**61 - 1
 # Entries up to which pivots are taken from exact elimination and not modulo the prime.
-FEW = 400
+FEW_ENTRIES_TO_ELIMINATE = 400
 # Products up to which sums of integers are left to Python; flint is quicker with more.
 FEW_PRODUCTS = 20_000
 # Entries of a row up to which they are turned into integers one by one.
@@ -141,7 +141,7 @@ def pivots(M: Any, *, exactly: bool = False) -> list[int]:
     """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
     from flint import nmod_mat
 
-    echelon, rank = M.rref()[::2] if exactly or M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
+    echelon, rank = M.rref()[::2] if exactly or M.nrows() * M.ncols() <= FEW_ENTRIES_TO_ELIMINATE else nmod_mat(M, PRIME).rref()
     found: list[int] = []
     for i in range(rank):
         j = found[-1] + 1 if found else 0

@@ -137,7 +137,7 @@ class Objective:
         """That of w."""
         return (self.X.d,)
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "C, or C times a weight, is negative or not finite"
@@ -157,7 +157,7 @@ class Objective:
         products = Products.of(self.X, w)
         products = (products.rounded_once if once else None) or products
         plane, alpha = self.intercept.joined(products.w, b), self.alpha(products, b, rows, weights)
-        share = 2 * bounds.GO * U
+        share = 2 * bounds.SUM_BLOCK * U
         upper = value_above(plane, 4 * U + (slack - 1) * share, self._losses_above(products, b, slack), slack * share)
         drift = None if slack == 1 else self._drift(products, b, alpha, rows)
         lower, v, error = self._dual_below(alpha, plane, slack, drift)
@@ -209,7 +209,7 @@ class Objective:
             rounded = alpha[used] * ((512 + 64 * size) * U)
             sizes = self.X.norms[used] + self.intercept.in_norm
             weights, lengths, paid, cost = (
-                bounds.near_sum(part) * (1 + 4 * bounds.GO * U)
+                bounds.near_sum(part) * (1 + 4 * bounds.SUM_BLOCK * U)
                 for part in (delta, delta * sizes, delta * size + rounded, delta * (high - low) + rounded)
             )
         return Drift(weights, lengths, paid, cost + abs(b) * weights if self.intercept.grouped else cost)
@@ -237,7 +237,7 @@ class Objective:
                     return dual_below(-math.inf, v, 0.0)
                 lost = max(up(surplus * up(max(0.0, -sum_below(-paid[side], slack)))) for side in sides)
                 masses = (bounds.near_sum(alpha[side] * self.X.norms[side]) for side in sides)
-                shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.GO * U)))
+                shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.SUM_BLOCK * U)))
                 total = down(total - lost)
             if drift is not None:
                 total -= drift.loss(bounds.length(plane - v), error, surplus)
@@ -337,7 +337,7 @@ def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
 
 def sum_below(values: Array, slack: float = 1.0) -> float:
     """What Σ values is at least; positive and negative ones are added up apart."""
-    share = 2 * slack * bounds.GO * U
+    share = 2 * slack * bounds.SUM_BLOCK * U
     gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
     if not gains < math.inf:
         return -math.inf

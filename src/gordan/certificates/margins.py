@@ -75,7 +75,7 @@ class Margin:
         """The rows that share a mass: all of them, or those of each class."""
         return self.intercept.groups(self.signs)
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such margin; empty if there is one."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
@@ -271,7 +271,7 @@ class Margin:
         return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
 
     def _normalized(self, p: Array) -> tuple[Array, Array] | None:
-        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (GO + 4)u; None where a
+        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (SUM_BLOCK + 4)u; None where a
         group has none."""
         rows = nonzero(p)
         q, groups = p[rows], self.intercept.groups(self.signs[rows])
@@ -396,7 +396,7 @@ class Margin:
 def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
     """Aᵀq for weights q of these rows as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
-    Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
+    Each q_i is off by a share of (SUM_BLOCK + 4)u, and a column is a sum of at most as many products as there are rows of weight:
     with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
     p ≥ 2, is no larger.
     """
@@ -414,7 +414,7 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
         if intercept.in_norm:
             centre, sizes = np.append(centre, intercept.column * np.sum(signed)), sizes + float(intercept.column)
         total = bounds.near_sum(q * sizes)
-        relative = 2 * bounds.U * (len(rows) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
+        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed: neither is `total` exact
         # what underflow does to a weight, and to a product
         lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
     return centre, relative * total + lost

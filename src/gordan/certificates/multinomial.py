@@ -112,7 +112,7 @@ class Masses(NamedTuple):
         """From C e_y - α."""
         columns = np.ascontiguousarray(signed.T)
         gains, losses = (np.array([bounds.near_sum(np.maximum(sign * row, 0.0)) for row in columns]) for sign in (-1.0, 1.0))
-        return Masses(mixed, gains, losses, 2 * bounds.GO * U)
+        return Masses(mixed, gains, losses, 2 * bounds.SUM_BLOCK * U)
 
     @property
     def imbalance(self) -> Iterator[tuple[float, float]]:
@@ -190,7 +190,7 @@ class Multinomial:
         """That of W."""
         return self.X.d, self.k
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "C, or C times a weight, is negative or not finite"
@@ -233,7 +233,7 @@ class Multinomial:
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
-        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.GO * U
+        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.SUM_BLOCK * U
         for part, s, radius, own, c in self._parts(scores, b):
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
@@ -274,7 +274,7 @@ class Multinomial:
         Entropy falls by a share λ at most, and V moves by λ√2 Σ C‖x‖ at most.
         """
         share, v = slack * facts.masses.share, facts.v[: len(plane)]
-        terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.GO
+        terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.SUM_BLOCK
         off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
         if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
-from gordan.certificates.bounds import GO, TINY, U, down, up
+from gordan.certificates.bounds import SUM_BLOCK, TINY, U, down, up
 from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, dual_below, loss_above, paid_below, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
@@ -86,7 +86,7 @@ class Objectives:
         upper = value_above(plane, share, above, share)
         nothing = Optimum(0.0, upper, plane, np.zeros_like(v), 0.0)
         drift = Drift(*(up(x * (1 + share)) for x in (moved, moved_lengths, moved_paid, moved_cost)))
-        off = 2 * U * (count + terms[1] + 2 * GO) * lengths * (1 + share)
+        off = 2 * U * (count + terms[1] + 2 * SUM_BLOCK) * lengths * (1 + share)
         off = up(CLAIM * (off + count * TINY * (longest + self.X.d + 1.0)))
         total = down(down(gains * (1 - share)) - up(losses * (1 + share)))
         if not (np.isfinite(v).all() and math.isfinite(off + total + sum(drift))):

@@ -393,7 +393,7 @@ def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> s
         reason = _separator(c, margin, w, b)
         if reason or (c.lower is None and c.upper is None):
             return reason
-    return margin.trouble() or _bracket(c, margin, w, b, p)
+    return margin.infeasibility_reason() or _bracket(c, margin, w, b, p)
 
 
 def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
@@ -525,7 +525,7 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     if c.w is None or c.loss is None or c.C is None:
         return "it has no w, no loss or no C"
     w = np.fromiter(c.w, np.float64, len(c.w))
-    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].trouble() or _not_in(c, problem)
+    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].infeasibility_reason() or _not_in(c, problem)
 
 
 def _not_in(c: Certificate, problem: Problem) -> str:

@@ -532,7 +532,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
             _cap(going, np.asarray(p_set.caps * total.value), column, sides)
         if sides is not None:
             going.intercept = Offset(sides, column, offset)
-        done = going.climb(epochs, seed=seed + part, quiet=enough)
+        done = going.run_epochs(epochs, seed=seed + part, quiet=enough)
         offset += column * float(going.w[-1])
         quiet = done.turned <= QUIET
         if quiet if total is None else total.settled(float(going.x.sum()), quiet):
@@ -556,7 +556,7 @@ def _cap(going: Ascent, caps: Array, column: float, sides: Array | None) -> None
         np.minimum(x, caps, out=x)
         going.w[:-1] = going.rows.combine(x)
         going.w[-1] = column * float(x @ sides) if sides is not None else 0.0
-    going.wake()
+    going.unshrink()
 
 
 @dataclass

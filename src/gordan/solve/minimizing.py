@@ -614,7 +614,7 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
     while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.deadline)
-        ascent.climb(int(epochs), seed=task.seed + done)
+        ascent.run_epochs(int(epochs), seed=task.seed + done)
         done += int(epochs)
         epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:

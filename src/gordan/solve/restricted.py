@@ -22,7 +22,7 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.blas import scipy_linalg
 from gordan.deadlines import LOOPS, UNLIMITED, Deadline
-from gordan.rows import Face, Rows, Until, level_out
+from gordan.rows import Face, Rows, StoppingRule, equalize_scores
 
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
 PATIENCE = 4
@@ -195,8 +195,8 @@ class Products:
         if self.deadline.pace.entry > 0:  # a step multiplies twice, on one thread
             most = max(1, min(most, int(self.deadline.left / (price * self.deadline.pace.entry))))
         face = Face(F, np.argmax(G, axis=1), mass, pull, self.squares[F], guess.caps)
-        until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: not self.deadline.passed)
-        steps, spread = level_out(self.rows, face, z, until, guess.scores)
+        until = StoppingRule(aim.final * aim.square, aim.rough * aim.square, most, lambda: not self.deadline.passed)
+        steps, spread = equalize_scores(self.rows, face, z, until, guess.scores)
         self.budget -= steps * price
         if self.budget < price:
             raise Stalled

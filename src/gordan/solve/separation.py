@@ -125,9 +125,9 @@ def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Pr
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:
             return
-        going.wake()
+        going.unshrink()
         seed = question.budget.seed + done
-        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
+        met = going.run_epochs(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
         w, last = going.w[: rows.d], done + EPOCHS_A_LOOK >= epochs
         # w has moved since rows were met: after a first failure one more pass tells whether it is worth the several of a check
         if last or (met.lowest > 0 and (not failed or float(np.min(rows.scores(w))) > 0)):
