@@ -374,7 +374,7 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
-        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
+        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, Intercept.PENALIZED)
         slopes, more = _slopes(block, signs, c, norms, away, W, np.array([length, radii]), shifts, ends, loss)
         assert rows == more == 700
         both.append((sums, combined, slopes))

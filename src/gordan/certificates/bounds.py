@@ -98,7 +98,7 @@ def above(x: Array) -> Array:
 
 def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
-    total = _fsum(values)
+    total = fsum(values)
     return down(total), up(total)
 
 
@@ -136,7 +136,7 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
     return add([(groups * m, e), (-k, f)])[0] >= 0
 
 
-def _fsum(values: Any) -> float:
+def fsum(values: Any) -> float:
     """`math.fsum`, infinite where that is beyond the floats; for values of one sign."""
     if isinstance(values, np.ndarray):
         if len(values) > SUM_BLOCK and values.min() == values.max():
@@ -158,7 +158,7 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     if largest == 0 or not math.isfinite(largest):
         return largest if largest == 0 else math.inf
     if math.isinf(p) or p == 1:
-        return up(_fsum(size)) if dual == math.isinf(p) else largest
+        return up(fsum(size)) if dual == math.isinf(p) else largest
     exponent = math.frexp(largest)[1]
     size = np.ldexp(size, -exponent)  # exact, but for what underflows: nothing beside the largest, which is 1/2 at least
     # the square is off by (SUM_BLOCK + 2)u, its root by half of that
@@ -229,7 +229,7 @@ def near_sum(values: Array) -> float:
     whole = len(values) - len(values) % SUM_BLOCK
     with np.errstate(over="ignore"):
         sums = values[:whole].reshape(-1, SUM_BLOCK).sum(axis=1)
-    return _fsum([*sums.tolist(), *values[whole:].tolist()])
+    return fsum([*sums.tolist(), *values[whole:].tolist()])
 
 
 def _ldexp(x: float, exponent: int) -> float:

@@ -401,6 +401,17 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
     p ≥ 2, is no larger.
     """
     rows, q = rows[q != 0], q[q != 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = X.norms[rows] + float(intercept.column)
+        total = bounds.near_sum(q * sizes)
+        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed: neither is `total` exact
+        # what underflow does to a weight, and to a product
+        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
+    return combined(X, signs, rows, q, intercept), relative * total + lost
+
+
+def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> Array:
+    """Aᵀq for weights q of these rows, which are not 0, as computed."""
     signed = q * signs[rows]
 
     def combination() -> Array:
@@ -409,15 +420,8 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
         return X.combination(over_all, rows)
 
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = X.remembered("combination", np.concatenate((rows, signed)), combination)
-        sizes = X.norms[rows]
-        if intercept.in_norm:
-            centre, sizes = np.append(centre, intercept.column * np.sum(signed)), sizes + float(intercept.column)
-        total = bounds.near_sum(q * sizes)
-        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed: neither is `total` exact
-        # what underflow does to a weight, and to a product
-        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
-    return centre, relative * total + lost
+        centre: Array = X.remembered("combination", np.concatenate((rows, signed)), combination)
+        return np.append(centre, intercept.column * np.sum(signed)) if intercept.in_norm else centre
 
 
 @ieee_floats()
