@@ -135,8 +135,7 @@ class Question:
     """A question about the rows of one problem.
 
     `margin` says which margin is meant: intercept, norm, nu and weights. `tol` is the relative width of the interval to stop at.
-    `origin` is the question that this one is asked for, where
-    its rows have been scaled or moved.
+    `origin` is the question that this one is asked for, where its rows have been scaled or moved.
     """
 
     problem: Problem
