@@ -359,9 +359,9 @@ def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     return paid
 
 
-def sum_below(values: Array, slack: float = 1.0) -> float:
+def sum_below(values: Array) -> float:
     """What Σ values is at least; positive and negative ones are added up apart."""
-    share = 2 * slack * bounds.SUM_BLOCK * U
+    share = 2 * bounds.SUM_BLOCK * U
     gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
     if not gains < math.inf:
         return -math.inf
