@@ -221,7 +221,7 @@ def test_integers_become_floats_rounded_once(x):
     """To nearest, ties to even, whatever their length."""
     for bits in (1, abs(x).bit_length(), abs(x).bit_length() + 400):
         unit = 2 ** max(bits, abs(x).bit_length())
-        if abs(x) / unit >= exact.SMALLEST:
+        if abs(x) / unit >= exact.LEAST_TRUSTED:
             assert exact._rounded([x, unit - 1])[0] == float(Fraction(x, unit))
 
 
@@ -229,7 +229,7 @@ def test_directions_become_floats_unless_they_are_too_far_apart():
     for w in ([3, -5, 0], [3**400, 2**600 + 1, -1], [0, 2**499]):
         found, bits = exact._rounded(w), max(abs(x).bit_length() for x in w)
         truth = [float(Fraction(x, 2**bits)) for x in w]
-        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.SMALLEST) for x in w)
+        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.LEAST_TRUSTED) for x in w)
         assert (found is None) == apart
         assert apart or found.tolist() == truth
     assert exact._rounded([2**499, 1]).tolist() == [0.5, 2.0**-500]

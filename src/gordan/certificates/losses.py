@@ -30,9 +30,9 @@ from gordan.losses import Loss
 from gordan.rows import LONGEST_SUM, nonzero
 
 # Weights below this count as 0, and bounds below it are: products with them may be subnormal.
-LEAST = 2.0**-900
+LEAST_WEIGHT = 2.0**-900
 # Numbers over rows that are worked on at a time, so that they stay in the cache.
-BLOCK = 1 << 15
+NUMBERS_IN_CACHE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class Objective:
         alpha[rows] = weights
         if self.loss.most_weight < math.inf:
             np.minimum(alpha, self.c * self.loss.most_weight, out=alpha)
-        alpha[~((alpha >= LEAST) & (self.c > 0))] = 0.0  # NaN too
+        alpha[~((alpha >= LEAST_WEIGHT) & (self.c > 0))] = 0.0  # NaN too
         return alpha
 
 
@@ -294,7 +294,7 @@ def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, floa
     """What D is at least where Σ C g is at least `total`, and v is off by `error`; v and that. Nothing, if α = 0 is better."""
     size = up(bounds.length(v) + error)
     lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
-    return (lower, v, error) if LEAST <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
+    return (lower, v, error) if LEAST_WEIGHT <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
 
 
 def constants_of(c: Certificate, which: Array) -> Array:
@@ -327,7 +327,7 @@ def hash_of_weights(sample_weight: Array) -> str:
 
 def parts_of(n: int, width: int = 1) -> list[slice]:
     """Some of n rows after the others, of which vectors, or blocks of so many, stay in the cache."""
-    step = max(1, BLOCK // width)
+    step = max(1, NUMBERS_IN_CACHE // width)
     return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
 

@@ -32,7 +32,7 @@ MOST_SHARPENED = 1 << 17
 # Perturbations below this would be lost to underflow.
 LEAST_NOISE = 2.0**-900
 # Relative width of an enclosure of the margin that is left as it is.
-NARROW = 1e-9
+NARROW_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class Margin:
         mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
         lo, hi = products.scores(b, self.signs, slack)
         lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
-        if exactly or not np.max(hi - lo) <= NARROW * sum(lows):
+        if exactly or not np.max(hi - lo) <= NARROW_WIDTH * sum(lows):
             products.sharpen(np.arange(self.X.n))
             lo, hi = products.scores(b, self.signs, slack)
             lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
@@ -458,7 +458,7 @@ def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple
 def _narrow(ends: list[tuple[float, float]]) -> bool:
     """Whether the enclosures of the lowest scores are narrow for their size."""
     lows = sum(low for low, _ in ends)
-    return sum(high for _, high in ends) - lows <= NARROW * lows
+    return sum(high for _, high in ends) - lows <= NARROW_WIDTH * lows
 
 
 def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
+from gordan.certificates.losses import LEAST_WEIGHT, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -329,7 +329,7 @@ class Multinomial:
                     products += found.products(c)
                 masses = Masses.of(signed, mixed)
         (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
-        return Balance(masses, products, moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
+        return Balance(masses, products, moved + 2 * self.k * LEAST_WEIGHT * self.X.n, worst, odd == 0)
 
 
 # ---- rows, in memory or on a device; `own` and `largest` are True for one class of each ------------------------------------
@@ -358,7 +358,7 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
     xp, k = namespace(s), s.shape[1]
     top = xp.amax(s, 1)
     alpha, largest = softmax(s) * c[:, None], _first_largest(s)
-    alpha = xp.where(largest | ~(alpha >= LEAST), 0.0, alpha)  # NaN too
+    alpha = xp.where(largest | ~(alpha >= LEAST_WEIGHT), 0.0, alpha)  # NaN too
     others = alpha.sum(1)
     lost = ~((others * (1 + 2 * k * U) < c) & xp.isfinite(top))
     alpha, others, largest = (

@@ -17,7 +17,7 @@ import numpy as np
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
 from gordan.certificates.bounds import TINY, U
-from gordan.certificates.losses import LEAST, Optimum, RowScores, dense_slack, proved_optimum, row_terms
+from gordan.certificates.losses import LEAST_WEIGHT, Optimum, RowScores, dense_slack, proved_optimum, row_terms
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, distances, enclosed_product, mean_of, weight_bounds
 from gordan.floats import ieee_floats
@@ -27,10 +27,10 @@ from gordan.rows import Block
 
 # Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
 # on average; and where none of these will do, at distances that grow fourfold.
-NEAR = np.array([0.95, 1.05, 1.2, 1.6])
-FAR = 4.0 ** np.arange(1, 20)
+NEAR_ENDS = np.array([0.95, 1.05, 1.2, 1.6])
+FAR_ENDS = 4.0 ** np.arange(1, 20)
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
-NUMBERS = 1 << 20
+TERMS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Objectives:
 
     def _rows_at_a_time(self, k: int) -> int:
         """So many where there are more label vectors than columns; 0: as the storage has it."""
-        return NUMBERS // k if k > self.X.d else 0
+        return TERMS_AT_ONCE // k if k > self.X.d else 0
 
     @ieee_floats()
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
@@ -110,9 +110,9 @@ class Objectives:
             return np.asarray(np.where(gains * (1 - share) > losses * (1 + share), distance, math.inf).min(axis=1))
 
         with np.errstate(over="ignore", invalid="ignore"):
-            best = nearest(NEAR)
+            best = nearest(NEAR_ENDS)
             if np.isinf(best).any():
-                best = np.minimum(best, nearest(FAR))
+                best = np.minimum(best, nearest(FAR_ENDS))
             return np.column_stack((near - best[0], near + best[1]))
 
 
@@ -136,7 +136,7 @@ def _sums(
     z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
     hinge = loss is Loss.HINGE
     alpha = c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
-    alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
+    alpha = xp.where((alpha >= LEAST_WEIGHT) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
     follows = c >= 0

@@ -30,7 +30,7 @@ from gordan.intercepts import Intercept
 from gordan.losses import Loss, balancing
 
 # How often an end of the interval for b* is moved out by twice as much until it is proved, and then brought back in by halves.
-DOUBLINGS, HALVINGS = 80, 8
+END_DOUBLINGS, END_HALVINGS = 80, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,7 +417,7 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
 def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
     """An end of the interval that is proved to be one, on the side of `near` that `step` has; infinite if none is found."""
     inner, outer = near, near + step
-    for _ in range(DOUBLINGS):
+    for _ in range(END_DOUBLINGS):
         if not math.isfinite(outer) or proved(outer):
             break
         step *= 2
@@ -426,7 +426,7 @@ def _end(near: float, step: float, proved: Callable[[float], bool]) -> float:
         outer = math.copysign(math.inf, step)
     if math.isinf(outer):
         return outer
-    for _ in range(HALVINGS):
+    for _ in range(END_HALVINGS):
         middle = 0.5 * inner + 0.5 * outer
         if proved(middle):
             outer = middle

@@ -35,7 +35,7 @@ FARTHEST = 500
 # Columns with other names that are listed.
 MOST_NAMES = 4
 # Digits of the ends of an interval in words.
-DIGITS = 8
+SHOWN_DIGITS = 8
 # Entries of X up to which the interval of an optimum is decided in fractions where enclosures leave it open: seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
@@ -560,8 +560,8 @@ def _interval(c: Certificate) -> str:
     """The ends in decimal digits, rounded so that what is said stays true."""
     ends = []
     for value, none, rounding in ((c.lower, 0.0, decimal.ROUND_FLOOR), (c.upper, math.inf, decimal.ROUND_CEILING)):
-        rounded = decimal.Context(prec=DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
-        ends.append(f"{float(rounded):.{DIGITS}g}".replace("inf", "infinity"))
+        rounded = decimal.Context(prec=SHOWN_DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
+        ends.append(f"{float(rounded):.{SHOWN_DIGITS}g}".replace("inf", "infinity"))
     return f"between {ends[0]} and {ends[1]}"
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.deadlines import SLOW_ENTRY
 from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
@@ -22,8 +23,8 @@ NO_CAPS, NO_BEND = np.array([np.inf]), np.zeros(1)
 SMALLEST_SQUARE = 1e-150
 # Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
 FLAT = 1e-3
-# Seconds of epochs between two looks at the clock, where there is a deadline; and those of an entry on a slow machine.
-PIECE, SLOW = 0.02, 1e-8
+# Seconds of epochs between two looks at the clock, where there is a deadline.
+PIECE = 0.02
 # Steps of conjugate gradients between two questions whether to go on.
 STEPS_A_LOOK = 64
 # Where the rows have fewer entries than so many times d, columns that none of them uses are left out of these steps: a vector
@@ -100,7 +101,7 @@ class Ascent:
         bend = NO_BEND if self.bend is None else self.bend
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
-        first = epochs if math.isinf(self.deadline) else int(PIECE / (SLOW * rows.entries))
+        first = epochs if math.isinf(self.deadline) else int(PIECE / (SLOW_ENTRY * rows.entries))
         piece = max(1, min(epochs, first))
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
