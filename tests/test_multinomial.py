@@ -126,7 +126,7 @@ def test_orders_of_classes_do_not_matter_and_labels_do():
     for wrong in ((0,), (0, 1, "a")):
         with pytest.raises(InputError):
             gordan.verify(replace(certificate, classes=wrong), X, y)
-    with pytest.raises(InputError, match="classes of a certificate are two, not 3"):
+    with pytest.raises(InputError, match="a certificate of this kind has two classes, not 3"):
         replace(certificate, loss="logistic")
 
 

@@ -244,7 +244,7 @@ def _of_one_kind(labels: list[Label]) -> list[Label]:
     numbers: list[Label] = [float(label) if float in kinds else int(label) for label in labels]
     for i, (label, number) in enumerate(zip(labels, numbers, strict=True)):
         if number != label:
-            raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
+            raise InputError(f"y[{i}] is {label}, which float64 cannot hold, beside labels that are floats; use text for labels")
     return numbers
 
 
