@@ -22,6 +22,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
+from clock import median_seconds
 from distributed import Client, LocalCluster
 
 import gordan
@@ -54,15 +55,10 @@ def nothing(held):
     return held.n
 
 
-def timed(work, times=7):
+def warm_seconds(work):
     """The median of some runs after one that warms up."""
     work()
-    seconds = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+    return median_seconds(work, 7)
 
 
 class Traffic:
@@ -103,11 +99,11 @@ def on_workers(client, X, y, v):
     halves = A.split((y < 0).astype(np.int8))
     keys = [block.future for block in A.storage.blocks]
     before = client.who_has(keys)
-    empty = timed(lambda: A.storage.engine.merged(A.storage._start(nothing, (), ()), max))
+    empty = warm_seconds(lambda: A.storage.workers.merged(A.storage._start(nothing, (), ()), max))
     found = {}
     for name, work in FIGURES.items():
         with Traffic() as traffic:
-            seconds = timed(lambda work=work: work(A, v, halves))
+            seconds = warm_seconds(lambda work=work: work(A, v, halves))
         found[name] = seconds, traffic.bytes / 8
     after = client.who_has(keys)
     return found, empty, sum(before[key] == after[key] for key in before)
@@ -127,7 +123,7 @@ def passes(options, lines):
     lines.append(f"{size:.2f} GB: {here.n} rows of {d}, float64, {count} blocks, 2 workers of one thread\n")
     lines.append("| | one process, 2 threads | 2 workers | ratio | bytes back |\n|---|---|---|---|---|")
     for name, work in FIGURES.items():
-        seconds = timed(lambda work=work: work(here, v, halves))
+        seconds = warm_seconds(lambda work=work: work(here, v, halves))
         there, moved = found[name]
         lines.append(f"| {name} | {seconds * 1e3:.0f} ms | {there * 1e3:.0f} ms | {there / seconds:.2f} | {moved:.0f} |")
     lines.append(f"| a round without work | | {empty * 1e3:.0f} ms | | |")

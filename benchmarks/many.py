@@ -8,12 +8,11 @@ are those of one label vector, and the verdicts on those columns are compared. T
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from clock import timed
 from scipy.optimize import linprog
 
 import gordan
@@ -39,12 +38,6 @@ def highs(X, y) -> bool | None:
     A = y[:, None] * np.column_stack([X, np.ones(len(X))])
     found = linprog(np.zeros(A.shape[1]), A_ub=-A, b_ub=-np.ones(len(A)), bounds=(None, None), method="highs")
     return {0: True, 2: False}.get(found.status)
-
-
-def timed(work: Callable[[], object]) -> tuple[float, object]:
-    begin = time.perf_counter()
-    found = work()
-    return time.perf_counter() - begin, found
 
 
 def line(n: int, d: int, k: int, repeat: int, sample: int) -> str:

@@ -15,11 +15,11 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from clock import timed
 from scipy.optimize import linprog
 
 import gordan
@@ -70,12 +70,6 @@ def konis(X, y, limit):
         options={"time_limit": limit},
     )
     return None if found.status else "overlap" if -found.fun < 1e-6 else "separated"
-
-
-def timed(work):
-    begin = time.perf_counter()
-    answer = work()
-    return time.perf_counter() - begin, answer
 
 
 def checked_alone(certificate, X, y) -> float:

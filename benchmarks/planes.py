@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from clock import timed
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 from gordan import MaxMarginClassifier
@@ -48,9 +48,7 @@ def sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 def seconds(multi_class: str, X: np.ndarray, y: np.ndarray) -> float:
     """Of one fit."""
-    began = time.perf_counter()
-    MaxMarginClassifier(multi_class=multi_class).fit(X, y)
-    return time.perf_counter() - began
+    return timed(lambda: MaxMarginClassifier(multi_class=multi_class).fit(X, y))[0]
 
 
 def main() -> None:

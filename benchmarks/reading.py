@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from clock import timed
 
 from gordan.io import read
 
@@ -41,12 +41,7 @@ def repeat(path: Path, header: str, body: str, size: int) -> None:
 
 def seconds(call: Callable[[], Any]) -> float:
     """The best of three."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
+    return min(timed(call)[0] for _ in range(3))
 
 
 def rivals() -> dict[str, dict[str, Callable[[Path], Any]]]:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import report
 import sets
+from clock import timed
 from losses import value
 from sklearn.svm import LinearSVC
 
@@ -51,13 +52,6 @@ def cases(folder: Path) -> Iterator[tuple[str, Any, np.ndarray]]:
     yield "made up", *made_up()
 
 
-def seconds(model: Any, X: Any, y: np.ndarray) -> float:
-    """Of a fit."""
-    started = time.perf_counter()
-    model.fit(X, y)
-    return time.perf_counter() - started
-
-
 def main() -> None:
     """The table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -72,7 +66,8 @@ def main() -> None:
         theirs = LinearSVC(loss=options.loss, random_state=0)
         some = np.random.default_rng(1).permutation(len(y))[:400]
         ours.fit(X[some], y[some])  # compiled
-        times = [(seconds(ours, X, y), seconds(theirs, X, y)) for _ in range(options.repeats)]
+        fits = partial(ours.fit, X, y), partial(theirs.fit, X, y)
+        times = [tuple(timed(fit)[0] for fit in fits) for _ in range(options.repeats)]
         mine, other = (statistics.median(column) for column in zip(*times, strict=True))
         above = []
         for j, label in enumerate(ours.classes_):

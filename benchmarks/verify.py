@@ -9,7 +9,6 @@ checker` prints: 1,000,000 × 50 is to take 90 s at most.
 from __future__ import annotations
 
 import argparse
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+from clock import median_seconds
 
 import gordan
 from gordan.certificates import standalone
@@ -41,15 +41,6 @@ def checker(n: int, d: int) -> None:
         print(f"{n:,} × {d} float64, standalone checker: {time.perf_counter() - begin:.1f} s\n{told}", end="")
 
 
-def seconds(function, repeats: int = 5) -> float:
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -64,8 +55,8 @@ def main() -> None:
     w = rng.standard_normal(d)
     y = (X @ w > 0).astype(int)
     certificate = gordan.Certificate("separator", "none", (0, 1), (n, d), w=tuple(w.tolist()), b=0.0)
-    product = seconds(lambda: X @ w)
-    check = seconds(lambda: gordan.verify(certificate, X, y), 3)
+    product = median_seconds(lambda: X @ w)
+    check = median_seconds(lambda: gordan.verify(certificate, X, y), 3)
     assert gordan.verify(certificate, X, y)
     tracemalloc.start()
     gordan.verify(certificate, X, y)

@@ -1,4 +1,4 @@
-"""Draw the walks of architecture.md: a line through the rooms, one dot for each function, from the tables of that page.
+"""Draw the walks of architecture.md: a line through the packages, one dot for each function, from the tables of that page.
 
 python docs/walks.py               # into docs/walks
 """
@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The rooms from left to right, in reading order, with what is in them and their colour.
+# The packages from left to right, in reading order, with what is in them and their colour.
 LANES = {
     "io": (("io", "checkpoint"), "#888888"),
     "rows": (("rows",), "#4477aa"),
@@ -36,9 +36,9 @@ def walks() -> dict[str, list[str]]:
 
 
 def lane_of(function: str) -> int:
-    """The room of a function."""
-    room = function.split(".")[0]
-    return next(k for k, (rooms, _) in enumerate(LANES.values()) if room in rooms)
+    """The lane of a function."""
+    package = function.split(".")[0]
+    return next(k for k, (packages, _) in enumerate(LANES.values()) if package in packages)
 
 
 def drawn(name: str, steps: list[str]) -> str:
@@ -48,15 +48,15 @@ def drawn(name: str, steps: list[str]) -> str:
     colours = [colour for _, colour in LANES.values()]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="system-ui, sans-serif" '
-        f'font-size="12" aria-label="The walk {html.escape(name)} through the rooms: {html.escape(", ".join(steps))}">',
+        f'font-size="12" aria-label="The walk {html.escape(name)} through the packages: {html.escape(", ".join(steps))}">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for k, (room, (_, colour)) in enumerate(LANES.items()):
+    for k, (package, (_, colour)) in enumerate(LANES.items()):
         x = LEFT + LANE * k
         parts.append(
             f'<line x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{height - 6}" stroke="{colour}" stroke-opacity="0.35" stroke-width="8"/>'
         )
-        parts.append(f'<text x="{x}" y="{TOP - 16 - 16 * (k % 2)}" text-anchor="middle" fill="#333">{room}</text>')
+        parts.append(f'<text x="{x}" y="{TOP - 16 - 16 * (k % 2)}" text-anchor="middle" fill="#333">{package}</text>')
     line = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
     parts.append(f'<polyline points="{line}" fill="none" stroke="#444" stroke-width="1.6" stroke-linejoin="round"/>')
     names = LEFT + LANE * len(LANES) - 24

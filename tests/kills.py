@@ -3,7 +3,7 @@
     python tests/kills.py --kills 200
 
 A child is forked, killed at a random one of its calls of functions, and what it left is read; the next child goes on from there.
-One that ends before that call hands its result over, which must be that of a run without checkpoint, bit by bit; then the next
+One that ends before that call hands its result over, which must be that of a run without checkpoint, bit for bit; then the next
 run starts. Instants are counted in calls, not in seconds: the same ones come again, whatever else the machine does. Before
 that, the writer of a file is killed at each of its calls, and must leave the old file or the new one.
 """
@@ -46,7 +46,7 @@ RUNS = {
 
 
 def plain(result):
-    """What must be the same, as text: floats bit by bit."""
+    """What must be the same, as text: floats bit for bit."""
     facts = [result.status, result.n_iter, result.passes.hex(), result.b.hex(), *(end.hex() for end in result.margin)]
     return json.dumps([facts, [x.hex() for x in result.w.tolist()], [x.hex() for x in result.p.tolist()]])
 

@@ -197,7 +197,7 @@ def attack(
         least = minimum(data, rough(data)) if loss == "logistic" else minimum(data)
         found["minimizers"] += least is not None
         objective = Objective(matrix(X), signs, Loss(loss), c, Intercept(kind))
-        assert objective.trouble() == ""
+        assert objective.infeasibility_reason() == ""
         for w, b in planes(r, data, least):
             rows, alpha = weights(r, data, least, c)
             slack, once = r.choice((1.0, CLAIM)), r.random() < 0.5  # the scores as they are computed, or rounded once

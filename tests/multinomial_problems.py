@@ -22,8 +22,6 @@ from gordan.certificates.multinomial import Multinomial, Scores
 from gordan.certificates.regions import region_of
 from gordan.intercepts import Intercept
 
-NONE = np.empty(0, np.int64), np.empty(0)
-
 
 def problem(r: random.Random, family: str) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
     """X, classes by number, how many there are, and C_i; every class has weight."""
@@ -88,15 +86,15 @@ def attack(
         best = least(data, rough(X, which, k, c, kind))
         found["minimizers"] += best is not None
         objective = Multinomial(matrix(held(X)), which, k, c, Intercept(kind))
-        assert objective.trouble() == ""
+        assert objective.infeasibility_reason() == ""
         for W, b in planes(r, X.shape[1], k, best, kind):
             slack = r.choice((1.0, CLAIM))
-            optimum = objective.enclose(W, b, *NONE, slack=slack)
+            optimum = objective.enclose(W, b, slack=slack)
             broken = enclosure_faults(objective, data, best, optimum, W, b)
             if best is not None:
                 broken += region_faults(objective, best, optimum, b, _points(r, X), found)
             if np.isfinite(W).all() and np.isfinite(b).all():
-                claimed = optimum if slack == CLAIM else objective.enclose(W, b, *NONE, slack=CLAIM)
+                claimed = optimum if slack == CLAIM else objective.enclose(W, b, slack=CLAIM)
                 broken += claim_faults(r, objective, X, claimed, W, b, found)
             found["enclosures"] += 1
             found["informative"] += optimum.lower > 0 and optimum.upper < math.inf
@@ -191,7 +189,7 @@ def claim_faults(
         ("classes", X, place[objective.which], objective.c, W[:, classes], b[classes]),
         ("sparse", sp.csr_array(X), objective.which, objective.c, W, b),
     ):
-        checks[name] = Multinomial(matrix(values), which, k, c, objective.intercept).enclose(V, e, *NONE)
+        checks[name] = Multinomial(matrix(values), which, k, c, objective.intercept).enclose(V, e)
     return wider(claim, checks, found)
 
 

@@ -17,6 +17,11 @@ class Kept:
         return self.held
 
 
+def log_total(soft):
+    """The log-sum-exp of log p_0 - A v, of each group."""
+    return np.add(soft.peak, soft.log_rest)
+
+
 def passes_agree(made, A, W, P, rtol=1e-12, narrow=1e-12):
     """The rows `made` of A give A W, AᵀP, and moments with the weights |P|, all and some of them, up to rtol (moments: narrow)
     times what the terms add up to."""

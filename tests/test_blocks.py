@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from passes import Kept, passes_agree
+from passes import Kept, log_total, passes_agree
 
 import gordan
 from gordan import rows
@@ -45,7 +45,7 @@ def test_every_operation_agrees(problem, size, constant):
         a, b = ours.softmin(w, log_p0, split), theirs.softmin(w, log_p0, split)
         np.testing.assert_allclose(a.combination, b.combination, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(a.scores, b.scores, rtol=1e-14, atol=1e-14)
-        np.testing.assert_allclose(a.log_total, b.log_total, rtol=1e-13)
+        np.testing.assert_allclose(log_total(a), log_total(b), rtol=1e-13)
         np.testing.assert_allclose(a.lowest, b.lowest, rtol=1e-14)
     assert ours.lowest(w, 9)[0].tolist() == theirs.lowest(w, 9)[0].tolist()
     some = np.array([100, 3, 3, 57, 0])

@@ -142,12 +142,12 @@ def test_rounded_scores_where_nearly_everything_cancels():
 
 
 def test_sums_are_near():
-    """near_sum is within 1 ± (GO + 1)u of the sum, for lengths around the number of terms that are added in one go."""
+    """near_sum is within 1 ± (SUM_BLOCK + 1)u of the sum, for lengths around the number of terms that are added in one go."""
     r = np.random.default_rng(3)
     for length in (0, 1, 63, 64, 65, 1000):
         values = r.uniform(size=length) * 2.0 ** r.integers(-40, 40, length)
         exact = sum(map(Fraction, values.tolist()), Fraction(0))
-        assert abs(Fraction(bounds.near_sum(values)) - exact) <= exact * (bounds.GO + 1) * Fraction(1, 2**53)
+        assert abs(Fraction(bounds.near_sum(values)) - exact) <= exact * (bounds.SUM_BLOCK + 1) * Fraction(1, 2**53)
     assert bounds.near_sum(np.full(100, 1e308)) == math.inf
 
 
@@ -199,7 +199,7 @@ class AdversaryBlock(DenseBlock):
 
 def nearly(values, side):
     """`near_sum`, as far from the sum as it may be."""
-    return float(sum(Fraction(x) for x in values.tolist()) * (1 + side * (bounds.GO + 1) * Fraction(1, 2**53)))
+    return float(sum(Fraction(x) for x in values.tolist()) * (1 + side * (bounds.SUM_BLOCK + 1) * Fraction(1, 2**53)))
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
@@ -408,7 +408,7 @@ def test_sums_beyond_the_floats():
     assert bounds.sum_bounds(np.array([1e308, 1.5e308, 1.0])) == (most, math.inf)
     assert bounds.sum_bounds(np.array([-1e308, -1.5e308, -1.0])) == (-math.inf, -most)
     assert bounds.sum_bounds(np.array([0.25, 1e308, 1.5e308])) == (most, math.inf)
-    assert bounds.near_sum(np.array([0.0] * bounds.GO + [1e308, 1e308])) == math.inf
+    assert bounds.near_sum(np.array([0.0] * bounds.SUM_BLOCK + [1e308, 1e308])) == math.inf
 
 
 def test_the_unit_of_rounding():

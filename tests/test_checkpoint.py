@@ -1,4 +1,4 @@
-"""Checkpoints: a run that was stopped anywhere goes on to the same result bit by bit, and no other file is taken for one."""
+"""Checkpoints: a run that was stopped anywhere goes on to the same result bit for bit, and no other file is taken for one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def runs():
 
 
 @pytest.mark.parametrize(("label", "sets"), list(runs()))
-def test_every_method_goes_on_bit_by_bit(label, sets, tmp_path, stop_at):
+def test_every_method_goes_on_bit_for_bit(label, sets, tmp_path, stop_at):
     """Stopped twice in a row, and again later (of 40 rounds: where nothing is recorded); double_oracle in each round."""
     method = METHODS[label]
     oracle = method.name == "double_oracle"
@@ -548,7 +548,7 @@ def same_value(one, other):
 
 
 @given(value=values)
-def test_values_come_back_bit_by_bit(value, tmp_path_factory):
+def test_values_come_back_bit_for_bit(value, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "values"
     path.unlink(missing_ok=True)
     Checkpoint(path).write(run=(value,), notes=None)

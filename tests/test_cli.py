@@ -1539,7 +1539,7 @@ def test_the_clock_goes_on_where_the_bar_is_full():
     try:
         for what, gap in (("first", 1e-9), ("first", 1e-5), ("second", 0.5)):
             watch.about(what)
-            watch.moment(gordan.Moment(1, 1.0, 1.0, 1 - gap, 1.0, None, None, None, None, 1.0, None, 1.0, 1.0))
+            watch.moment(gordan.Moment(1, 1.0, 1.0, 1 - gap, 1.0, passes=1.0, seconds=1.0))
             (task,) = watch._progress.tasks
             assert task.finished_time is None
             assert (gap > 1e-4) == (task.completed < 0.99)

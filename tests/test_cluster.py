@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from passes import passes_agree
+from passes import log_total, passes_agree
 from typer.testing import CliRunner
 
 import gordan
@@ -87,8 +88,8 @@ def test_every_operation_agrees(client, kind, constant):
         np.testing.assert_allclose(ours.combine(weights), theirs.combine(weights), **close)
     for log_p0, split in [(None, None), (np.log(p), halves)]:
         a, b = ours.softmin(w, log_p0, split), theirs.softmin(w, log_p0, split)
-        for what in ("combination", "scores", "log_total", "lowest"):
-            np.testing.assert_allclose(getattr(a, what), getattr(b, what), **close)
+        for what in (attrgetter("combination"), attrgetter("scores"), attrgetter("lowest"), log_total):
+            np.testing.assert_allclose(what(a), what(b), **close)
         for found, expected in zip(ours.lowest(w, 9, split), theirs.lowest(w, 9, split), strict=True):
             np.testing.assert_allclose(found, expected, **close)
     some = np.array([200, 3, 3, 57, 0])

@@ -26,7 +26,7 @@ from gordan.geometry import Simplex, dual_exponent, norm
 from gordan.solve.corral import descend
 from gordan.solve.double_oracle import DoubleOracle, double_oracle
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import Allowed, Gram, Products, Restricted, filled
+from gordan.solve.restricted import FeasibleSet, Gram, Products, Restricted, filled
 from gordan.solve.sup_norm import SupNormGame
 
 NORMS = (2.0, 3.0, 6.0, 12.0, math.inf)
@@ -281,7 +281,7 @@ def test_more_rows_near_than_can_be_in_hand(p, monkeypatch):
     A = np.random.default_rng(7).standard_normal((450, 40))
     A[:, 0] = 0.3 + np.abs(A[:, 0])
     whole = closed(A, double_oracle(p=p)).bracket
-    for name in ("MOST_IN_HAND", "MOST_IN_PROGRAM"):
+    for name in ("MAX_WORKING_SET", "MOST_IN_PROGRAM"):
         monkeypatch.setattr(f"gordan.solve.double_oracle.{name}", 12)
     trace = gordan.play(A, double_oracle(p=p), 60)
     lower, upper = trace.bracket
@@ -294,7 +294,7 @@ def test_sup_norm_under_a_clock(monkeypatch, clock):
     """In time the same answer as without; too late, or without a solver that answers, a feasible p that claims nothing."""
     A = _plain(1)
     n = len(A)
-    ways = Allowed(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
+    ways = FeasibleSet(np.zeros(n, np.int64), np.ones(1), np.full(n, np.inf))
 
     def solve(seconds):
         return SupNormGame(rows.of(A), ways, np.zeros(4), Deadline(clock.now + seconds)).solve(np.ones(n), 1e-9)
@@ -324,7 +324,7 @@ def test_norms_that_are_refused():
 
 def allowed(groups, mass, caps):
     """The set, from one indicator column for each group."""
-    return Allowed(np.argmax(groups, axis=1), mass, caps)
+    return FeasibleSet(np.argmax(groups, axis=1), mass, caps)
 
 
 def test_a_group_with_all_rows_at_bounds():

@@ -96,7 +96,7 @@ def test_the_first_column_that_does_not_cancel(few, monkeypatch):
 @pytest.mark.parametrize("few", [400, 0])
 def test_pivots_and_null_spaces(few, monkeypatch):
     """The first independent columns, and integer vectors that span what the rows annihilate."""
-    monkeypatch.setattr(exact, "FEW", few)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", few)
     r = random.Random(1)
     for _ in range(40):
         n, k = r.randint(1, 4), r.randint(1, 5)
@@ -125,7 +125,7 @@ def test_pivots_and_null_spaces(few, monkeypatch):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_spans(intercept, storage, few, monkeypatch):
     """Whether rows are combinations of others, against their rank; also of all of them, and of some."""
-    monkeypatch.setattr(exact, "FEW", few)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", few)
     r, seen = random.Random(2), set()
     for _ in range(60):
         n, d = r.randint(3, 6), r.randint(1, 4)
@@ -142,7 +142,7 @@ def test_spans(intercept, storage, few, monkeypatch):
 @pytest.mark.parametrize("support", [(0, 1, 2, 3), (2, 3), (0, 2)])
 def test_spans_where_the_prime_divides(support, monkeypatch):
     """Rows that are independent, but not modulo the prime, or zero modulo it: what they span is found out all the same."""
-    monkeypatch.setattr(exact, "FEW", 0)
+    monkeypatch.setattr(exact, "FEW_ENTRIES_TO_ELIMINATE", 0)
     assert exact.PRIME == 2**31 * 2**30 - 1
     X = [[a, b, 0.0, 0.0] for a, b in ((2.0**31, 1.0), (2.0**31, 1.0), (1.0, 2.0**30), (1.0, 2.0**30), (5.0, 7.0))]
     problem = problem_of(X)
@@ -221,7 +221,7 @@ def test_integers_become_floats_rounded_once(x):
     """To nearest, ties to even, whatever their length."""
     for bits in (1, abs(x).bit_length(), abs(x).bit_length() + 400):
         unit = 2 ** max(bits, abs(x).bit_length())
-        if abs(x) / unit >= exact.SMALLEST:
+        if abs(x) / unit >= exact.LEAST_TRUSTED:
             assert exact._rounded([x, unit - 1])[0] == float(Fraction(x, unit))
 
 
@@ -229,7 +229,7 @@ def test_directions_become_floats_unless_they_are_too_far_apart():
     for w in ([3, -5, 0], [3**400, 2**600 + 1, -1], [0, 2**499]):
         found, bits = exact._rounded(w), max(abs(x).bit_length() for x in w)
         truth = [float(Fraction(x, 2**bits)) for x in w]
-        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.SMALLEST) for x in w)
+        apart = any(x and abs(Fraction(x, 2**bits)) < Fraction(exact.LEAST_TRUSTED) for x in w)
         assert (found is None) == apart
         assert apart or found.tolist() == truth
     assert exact._rounded([2**499, 1]).tolist() == [0.5, 2.0**-500]

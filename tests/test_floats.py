@@ -363,7 +363,8 @@ def test_work_on_other_machines_is_in_ieee_arithmetic(name):
         weights = (np.array([0.0, 2.0**20, -1.0, 0.0]),)
         (combined,) = tasks.each_block(held, 0, None, weights, matrix._combination, {"added": True})
         hashed = Problem.of(X, np.arange(4) % 2).hash("none")
-    assert (norms**2 >= 0).all()
+    lengths = [sum(Fraction(x) ** 2 for x in row) for row in X.tolist()]
+    assert all(Fraction(norm) ** 2 >= square for norm, square in zip(norms.tolist(), lengths, strict=True))
     assert (norms[1:3] > 0).all()
     assert sums.tolist() == exact
     assert sizes.tolist() == absolute

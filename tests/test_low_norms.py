@@ -65,9 +65,9 @@ def test_inseparable_data_and_methods_by_name():
     X[0], y[0] = X[1], 1 - y[1]
     assert gordan.maximize_margin(X, y, norm=1).status == "not-separable"
     assert gordan.maximize_margin(X, y, norm=1.5, max_iter=200).status == "not-separable"
-    for wrong in ({"norm": 0.9}, {"norm": 1.5, "method": "nesterov"}, {"norm": 1, "method": "double_oracle"}):
-        with pytest.raises(gordan.InputError):
-            gordan.maximize_margin(X, y, **wrong)
+    for norm, method in ((0.9, "auto"), (1.5, "nesterov"), (1.0, "double_oracle")):
+        with pytest.raises(gordan.InputError, match=rf"norm (p )?is {norm}"):
+            gordan.maximize_margin(X, y, norm=norm, method=method)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.25, 1.5, 1.75])

@@ -31,7 +31,8 @@ from gordan.geometry import Simplex, dual_exponent
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Asks, Budget, Proposal, Question
-from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle
+from gordan.solve.double_oracle import DoubleOracle
+from gordan.solve.restricted import MAX_WORKING_SET
 
 INTERCEPTS = (Intercept.FREE, Intercept.NONE, Intercept.PENALIZED)
 STATUSES = {"solved", "not-separable", "margin-below-tol", "iteration-limit", "time-limit", "interrupted", "no-progress"}
@@ -546,7 +547,9 @@ def test_random_stops_of_separate(monkeypatch, clock):
         how = r.choice(["max_iter", "time_limit", "callback", "signal"])
         with monkeypatch.context() as patch:
             if how == "signal":
-                kind, name = r.choice([(gordan.rows.Rows, "scores"), (gordan.rows.Ascent, "climb"), (gordan.rows.Rows, "gram")])
+                kind, name = r.choice(
+                    [(gordan.rows.Rows, "scores"), (gordan.rows.Ascent, "run_epochs"), (gordan.rows.Rows, "gram")]
+                )
                 patch.setattr(kind, name, bound(Interrupted(getattr(kind, name), r.randint(0, 6))))
             options = {
                 "max_iter": {"max_iter": r.randint(1, 5)},
@@ -789,7 +792,7 @@ def test_soft_margins_of_many_rows_fit_memory():
     rows = gordan.rows.of(X, np.where(y, 1, -1)).scaled(0.1)
     p_set = Simplex(len(X), caps=np.full(len(X), 1 / (0.8 * len(X))), halves=(y == 0).astype(np.int8))
     state = DoubleOracle(Game(rows, p_set, p_set.centre)).start()
-    assert len(state.inside) <= MOST_IN_HAND
+    assert len(state.inside) <= MAX_WORKING_SET
     result = maximize_margin(X, y, nu=0.8)
     assert result.status == "solved"
     assert gordan.verify(result.certificate, X, y)

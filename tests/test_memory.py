@@ -169,7 +169,7 @@ def noisy(n, d, noise, seed=0):
 def test_rows_in_hand_under_caps_are_bounded(norm, kind, monkeypatch):
     """The rows that ascent leaves free are more than may be in hand: those left out stay at a bound, and bring in no others."""
     X, y = noisy(4000, 6, 1.0)
-    monkeypatch.setattr(double_oracle, "MOST_IN_HAND", 700)
+    monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 700)
     asked = []
     gram = Rows.gram
 
@@ -191,7 +191,7 @@ def test_rows_of_both_classes_stay_in_hand(monkeypatch):
     X = np.vstack((positive, [[-1.0, 0.0, 0.0, 0.0]]))
     y = np.arange(601) < 600
     full = gordan.maximize_margin(X, y)
-    monkeypatch.setattr(double_oracle, "MOST_IN_HAND", 4)
+    monkeypatch.setattr(double_oracle, "MAX_WORKING_SET", 4)
     monkeypatch.setattr(double_oracle, "ALL_IN_HAND", 0)
     monkeypatch.setattr(double_oracle, "MOST_VISITED", 10**9)
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Model files: what is saved comes back bit by bit, and no byte can be changed, cut off or made up without a refusal."""
+"""Model files: what is saved comes back bit for bit, and no byte can be changed, cut off or made up without a refusal."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_counts_and_classes_that_are_refused():
         ([0, -1, 2], r"y\[1\] is -1"),
         ([0, np.inf, 2], "finite"),
         ([0, np.nan, 1], "every row needs a label"),
-        (["a", "b", "c"], "y"),
+        (["a", "b", "c"], "y must hold real numbers"),
     ):
         with pytest.raises(gordan.InputError, match=told):
             gordan.diagnose([[1.0], [2.0], [3.0]], y, model="poisson")

@@ -126,7 +126,7 @@ def test_orders_of_classes_do_not_matter_and_labels_do():
     for wrong in ((0,), (0, 1, "a")):
         with pytest.raises(InputError):
             gordan.verify(replace(certificate, classes=wrong), X, y)
-    with pytest.raises(InputError, match="classes of a certificate are two, not 3"):
+    with pytest.raises(InputError, match="a certificate of this kind has two classes, not 3"):
         replace(certificate, loss="logistic")
 
 
@@ -416,18 +416,17 @@ def test_what_is_claimed_elsewhere_is_found_in_memory(elsewhere, kind, k):
         (Multinomial(Matrix(stored(X[:, columns])), y, k, c, there.intercept), columns),
         (Multinomial(Matrix(stored(X[rows])), y[rows], k, c[rows], there.intercept), slice(None)),
     ]
-    nothing = np.empty(0, np.int64), np.empty(0)
     for W, b in ((best.w, best.b), (0.9 * best.w, best.b + 0.1 * r.random(k)), (r.standard_normal(best.w.shape), 0 * best.b)):
         b = b if kind != "none" else 0 * b
-        claimed = there.enclose(W, b, *nothing, slack=CLAIM)
+        claimed = there.enclose(W, b, slack=CLAIM)
         for objective, order in here:
-            proved = objective.enclose(W[order], b, *nothing)
+            proved = objective.enclose(W[order], b)
             assert claimed.lower <= proved.lower <= proved.upper <= claimed.upper
-        assert claimed.upper <= here[0][0].enclose(W, b, *nothing, slack=CLAIM).upper * (1 + 1e-9)
+        assert claimed.upper <= here[0][0].enclose(W, b, slack=CLAIM).upper * (1 + 1e-9)
         (excess, least), (most, link) = there.balance(W, b, CLAIM), here[0][0].balance(W, b)
         assert CLAIM * excess >= most
         assert least == pytest.approx(link, rel=1e-9)
-    assert there.enclose(best.w, best.b, *nothing, slack=CLAIM).gap <= 5 * best._optimum.gap
+    assert there.enclose(best.w, best.b, slack=CLAIM).gap <= 5 * best._optimum.gap
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ from gordan.certificates import elementary
 from gordan.certificates.bounds import U
 from gordan.certificates.losses import Objective
 from gordan.certificates.matrix import Matrix
-from gordan.certificates.optima import NUMBERS, Objectives, _sums
+from gordan.certificates.optima import TERMS_AT_ONCE, Objectives, _sums
 from gordan.certificates.regions import _slopes
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
@@ -162,7 +162,7 @@ def test_certificates_of_many_are_accepted_by_both_checkers():
 def test_more_label_vectors_than_columns_are_proved_in_steps():
     r = np.random.default_rng(0)
     n, k = 3000, 700
-    assert n * k > NUMBERS
+    assert n * k > TERMS_AT_ONCE
     X, signs = r.standard_normal((n, 2)), np.where(r.random((n, k)) < 0.5, 1, -1).astype(np.int8)
     objectives = Objectives(Matrix(stored(X)), signs, Loss.SQUARED_HINGE, np.ones(n), Intercept.FREE)
     W, b = 0.1 * r.standard_normal((2, k)), np.zeros(k)
@@ -375,7 +375,7 @@ def test_sums_on_a_device_are_those_on_the_host(monkeypatch, loss):
     ends = np.stack((b - np.array([[0.1], [0.2]]), b + np.array([[0.1], [0.2]])))
     both = []
     for block in (DenseBlock(X), TensorBlock(torch.from_numpy(X))):
-        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, 1.0)
+        sums, combined, rows, _ = _sums(block, signs, c, norms, W, b, length, loss, Intercept.PENALIZED)
         slopes, more = _slopes(block, signs, c, norms, W, np.array([length, radii]), X.mean(0), shifts, ends, loss, 1.0)
         assert rows == more == 700
         both.append((sums, combined, slopes))

@@ -211,7 +211,7 @@ def test_a_gap_is_not_below_zero():
     trace = gordan.play([[1.0]], rounds=1)
     columns = {**trace.columns, "lower": np.array([1 + 1e-15]), "upper": np.array([1.0])}
     assert replace(trace, columns=columns).gap.tolist() == [0.0]
-    moment = gordan.Moment(1, 1.0, 1.0, 1 + 1e-15, 1.0, None, None, None, None, 1.0, None, 1.0, 1.0)
+    moment = gordan.Moment(1, 1.0, 1.0, 1 + 1e-15, 1.0)
     assert moment.gap == 0.0
 
 

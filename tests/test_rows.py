@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from passes import Kept, passes_agree
+from passes import Kept, log_total, passes_agree
 from scipy.special import logsumexp, softmax
 
 from gordan import InputError, rows
 from gordan.compiling import compiled, compiled_exactly
-from gordan.rows import Ascent, Face, Offset, Until, level_out, mapped, memory, threads
+from gordan.rows import Ascent, Face, Offset, StoppingRule, equalize_scores, mapped, memory, threads
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, FetchesRows, SparseBlock
@@ -98,10 +98,10 @@ def close(got, want, scale=1.0, rtol=1e-12):
 
 def same_softmin(made, twin, v, log_p0=None, halves=None, rtol=1e-12):
     got = made.softmin(v, log_p0, None if halves is None else halves.astype(np.int8))
-    combination, s, log_total, lowest = twin.softmin(v, log_p0, halves)
+    combination, s, total, lowest = twin.softmin(v, log_p0, halves)
     size = np.abs(twin.A) @ np.abs(v)
     close(got.scores, s, size, rtol)
-    close(got.log_total, log_total, 1 + size.max(), rtol)
+    close(log_total(got), total, 1 + size.max(), rtol)
     close(got.lowest, lowest, size.max(), rtol)
     assert min(got.lowest) == got.scores.min()
     # an error of the scores is an error of the exponents
@@ -352,8 +352,8 @@ def test_ascent_rises_to_the_optimum(storage, dtype, variant):
     caps = np.full(len(x), np.inf) if going.caps is None else going.caps
     heights = [0.0]
     for epoch in range(20):
-        going.wake()
-        done = going.climb(1, seed=epoch + 1)
+        going.unshrink()
+        done = going.run_epochs(1, seed=epoch + 1)
         assert done.epochs == 1
         assert (x >= 0).all()
         assert (x <= caps).all()
@@ -362,8 +362,8 @@ def test_ascent_rises_to_the_optimum(storage, dtype, variant):
         assert heights[-1] >= heights[-2] - 1e-12 * abs(heights[-1])
     assert heights[-1] > 0
     for part in range(40):
-        going.wake()
-        done = going.climb(100, seed=part)
+        going.unshrink()
+        done = going.run_epochs(100, seed=part)
         if done.violation <= 1e-11 and done.epochs < 3:
             break
     gradient = B @ w + offsets - 1
@@ -378,7 +378,7 @@ def test_ascent_rises_to_the_optimum(storage, dtype, variant):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_ascent_until_separated(storage, reflect):
     going, B, _ = ascent(storage)
-    done = going.climb(500, until_separated=True, reflect=reflect)
+    done = going.run_epochs(500, until_separated=True, reflect=reflect)
     assert done.epochs < 500
     assert done.lowest > 0
     close(going.w, B.T @ going.x, np.abs(B).T @ going.x)
@@ -388,16 +388,24 @@ def test_a_step_that_reflects_mirrors_w():
     """At the plane A_1·w = 1, on whose wrong side it is; the other row is beyond its plane and does not give back."""
     A = np.array([[2.0, 1.0], [0.0, 3.0]])
     going = Ascent(rows.of(A), np.sum(A**2, axis=1), np.array([0.0, 1.0]), np.array([0.0, 0.5, 0.0]))
-    going.climb(1, reflect=True)
+    going.run_epochs(1, reflect=True)
     assert going.x == pytest.approx([2 * (1 - 0.5) / 5, 1.0])
     assert A[0] @ going.w[:2] == pytest.approx(2 - 0.5)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_rows_that_an_epoch_turns_are_counted(storage):
+    """From x = 0 they are those that have weight after it."""
+    going, _, _ = ascent(storage)
+    met = going.run_epochs(1)
+    assert 0 < met.turned == np.count_nonzero(going.x) / going.rows.n
 
 
 def test_ascent_is_repeatable():
     ends = []
     for seed in (1, 1, 2):
         going, _, _ = ascent("sparse")
-        going.climb(3, seed=seed)
+        going.run_epochs(3, seed=seed)
         ends.append(going.x)
     np.testing.assert_array_equal(ends[0], ends[1])
     assert (ends[0] != ends[2]).any()
@@ -410,23 +418,22 @@ def test_ascent_goes_on_with_the_rows_that_do_not_rest(storage):
     counts = [made.n]
     for part in range(30):
         before = made.passes
-        done = going.climb(2, seed=part)
+        going.run_epochs(2, seed=part)
         assert sorted(going.order) == list(range(made.n))
         assert made.passes - before <= 2 * counts[-1] / made.n + 1e-12
-        counts.append(int(going.resting[0]))
+        counts.append(int(going.shrinking[0]))
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] < made.n
-    assert 0 <= done.turned <= 1
     close(going.w, B.T @ going.x, np.abs(B).T @ going.x)
-    going.wake()
-    assert going.resting[0] == made.n
+    going.unshrink()
+    assert going.shrinking[0] == made.n
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_ascent_ends_when_it_is_quiet(storage):
     turned = []
     for quiet in (1.0, -1.0):
-        done = ascent(storage)[0].climb(50, quiet=quiet)
+        done = ascent(storage)[0].run_epochs(50, quiet=quiet)
         turned.append((done.epochs, done.turned))
     assert turned[0][0] == 1
     assert turned[1][0] > 1
@@ -453,20 +460,20 @@ def test_level_is_the_stationary_point(storage, dtype, halves, constant, empty):
     exact = np.linalg.solve(np.block([[K, G], [G.T, np.zeros((len(mass), len(mass)))]]), np.concatenate((-pull, mass)))[:20]
     z = rng.random(20)
     face = Face(i, groups, mass, pull, np.diag(K), np.full(20, np.inf))
-    steps, spread = level_out(made, face, z, Until(1e-11, 0.0, 500))
+    steps, spread = equalize_scores(made, face, z, StoppingRule(1e-11, 0.0, 500))
     assert 0 < steps < 500
     assert spread <= 1e-11
     np.testing.assert_allclose(z @ G, mass, atol=1e-12)
     np.testing.assert_allclose(z, exact, atol=1e-7 * np.abs(exact).max())
     # known scores are taken as they are; nothing is left to do
-    assert level_out(made, face, z.copy(), Until(1e-9, 0.0, 500), K @ z + pull)[0] == 0
+    assert equalize_scores(made, face, z.copy(), StoppingRule(1e-9, 0.0, 500), K @ z + pull)[0] == 0
     # weights out of bounds end it at the rough target
     if (exact < 0).any():
-        rough = level_out(made, face, np.full(20, 0.05), Until(1e-11, 1e-3, 500))
+        rough = equalize_scores(made, face, np.full(20, 0.05), StoppingRule(1e-11, 1e-3, 500))
         assert rough[0] < steps
         assert rough[1] <= 1e-3
     # it can be asked to stop
-    assert level_out(made, face, np.full(20, 0.05), Until(0.0, 0.0, 500, lambda: False))[0] == 0
+    assert equalize_scores(made, face, np.full(20, 0.05), StoppingRule(0.0, 0.0, 500, lambda: False))[0] == 0
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -477,7 +484,7 @@ def test_level_goes_on_from_the_rough_target_where_the_weights_are_within_bounds
 
     def level(z, cap, most):
         face = Face(np.arange(12), np.zeros(12, np.int64), np.ones(1), -K @ inside, np.diag(K), np.full(12, cap))
-        return level_out(made, face, z, Until(1e-11, 1e-2, most))
+        return equalize_scores(made, face, z, StoppingRule(1e-11, 1e-2, most))
 
     z = np.full(12, 1 / 12)
     steps, spread = level(z, np.inf, 100)
@@ -500,7 +507,7 @@ def test_level_does_not_step_where_nothing_moves():
     z, one = np.array([0.25, 0.75]), rows.of([[4.0, 4.0], [4.0, 4.0]])  # powers of two: no rounding
     pull = np.array([0.0, 2.0**-20])
     face = Face(np.arange(2), np.zeros(2, np.int64), np.ones(1), pull, np.full(2, 32.0), np.full(2, np.inf))
-    found = level_out(one, face, z, Until(0.0, 0.0, 9))
+    found = equalize_scores(one, face, z, StoppingRule(0.0, 0.0, 9))
     assert found == (0, 0.0)
     assert z.tolist() == [0.25, 0.75]
 
@@ -812,7 +819,7 @@ def test_any_scores(s, storage, constant):
     v = np.array([1.0, 0.0])[: made.d]
     got, p = made.softmin(v), softmax(-s)
     close(got.combination, twin.A.T @ p, np.abs(twin.A).T @ p, 1e-11)
-    close(got.log_total[0], logsumexp(-s), 1.0)
+    close(log_total(got)[0], logsumexp(-s), 1.0)
     assert got.lowest[0] == s.min()
 
 
@@ -836,11 +843,11 @@ def test_enormous_scores(storage, constant, split, order, step):
     v = np.array([1.0, 0, 0, 0])[: made.d]
     halves = (np.arange(n) % 3 == 0).astype(int) if split == "halves" else None
     got = made.softmin(v, None, None if halves is None else halves.astype(np.int8))
-    combination, scores, log_total, lowest = twin.softmin(v, None, halves)
+    combination, scores, total, lowest = twin.softmin(v, None, halves)
     assert np.isfinite(got.combination).all()
     assert (got.scores == scores).all()
     assert got.lowest == list(lowest)
-    close(got.log_total, log_total, 1.0)
+    close(log_total(got), total, 1.0)
     close(got.combination, combination, np.abs(twin.A).T @ twin.weights(v, None, halves))
 
 
@@ -850,7 +857,7 @@ def test_scores_near_the_end_of_the_floats(storage, sign):
     s = sign * np.array([1e300, -1e300, 0.0, 1e299])
     got = rows.of(as_stored(s[:, None], storage)).softmin(np.ones(1))
     assert got.combination[0] == got.lowest[0] == -1e300
-    assert got.log_total[0] == 1e300
+    assert log_total(got)[0] == 1e300
 
 
 def combination_or_refusal(X, v, storage):
@@ -905,9 +912,9 @@ def test_weight_zero(storage, split, zeros, constant):
     made, _ = pair_of(X, storage, constant=constant)
     _, left = pair_of(X[~gone], storage, constant=constant)
     got = made.softmin(v, log_p0, None if halves is None else halves.astype(np.int8))
-    combination, _, log_total, _ = left.softmin(v, log_p0[~gone], None if halves is None else halves[~gone])
+    combination, _, total, _ = left.softmin(v, log_p0[~gone], None if halves is None else halves[~gone])
     close(got.combination, combination, np.abs(left.A).max(), 1e-12)
-    close(got.log_total, log_total, 1.0)
+    close(log_total(got), total, 1.0)
 
 
 # ---- threads --------------------------------------------------------------------------------------------------------
@@ -930,7 +937,7 @@ def everything(made):
     halves = (np.arange(made.n) % 2).astype(np.int8)
     log_p0 = np.where(np.arange(made.n) < made.n // 2, -np.inf, 0.0)  # the first chunks have no weight at all
     soft = [made.softmin(w), made.softmin(w, np.log(p)), made.softmin(w, np.log(p), halves), made.softmin(w, log_p0)]
-    fused = [part for one in soft for part in map(np.asarray, (one.combination, one.scores, one.log_total, one.lowest))]
+    fused = [part for one in soft for part in map(np.asarray, (one.combination, one.scores, log_total(one), one.lowest))]
     return [made.scores(w), made.combine(p), *fused, np.array([made.radius(2.0), made.radius(3.0)]), *made.lowest(w, 5)]
 
 

@@ -366,12 +366,11 @@ def test_von_neumann_by_line_search(seed):
     seen = []
     gordan.play(A, methods.frank_wolfe(step="line search"), 200, record=range(1, 201), callback=seen.append)
     bound = methods.frank_wolfe(step="line search").guarantee.unseparated
-    for moment in seen:
-        if moment.t > 1:  # round t + 1 looks at p_t
-            assert bound(moment.t) ** 2 == pytest.approx(1 / (moment.t - 1))
-            assert np.linalg.norm(A.T @ moment.p) <= bound(moment.t) + 1e-12
-        if moment.margin > 0:
-            return
+    separated = next((k for k, moment in enumerate(seen) if moment.margin > 0), len(seen) - 1)
+    assert separated > 0 or (A @ A.mean(axis=0)).min() > 0  # by p_0 alone
+    for moment in seen[1 : separated + 1]:  # round t + 1 looks at p_t
+        assert bound(moment.t) ** 2 == pytest.approx(1 / (moment.t - 1))
+        assert np.linalg.norm(A.T @ moment.p) <= bound(moment.t) + 1e-12
 
 
 @pytest.mark.parametrize("step", ["line search", "away", "pairwise"])

@@ -451,7 +451,7 @@ def test_the_order_of_rows_is_that_of_random_state():
 
 def test_labels_that_are_the_same_float_are_refused():
     for labels in ([0.5, 2**53, 2**53 + 1, 2**53 + 1], [0.5, 2**53 + 1, 2**53 + 1, 2**53 + 1]):
-        with pytest.raises(gordan.InputError, match=f"is {2**53 + 1}, which no float is"):
+        with pytest.raises(gordan.InputError, match=f"is {2**53 + 1}, which float64 cannot hold"):
             gordan.separate([[0.0], [1.0], [2.0], [3.0]], labels)
 
 

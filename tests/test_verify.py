@@ -657,7 +657,7 @@ NO_MARGIN = {
 @pytest.mark.parametrize("name", NO_MARGIN)
 def test_margins_that_there_are_not(name):
     options, reason = NO_MARGIN[name]
-    assert reason in margin_of(**options).trouble()
+    assert reason in margin_of(**options).infeasibility_reason()
 
 
 @pytest.mark.parametrize(
@@ -665,7 +665,7 @@ def test_margins_that_there_are_not(name):
     [{}, {"norm": 2.0}, {"norm": math.inf}, {"nu": 1.0}, {"nu": 5e-324}, {"nu": 2 / 3, "weights": np.array([1.0, 0, 1, 1])}],
 )
 def test_margins_that_there_are(options):
-    assert margin_of(**options).trouble() == ""
+    assert margin_of(**options).infeasibility_reason() == ""
 
 
 ALLOWS = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gordan import methods, rows
 from gordan.certificates import Certificate, Check, verify
 from gordan.errors import InputError, MissingExtra
-from gordan.later import fetched
+from gordan.lazy_imports import lazy_attributes
 from gordan.research import play
 from gordan.trace import Moment, Trace
 from gordan.verdicts import (
@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 # What takes scikit-learn, which is over a second to import, or is not always needed.
-__getattr__ = fetched(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "BoundaryDisplay": "gordan.plots",

@@ -23,6 +23,8 @@ LONG = 8192
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
 # Integers up to this size are all floats; beyond it some are not.
 MOST_EXACT_INTEGER = 2**53
+# Integers from here on are refused as labels: they are as large as the largest floats.
+LARGEST_LABEL = 2**1023
 # Integers from here on have no float: it is half way from the largest to the power of two above it.
 BEYOND_FLOATS = 2**1024 - 2**970
 

@@ -2,7 +2,7 @@
 
 The file is a `container`: a JSON header and raw arrays under one checksum, replaced in one step. What a run is made of (the
 state of a method, the loop's sums) is not known here. Any value made of arrays, numbers, text, tuples, named tuples and
-frozen dataclasses is taken apart by its fields and put together again bit by bit. A type is told by its name and its fields, not
+frozen dataclasses is taken apart by its fields and put together again bit for bit. A type is told by its name and its fields, not
 by its module, so that a class may move. Nothing in a file is run: types are looked up among those that are loaded already, and
 filled without a call of their own code.
 """
@@ -85,7 +85,7 @@ class Checkpoint:
                 )
 
     def restored(self, part: str, kind: type[T]) -> T | None:
-        """What was given to `write` under that name, bit by bit; None where that was None, or there is no file."""
+        """What was given to `write` under that name, bit for bit; None where that was None, or there is no file."""
         if self._found is None:
             return None
         header, arrays = self._found

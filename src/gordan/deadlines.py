@@ -18,6 +18,8 @@ TIMED, UNTIMED = 96, 32
 # Gram matrix of dense rows; products with sparse rows, which SciPy makes on one thread; factors of a symmetric matrix with what
 # solves by them; an orthonormal basis, and one with pivots; loops over rows of a factor; elimination modulo a prime.
 DENSE_GRAM, SPARSE_GRAM, CHOLESKY, BASIS, PIVOTED, LOOPS, MODULAR = 2.0, 4.0, 3.0, 4.0, 20.0, 10.0, 40.0
+# Seconds for an entry in a pass on a slow machine.
+SLOW_ENTRY = 1e-8
 
 
 @dataclass(frozen=True)

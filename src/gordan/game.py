@@ -191,9 +191,9 @@ class Game:
         """The bracket as traces have it: of a loss that of its least value, which is minus the value of the game."""
         return (lower, upper) if self.p_curvature is None else (-upper, -lower)
 
-    def respond(self, v: Array, log_p0: Array | None = None) -> Response:
+    def respond(self, v: Array) -> Response:
         """argmin_{p∈P} pᵀAv + D_E(p, p_0): one fused pass; two where caps need all scores first."""
-        return self.responses(v[None], log_p0)[0]
+        return self.responses(v[None])[0]
 
     def responses(self, stack: Array, log_p0: Array | None = None) -> list[Response]:
         """The response to each v of the stack, all in one fused pass; under caps each needs its own two."""

@@ -4,8 +4,7 @@ Two more are needed beyond the paper: `BestResponse` remembers no loss, and `Ref
 
 A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
 where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what a loss makes p pay, else
-nothing), so a loss
-is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
+nothing), so a loss is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
 
     none      nothing (FTL, FTRL)
     last      the loss of the last round (OFTL, OFTRL)

@@ -32,14 +32,14 @@ class Moment:
     normalized_margin: float
     lower: float
     upper: float
-    m: float | None
-    dual: float | None
-    regret_w: float | None
-    regret_p: float | None
-    weight: float
-    bound: float | None
-    passes: float
-    seconds: float
+    m: float | None = None
+    dual: float | None = None
+    regret_w: float | None = None
+    regret_p: float | None = None
+    weight: float = 0.0
+    bound: float | None = None
+    passes: float = 0.0
+    seconds: float = 0.0
     w: Array | None = field(default=None, repr=False)
     p: Array | None = field(default=None, repr=False)
     w_out: Array | None = field(default=None, repr=False)
@@ -54,7 +54,7 @@ class Moment:
 COLUMNS = tuple(f.name for f in fields(Moment) if f.name not in ("w", "p", "w_out", "p_bar"))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trace:
     """The record of one run. Columns are arrays over the recorded rounds (None where nothing was measured)::
 
@@ -85,8 +85,8 @@ class Trace:
     columns: dict[str, Array | None]
     w: Array
     p: Array | None
-    w_bar: Array | None
-    p_bar: Array | None
+    w_bar: Array | None = None
+    p_bar: Array | None = None
     w_best: Array
     p_best: Array | None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import GO, TINY, U, above, below
+from gordan.certificates.bounds import SUM_BLOCK, TINY, U, above, below
 from gordan.certificates.matrix import error
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -80,5 +80,5 @@ class Margins:
 def _lengths(W: Array) -> Array:
     """Upper bounds on the lengths of the columns; infinite where squares may overflow or underflow."""
     squares = np.einsum("jk,jk->k", W, W)
-    found = np.sqrt(squares) * (1 + U * (len(W) + 2 * GO))
+    found = np.sqrt(squares) * (1 + U * (len(W) + 2 * SUM_BLOCK))
     return np.where((squares >= LEAST_SQUARE) & (squares <= MOST_SQUARE), found, math.inf)

@@ -20,8 +20,8 @@ from gordan.arrays import Array
 U = 2.0**-53
 # An absolute error no smaller than what underflow, gradual or flushed, can do to one product or sum.
 TINY = 2.0**-1021
-# Terms that are added up in one go before sums are exact again.
-GO = 64
+# Terms that are added up in any order, with roundings, before their sums are added up exactly.
+SUM_BLOCK = 64
 # How often a norm is held against a bound, each time with twice as many digits: 600 in the end. Whether one of irrational powers
 # is below a bound that is nearer than that is left open, as in the standalone checker.
 DOUBLINGS = 5
@@ -98,16 +98,16 @@ def above(x: Array) -> Array:
 
 def sum_bounds(values: Array) -> tuple[float, float]:
     """Σ values, enclosed; exact to the last bit before the widening (`math.fsum`)."""
-    total = _fsum(values)
+    total = fsum(values)
     return down(total), up(total)
 
 
 def near_bounds(values: Array) -> tuple[float, float]:
     """Σ values for nonnegative ones, enclosed by `near_sum`; equal ones as well as `sum_bounds` has them."""
-    if len(values) <= GO or values.min() == values.max():
+    if len(values) <= SUM_BLOCK or values.min() == values.max():
         return sum_bounds(values)
     total = near_sum(values)
-    return down(total * (1 - (GO + 2) * U)), up(total * (1 + (GO + 2) * U))
+    return down(total * (1 - (SUM_BLOCK + 2) * U)), up(total * (1 + (SUM_BLOCK + 2) * U))
 
 
 def exact_sum(values: Array) -> tuple[int, int]:
@@ -136,10 +136,10 @@ def reaches(part: Array, whole: Array, nu: float, groups: int) -> bool:
     return add([(groups * m, e), (-k, f)])[0] >= 0
 
 
-def _fsum(values: Any) -> float:
+def fsum(values: Any) -> float:
     """`math.fsum`, infinite where that is beyond the floats; for values of one sign."""
     if isinstance(values, np.ndarray):
-        if len(values) > GO and values.min() == values.max():
+        if len(values) > SUM_BLOCK and values.min() == values.max():
             return len(values) * float(values[0])  # rounded once, as the exact sum would be
         # most weights of a large problem are 0, and a list is gone through in half the time
         values = values[values != 0].tolist()
@@ -158,11 +158,11 @@ def norm_bound(size: Array, p: float, *, dual: bool) -> float:
     if largest == 0 or not math.isfinite(largest):
         return largest if largest == 0 else math.inf
     if math.isinf(p) or p == 1:
-        return up(_fsum(size)) if dual == math.isinf(p) else largest
+        return up(fsum(size)) if dual == math.isinf(p) else largest
     exponent = math.frexp(largest)[1]
     size = np.ldexp(size, -exponent)  # exact, but for what underflows: nothing beside the largest, which is 1/2 at least
-    # the square is off by (GO + 2)u, its root by half of that
-    length = math.sqrt(near_sum(size * size)) * (1 + GO * U) if p == 2 else _power_norm(size, p, dual)
+    # the square is off by (SUM_BLOCK + 2)u, its root by half of that
+    length = math.sqrt(near_sum(size * size)) * (1 + SUM_BLOCK * U) if p == 2 else _power_norm(size, p, dual)
     return up(_ldexp(length, exponent))
 
 
@@ -224,12 +224,12 @@ def _sum_of_powers(shares: Sequence[Fraction], power: Fraction) -> Fraction | No
 
 
 def near_sum(values: Array) -> float:
-    """Σ values up to a factor 1 ± (GO + 1)u, for nonnegative ones: GO of them at a time are added up in whatever order, and
-    those sums exactly. Infinite where that is beyond the floats."""
-    whole = len(values) - len(values) % GO
+    """Σ values up to a factor 1 ± (SUM_BLOCK + 1)u, for nonnegative ones: so many at a time are added up in any order, and those
+    sums exactly. Infinite where that is beyond the floats."""
+    whole = len(values) - len(values) % SUM_BLOCK
     with np.errstate(over="ignore"):
-        sums = values[:whole].reshape(-1, GO).sum(axis=1)
-    return _fsum([*sums.tolist(), *values[whole:].tolist()])
+        sums = values[:whole].reshape(-1, SUM_BLOCK).sum(axis=1)
+    return fsum([*sums.tolist(), *values[whole:].tolist()])
 
 
 def _ldexp(x: float, exponent: int) -> float:

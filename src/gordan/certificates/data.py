@@ -86,9 +86,9 @@ class About:
         names = [getattr(self, name) for name in ABOUT_TEXTS]
         columns = () if self.columns is None else self.columns
         if not isinstance(columns, tuple) or not all(isinstance(name, (str, type(None))) for name in (*names, *columns)):
-            raise InputError("`about` of a certificate holds text")
+            raise InputError("`about` of a certificate must hold text")
         if self.size is not None and (type(self.size) is not int or self.size < 0):
-            raise InputError("`about` of a certificate has a size in bytes")
+            raise InputError("size in `about` of a certificate must be a number of bytes")
 
 
 LABEL = Form((*LABELS.values(),), "texts, numbers or booleans", lambda value: value.hex() if isinstance(value, float) else value)
@@ -138,12 +138,12 @@ class Certificate:
     last entry where there is an intercept. `shape` is that of X. `sample_weight` holds c_i where they matter (with nu), else
     None. `w` has float64 entries (integers for `quasi-separation`), `weights` float64 (integers for `witness`,
     `quasi-separation`, `overlap`). `data_hash` names the data the certificate was made for, or is None; see `Problem.hash`.
-    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column, factor),
-    that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight), rounded in that order; where
-    sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of`). `model` is the model whose estimates
-    are asked about: w and `rows` are those of the rows that `models` makes of the data, which are the data's own for "logistic".
-    `about` says where the data came from. `dropped` are rules by which rows of the data are left out before anything else:
-    "missing", rows in which a value is missing; "zero-weight", rows whose sample weight is zero.
+    `dependent` has for each column of [X, 1] that is a combination of others on the rows in question the pairs (column,
+    factor), that column first, whose sum is 0. Of an optimum, C_i = C · (sample weight · class weight), rounded in that order;
+    where sample weights are too many to be stored, `weights_hash` names them (`losses.hash_of_weights`). `model` is the model
+    whose estimates are asked about: w and `rows` are those of the rows that `models` makes of the data, which are the data's
+    own for "logistic". `about` says where the data came from. `dropped` are rules by which rows of the data are left out before
+    anything else: "missing", rows in which a value is missing; "zero-weight", rows whose sample weight is zero.
     A bracket with `robust` ε > 0 is about the largest margin that is left when every x_i is moved by some δ with ‖δ‖_s ≤ ε,
     s = `robust_norm`.
     """
@@ -180,22 +180,22 @@ class Certificate:
             if value is not part.default:  # which every kind may have
                 _require(part, value, self.kind)
         if len({*map(type, self.classes)}) != 1:
-            raise InputError("classes of a certificate are of one type")
+            raise InputError("the classes of a certificate must be of one type")
         if len(self.classes) < 2:
-            raise InputError("classes of a certificate are at least two")
+            raise InputError("a certificate needs at least two classes")
         if len(self.classes) > 2 and not self.several:
-            raise InputError(f"classes of a certificate are two, not {len(self.classes)}")
+            raise InputError(f"a certificate of this kind has two classes, not {len(self.classes)}")
         if self.class_weight is not None and len(self.class_weight) != len(self.classes):
-            raise InputError("class_weight of a certificate has one number for each class")
+            raise InputError("class_weight of a certificate must hold one number for each class")
         if self.dropped not in ((), *((rule,) for rule in DROPPED), DROPPED):
-            raise InputError(f"a certificate that drops rows by {self.dropped!r} is not known")
+            raise InputError(f"dropped of a certificate is {self.dropped!r}; it may hold {' and '.join(map(repr, DROPPED))}")
         if self.model != "logistic":
             self._require_plain()
 
     def _require_plain(self) -> None:
         """Refuse what has no meaning for rows that are made."""
         if len({*self.classes}) != len(self.classes):
-            raise InputError("classes of a certificate are different")
+            raise InputError("the classes of a certificate must differ from each other")
         if self.kind in ("bracket", "optimum") or self.lower is not None or self.upper is not None or self.norm != 2:
             raise InputError(f"a certificate with model {self.model!r} states no margin and no loss")
         if self.b not in (None, 0) or self.nu is not None or self.sample_weight is not None:
@@ -268,7 +268,8 @@ def _require(part: Field[Any], value: Any, kind: Kind) -> None:
         return
     if declared.words:
         if value not in declared.words:
-            raise InputError(f"a certificate of {name} {value!r} is not known")
+            words = ", ".join(repr(str(word)) for word in declared.words)
+            raise InputError(f"{name} of a certificate is {value!r:.60}; it must be one of {words}")
         return
     if isinstance(value, tuple) != (declared.many is not None):
         raise InputError(f"{name} of a certificate must be {'one value' if declared.many is None else 'a tuple'}")
@@ -284,7 +285,7 @@ def _require_form(name: str, values: tuple[Any, ...], form: Form, kind: Kind) ->
     if strange:
         raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
     if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in values if type(v) is int):
-        raise InputError(f"{name} of a certificate has a whole number that is no float")
+        raise InputError(f"{name} of a certificate has an integer that float64 cannot hold")
     if form is RELATION and any(
         type(pair) is not tuple or [*map(type, pair)] != [int, int] for pairs in values for pair in pairs
     ):

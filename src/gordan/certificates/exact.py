@@ -25,7 +25,7 @@ from gordan.rows import Block
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
 PRIME = 2**61 - 1
 # Entries up to which pivots are taken from exact elimination and not modulo the prime.
-FEW = 400
+FEW_ENTRIES_TO_ELIMINATE = 400
 # Products up to which sums of integers are left to Python; flint is quicker with more.
 FEW_PRODUCTS = 20_000
 # Entries of a row up to which they are turned into integers one by one.
@@ -35,9 +35,9 @@ NUMBER_BYTES = 100
 # Rows whose signs are found together, and their entries, at most.
 SIGN_ROWS, SIGN_ENTRIES = 4096, 1 << 20
 # Float64 holds sums of multiples of 2^s exactly while they stay below 2^(s+53).
-DIGITS = 53
+FLOAT_DIGITS = 53
 # Entries of w this much smaller than the largest one are not trusted to floats.
-SMALLEST = 2.0**-500
+LEAST_TRUSTED = 2.0**-500
 
 
 def integer_entries(X: Matrix, rows: Any) -> Iterator[tuple[int, list[int], list[int], int]]:
@@ -110,8 +110,8 @@ def numbers_fit(count: float) -> bool:
 def _last_digit(values: Array) -> int:
     """The largest e with all values multiples of 2^e; they are not zero."""
     fraction, exponent = np.frexp(values)
-    whole = np.ldexp(fraction, DIGITS).astype(np.int64)
-    return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - DIGITS + exponent).min())
+    whole = np.ldexp(fraction, FLOAT_DIGITS).astype(np.int64)
+    return int((np.frexp((whole & -whole).astype(np.float64))[1] - 1 - FLOAT_DIGITS + exponent).min())
 
 
 @ieee_floats()
@@ -141,7 +141,7 @@ def pivots(M: Any, *, exactly: bool = False) -> list[int]:
     """Columns of M that are independent, the first ones possible; all that there are, but for bad luck with the prime."""
     from flint import nmod_mat
 
-    echelon, rank = M.rref()[::2] if exactly or M.nrows() * M.ncols() <= FEW else nmod_mat(M, PRIME).rref()
+    echelon, rank = M.rref()[::2] if exactly or M.nrows() * M.ncols() <= FEW_ENTRIES_TO_ELIMINATE else nmod_mat(M, PRIME).rref()
     found: list[int] = []
     for i in range(rank):
         j = found[-1] + 1 if found else 0
@@ -243,7 +243,7 @@ def _rounded(w: Sequence[int]) -> Array | None:
     """w times a power of two, rounded to floats; None where they would be too far apart in size."""
     unit = 1 << max(abs(x).bit_length() for x in w)
     floats = np.array([x / unit for x in w])  # Python rounds quotients of integers to the nearest float
-    small = (floats != 0) & (np.abs(floats) < SMALLEST)
+    small = (floats != 0) & (np.abs(floats) < LEAST_TRUSTED)
     lost = any(x != 0 and f == 0 for x, f in zip(w, floats.tolist(), strict=True))
     return None if small.any() or lost else floats
 
@@ -283,8 +283,8 @@ def adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:
     It does if all are multiples of one 2^s and Σ|w| max|x| + |b| stays below 2^(s+53): each column comes once in a row.
     """
     weight = sum(abs(value) for value in w) + abs(b)
-    if weight.bit_length() > DIGITS or not np.isfinite(values).all():
+    if weight.bit_length() > FLOAT_DIGITS or not np.isfinite(values).all():
         return False
     used = np.append(values[values != 0], 1.0)
     top, low = int(np.frexp(used)[1].max()), _last_digit(used)
-    return top + weight.bit_length() - low <= DIGITS and top + weight.bit_length() < 1023
+    return top + weight.bit_length() - low <= FLOAT_DIGITS and top + weight.bit_length() < 1023

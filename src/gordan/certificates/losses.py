@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gordan.arrays import Array, namespace
+from gordan.arrays import Array, namespace, relative_width
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.margins import combined_with_error
-from gordan.certificates.matrix import Matrix, Products
+from gordan.certificates.margins import combined
+from gordan.certificates.matrix import Matrix, Products, error
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -30,9 +30,9 @@ from gordan.losses import Loss
 from gordan.rows import LONGEST_SUM, nonzero
 
 # Weights below this count as 0, and bounds below it are: products with them may be subnormal.
-LEAST = 2.0**-900
+LEAST_WEIGHT = 2.0**-900
 # Numbers over rows that are worked on at a time, so that they stay in the cache.
-BLOCK = 1 << 15
+NUMBERS_IN_CACHE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,11 @@ class Optimum:
     def gap(self) -> float:
         """upper - lower, rounded up."""
         return up(self.upper - self.lower) if self.upper < math.inf else math.inf
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower)/upper."""
+        return relative_width(self.lower, self.upper)
 
     @cached_property
     @ieee_floats()
@@ -132,7 +137,7 @@ class Objective:
         """That of w."""
         return (self.X.d,)
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "C, or C times a weight, is negative or not finite"
@@ -146,31 +151,33 @@ class Objective:
 
         The weights follow from w: α_i = C_i a(z_i) for the z_i as computed. For the hinge, a(z_i) is 1 or 0, and `rows` with
         their `weights` α are the exceptions. With a `slack` of `matrix.CLAIM` the interval holds the one that is found with sums
-        in another order, or with the same values in other storage: what was claimed is found again. Scores are rounded `once`
+        in another order, or with the same values in other storage: what was claimed is found again. RowScores are rounded `once`
         if that is wanted, and X is small enough for it.
         """
         products = Products.of(self.X, w)
         products = (products.rounded_once if once else None) or products
         plane, alpha = self.intercept.joined(products.w, b), self.alpha(products, b, rows, weights)
-        share = 2 * bounds.GO * U
-        upper = value_above(plane, 4 * U + (slack - 1) * share, self._losses_above(products, b, slack), slack * share)
-        drift = None if slack == 1 else self._drift(products, b, alpha, rows)
-        lower, v, error = self._dual_below(alpha, plane, slack, drift)
-        return Optimum(lower, upper, plane, v, error)
-
-    # ---- from w and b -----------------------------------------------------------------------------------------------
-
-    def _losses_above(self, products: Products, b: float, slack: float) -> float:
-        """What Σ C ℓ is at most, before sums are rounded: ℓ falls, so that the lowest z that the enclosures allow counts."""
-        wider = slack if slack == 1 or products.once else dense_slack(self.X.d, products.terms, slack)
-        lo, _ = products.scores(b, self.signs, wider)
-        terms = np.empty(len(lo))
+        follows = np.ones(len(alpha), dtype=bool)
+        follows[rows] = False
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in parts_of(len(lo)):
-                terms[part] = np.where(self.c[part] > 0, self.c[part] * loss_above(self.loss, lo[part]) * (1 + 4 * U) + TINY, 0.0)
-            return bounds.near_sum(terms)
+            parts = []
+            for part in parts_of(len(alpha)):
+                scores = self._enclosed(products, b, part, slack)
+                given = scores, self.signs[part], self.c[part], alpha[part], self.X.norms[part]
+                terms = row_terms(self.loss, self.intercept, *given, follows[part] if slack != 1 else None)
+                parts.append([bounds.near_sum(each) for each in terms])
+            used = nonzero(alpha)
+            v = combined(self.X, self.signs, used, alpha[used], self.intercept)
+            longest = float(np.max(self.X.norms[used], initial=0.0)) + self.intercept.in_norm
+        sums = [bounds.fsum([*each]) for each in zip(*parts, strict=True)]
+        return proved_optimum(plane, b, v, sums, longest, 2 * slack * bounds.SUM_BLOCK * U, slack)
 
-    # ---- from the weights -------------------------------------------------------------------------------------------
+    def _enclosed(self, products: Products, b: float, part: slice, slack: float) -> RowScores:
+        """The scores of some rows."""
+        terms = products.terms[part] if products.terms.ndim else products.terms
+        radius = error(products.absolute[part] + abs(b), terms + 1.0)
+        wider = slack if slack == 1 or products.once else dense_slack(self.X.d, terms, slack)
+        return RowScores((products.sums[part] + b) * self.signs[part], radius, radius * wider)
 
     def alpha(self, products: Products, b: float, rows: Array, weights: Array) -> Array:
         """The weights of the rows that w, b stand for: floats, allowed as they are, but for Σ y_i α_i = 0."""
@@ -182,76 +189,98 @@ class Objective:
         alpha[rows] = weights
         if self.loss.most_weight < math.inf:
             np.minimum(alpha, self.c * self.loss.most_weight, out=alpha)
-        alpha[~((alpha >= LEAST) & (self.c > 0))] = 0.0  # NaN too
+        alpha[~((alpha >= LEAST_WEIGHT) & (self.c > 0))] = 0.0  # NaN too
         return alpha
 
-    def _drift(self, products: Products, b: float, alpha: Array, rows: Array) -> Drift:
-        """How far off these weights the ones are that follow from sums in another order.
 
-        Both z are within a radius R of the exact one, and a(z) falls: so the weights differ by C(a(z - 2R) - a(z + 2R)) at
-        most, and for a library's exp by 8u of themselves. A weight a(z') instead of a(z) costs ℓ(z) + a(z')z - g(a(z')) = ℓ(z)
-        - ℓ(z') - ℓ'(z')(z - z') ≤ |z - z'||a(z) - a(z')|. Near 1, where g is steep, a weight that is off by 8u changes g by
-        300u, elsewhere by less than 64u(1 + |z|) of the weight.
-        """
-        lo, hi = products.scores(b, self.signs, 2.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = self.c * (self.loss.weight(lo) - self.loss.weight(hi)) * (1 + 16 * U) + 16 * U * alpha
-            moved[rows] = 0.0
-            moved[self.c == 0] = 0.0
-            used = np.flatnonzero(moved)
-            delta, low, high = moved[used], lo[used], hi[used]
-            size = np.maximum(np.abs(low), np.abs(high)) + 1.0
-            rounded = alpha[used] * ((512 + 64 * size) * U)
-            sizes = self.X.norms[used] + self.intercept.in_norm
-            weights, lengths, paid, cost = (
-                bounds.near_sum(part) * (1 + 4 * bounds.GO * U)
-                for part in (delta, delta * sizes, delta * size + rounded, delta * (high - low) + rounded)
-            )
-        return Drift(weights, lengths, paid, cost + abs(b) * weights if self.intercept.grouped else cost)
+class RowScores(NamedTuple):
+    """z = y(x·w + b) as computed, what it is off by at most, and what a claim leaves room for."""
 
-    def _dual_below(self, alpha: Array, plane: Array, slack: float, drift: Drift | None) -> tuple[float, Array, float]:
-        """What D is at least for these weights, their combination, and its error; nothing better than α = 0, if that is better.
+    z: Any
+    radius: Any
+    claimed: Any
 
-        Where b is free the weights of the heavier class are multiplied by t < 1, the ratio of the masses, so that these are
-        equal. t is rational and never formed: g is concave with g(0) = 0, so that Σ C g of that class falls by a share of 1 -
-        t at most, and the combination moves by (1 - t) Σ α_i‖x_i‖ at most.
-        """
-        paid = np.empty(len(alpha))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for part in parts_of(len(alpha)):
-                paid[part] = paid_below(self.loss, alpha[part], self.c[part])
-            used = nonzero(alpha)
-            v, error = combined_with_error(self.X, self.signs, used, alpha[used], self.intercept)
-            if not (np.isfinite(v).all() and np.isfinite(paid).all() and math.isfinite(error)):
-                return dual_below(-math.inf, v, 0.0)
-            error, total = up(slack * error), sum_below(paid, slack)
-            surplus, shift = 0.0, 0.0
-            if self.intercept.grouped:
-                sides, surplus = self._surplus(alpha, drift)
-                if surplus >= 1:
-                    return dual_below(-math.inf, v, 0.0)
-                lost = max(up(surplus * up(max(0.0, -sum_below(-paid[side], slack)))) for side in sides)
-                masses = (bounds.near_sum(alpha[side] * self.X.norms[side]) for side in sides)
-                shift = up(surplus * up(max(masses) * (1 + 4 * slack * bounds.GO * U)))
-                total = down(total - lost)
-            if drift is not None:
-                total -= drift.loss(bounds.length(plane - v), error, surplus)
-                shift = up(shift + up(surplus * drift.lengths))
-        return dual_below(total, v, up(error + shift))
 
-    def _surplus(self, alpha: Array, drift: Drift | None) -> tuple[list[Array], float]:
-        """The rows of the heavier class, and 1 - t at most, where t ≤ 1 is the mass of the other over its mass; exact before
-        rounding. Weights that drift by T in all add 2T over that mass at most, and either class may then be the heavier."""
-        sides = [np.flatnonzero((self.signs == side) & (alpha > 0)) for side in (1, -1)]
-        masses = [Fraction(m) * Fraction(2) ** e for m, e in (bounds.exact_sum(alpha[side]) for side in sides)]
-        heavy = int(masses[1] > masses[0])
-        if not masses[heavy]:
-            return sides, 1.0
-        surplus = bounds.enclosed(1 - masses[1 - heavy] / masses[heavy])[1]
-        if drift is None:
-            return [sides[heavy]], surplus
-        share = drift.weights / bounds.enclosed(masses[heavy])[0]
-        return sides, up(surplus + up(2 * share)) if share < 0.25 else 1.0
+def row_terms(
+    loss: Loss, intercept: Intercept, scores: RowScores, y: Any, c: Any, alpha: Any, norms: Any, follows: Any | None
+) -> tuple[Any, ...]:
+    """What `proved_optimum` needs the sums of, for each row; or for each row and label vector.
+
+    What the losses are at most: ℓ falls, so that the lowest z that is claimed counts; gains and losses of what is paid at least;
+    weights times lengths of rows, and whether there is a weight. Then, unless `follows` is None, how far weights that follow from
+    the scores may be from those of a checker (`Drift`); and, for a free intercept, by class the weights, the gains, and the
+    weights times lengths.
+
+    These scores, and those of a checker, are within a radius R of the exact ones, and a(z) falls: so weights differ by
+    C(a(z - 2R) - a(z + 2R)) at most, and for a library's exp by 8u of themselves. A weight a(z') instead of a(z) costs
+    ℓ(z) + a(z')z - g(a(z')) = ℓ(z) - ℓ(z') - ℓ'(z')(z - z') ≤ |z - z'||a(z) - a(z')|. Near 1, where g is steep, a weight that is
+    off by 8u changes g by 300u, elsewhere by less than 64u(1 + |z|) of the weight.
+    """
+    (z, radius, claimed), xp = scores, namespace(scores.z)
+    above = xp.where(c > 0, c * loss_above(loss, z - claimed) * (1 + 4 * U) + TINY, 0.0)
+    paid, counts = paid_below(loss, alpha, c), alpha > 0
+    gains, weighted = paid.clip(min=0.0), alpha * xp.where(counts, norms, 0.0)
+    terms: tuple[Any, ...] = above, gains, (-paid).clip(min=0.0), weighted + intercept.in_norm * alpha, 0.0 * alpha + counts
+    if follows is not None:
+        low, high = z - 2.0 * radius, z + 2.0 * radius
+        moved = c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha
+        moved = xp.where(follows & (c > 0), moved, 0.0)
+        size = xp.maximum(abs(low), abs(high)) + 1.0
+        rounded = alpha * ((512 + 64 * size) * U)
+        drifts = moved, moved * (norms + intercept.in_norm), moved * size + rounded, moved * (high - low) + rounded
+        terms += tuple(xp.where(moved == 0, 0.0, drift) for drift in drifts)
+    if intercept.grouped:
+        terms += tuple(part * own for part in (alpha, gains, weighted) for own in (y > 0, y < 0))
+    return terms
+
+
+def proved_optimum(
+    plane: Array, b: float, v: Array, sums: Sequence[float], longest: float, share: float, slack: float, blocks: int = 0
+) -> Optimum:
+    """The interval from the sums of `row_terms`, each off by that share of it at most; v, their combination as computed; and the
+    length of the longest row that has a weight.
+
+    v is off by as many roundings of a term as there are weights, and one for each block of rows; `slack` times that is left to a
+    checker. Where b is free the weights of the heavier class are multiplied by t < 1, the ratio of the masses, so that these are
+    equal. t is never formed: g is concave with g(0) = 0, so that Σ C g of that class falls by a share of 1 - t at most, and the
+    combination moves by (1 - t) Σ α_i‖x_i‖ at most. Which class is the heavier may be open.
+    """
+    above, gains, losses, lengths, count, *more = sums
+    upper = value_above(plane, share, above, share)
+    nothing = Optimum(0.0, upper, plane, np.zeros_like(v), 0.0)
+    drift, by_class = Drift(0.0, 0.0, 0.0, 0.0), more
+    if slack != 1:
+        drift, by_class = Drift(*(up(x * (1 + share)) for x in more[:4])), more[4:]
+    off = 2 * U * (count + blocks + 2 * bounds.SUM_BLOCK) * lengths * (1 + share)
+    off = up(slack * (off + count * TINY * (longest + len(v) + 1.0)))
+    total = down(down(gains * (1 - share)) - up(losses * (1 + share)))
+    if not (np.isfinite(v).all() and math.isfinite(off + gains + losses + sum(drift))):
+        return nothing
+    surplus = shift = 0.0
+    if by_class:
+        masses, paid, weighted = by_class[:2], by_class[2:4], by_class[4:]
+        surplus = _surplus(masses, share, drift)
+        if not surplus < 1:
+            return nothing
+        most, least = ([up(mass * (1 + sign * share) + sign * drift.weights) for mass in masses] for sign in (1, -1))
+        heavier = [k for k in (0, 1) if most[k] >= least[1 - k]]  # or may be
+        total = down(total - up(surplus * up(max(paid[k] for k in heavier) * (1 + share))))
+        shift = up(surplus * up(up(max(weighted[k] for k in heavier) * (1 + share)) + drift.lengths))
+        drift = drift._replace(cost=drift.cost + abs(b) * drift.weights)
+    if slack != 1:
+        total -= drift.loss(bounds.length(plane - v), off, surplus)
+    lower, v, off = dual_below(total, v, up(off + shift))
+    return Optimum(lower, upper, plane, v, off)
+
+
+def _surplus(masses: Sequence[float], share: float, drift: Drift) -> float:
+    """1 - t at most, t ≤ 1 the mass of the lighter class over that of the heavier; 1 where nothing is known."""
+    light, heavy = sorted(masses)
+    if not down(heavy * (1 - share)) > 0:
+        return 1.0
+    moved = up(drift.weights / down(heavy * (1 - share)))
+    surplus = up(1 - down(down(light * (1 - share)) / up(heavy * (1 + share))))
+    return up(max(surplus, 0.0) + up(2 * moved)) if moved < 0.25 else 1.0
 
 
 def value_above(plane: Array, square: float, losses: float, share: float) -> float:
@@ -265,7 +294,7 @@ def dual_below(total: float, v: Array, error: float) -> tuple[float, Array, floa
     """What D is at least where Σ C g is at least `total`, and v is off by `error`; v and that. Nothing, if α = 0 is better."""
     size = up(bounds.length(v) + error)
     lower = down(total - up(0.5 * size * size * (1 + 4 * U)))
-    return (lower, v, error) if LEAST <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
+    return (lower, v, error) if LEAST_WEIGHT <= lower < math.inf else (0.0, np.zeros_like(v), 0.0)
 
 
 def constants_of(c: Certificate, which: Array) -> Array:
@@ -291,14 +320,14 @@ def dense_slack(d: int, terms: Any, slack: float) -> Any:
     return (2.5 + 1.01 * (dense + 5.0) / (terms + 5.0)).clip(min=slack)
 
 
-def hash_of(sample_weight: Array) -> str:
+def hash_of_weights(sample_weight: Array) -> str:
     """What names sample weights that are too many to be stored: the SHA-256 of their bytes as little-endian float64."""
     return hashlib.sha256(sample_weight.astype("<f8").tobytes()).hexdigest()
 
 
 def parts_of(n: int, width: int = 1) -> list[slice]:
     """Some of n rows after the others, of which vectors, or blocks of so many, stay in the cache."""
-    step = max(1, BLOCK // width)
+    step = max(1, NUMBERS_IN_CACHE // width)
     return [slice(lo, min(lo + step, n)) for lo in range(0, n, step)]
 
 
@@ -330,9 +359,9 @@ def paid_below(loss: Loss, alpha: Array, c: Array) -> Array:
     return paid
 
 
-def sum_below(values: Array, slack: float = 1.0) -> float:
+def sum_below(values: Array) -> float:
     """What Σ values is at least; positive and negative ones are added up apart."""
-    share = 2 * slack * bounds.GO * U
+    share = 2 * bounds.SUM_BLOCK * U
     gains, losses = bounds.near_sum(np.maximum(values, 0.0)), bounds.near_sum(np.maximum(-values, 0.0))
     if not gains < math.inf:
         return -math.inf

@@ -32,7 +32,7 @@ MOST_SHARPENED = 1 << 17
 # Perturbations below this would be lost to underflow.
 LEAST_NOISE = 2.0**-900
 # Relative width of an enclosure of the margin that is left as it is.
-NARROW = 1e-9
+NARROW_WIDTH = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Margin:
         """The rows that share a mass: all of them, or those of each class."""
         return self.intercept.groups(self.signs)
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such margin; empty if there is one."""
         if not self.norm >= 1:
             return f"its norm is {self.norm}, below 1"
@@ -174,7 +174,7 @@ class Margin:
         mass = bounds.down(self.nu * bounds.sum_bounds(self.c)[0] / len(self.groups))
         lo, hi = products.scores(b, self.signs, slack)
         lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
-        if exactly or not np.max(hi - lo) <= NARROW * sum(lows):
+        if exactly or not np.max(hi - lo) <= NARROW_WIDTH * sum(lows):
             products.sharpen(np.arange(self.X.n))
             lo, hi = products.scores(b, self.signs, slack)
             lows = [_tail(lo[group], self.c[group], mass) for group in self.groups]
@@ -271,7 +271,7 @@ class Margin:
         return delta if size <= self.robust else delta * (bounds.down(self.robust / size) * (1 - 4 * bounds.U))
 
     def _normalized(self, p: Array) -> tuple[Array, Array] | None:
-        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (GO + 4)u; None where a
+        """The rows of weight, and their weights with a mass of 1 in all, up to a share of (SUM_BLOCK + 4)u; None where a
         group has none."""
         rows = nonzero(p)
         q, groups = p[rows], self.intercept.groups(self.signs[rows])
@@ -396,11 +396,22 @@ class Margin:
 def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> tuple[Array, float]:
     """Aᵀq for weights q of these rows as computed, and what it is at most away, in the 2-norm, from that of the exact weights.
 
-    Each q_i is off by a share of (GO + 4)u, and a column is a sum of at most as many products as there are rows of weight:
+    Each q_i is off by a share of (SUM_BLOCK + 4)u, and a column is a sum of at most as many products as there are rows of weight:
     with γ_k as in `matrix.error` it is off by γ_k Σ q_i|x_ij|, and the norm of these by γ_k Σ q_i‖x_i‖ at most. The p-norm,
     p ≥ 2, is no larger.
     """
     rows, q = rows[q != 0], q[q != 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = X.norms[rows] + float(intercept.column)
+        total = bounds.near_sum(q * sizes)
+        relative = 2 * bounds.U * (len(rows) + 2 * bounds.SUM_BLOCK)  # twice what is needed: neither is `total` exact
+        # what underflow does to a weight, and to a product
+        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
+    return combined(X, signs, rows, q, intercept), relative * total + lost
+
+
+def combined(X: Matrix, signs: Array, rows: Array, q: Array, intercept: Intercept) -> Array:
+    """Aᵀq for weights q of these rows, which are not 0, as computed."""
     signed = q * signs[rows]
 
     def combination() -> Array:
@@ -409,15 +420,8 @@ def combined_with_error(X: Matrix, signs: Array, rows: Array, q: Array, intercep
         return X.combination(over_all, rows)
 
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = X.remembered("combination", np.concatenate((rows, signed)), combination)
-        sizes = X.norms[rows]
-        if intercept.in_norm:
-            centre, sizes = np.append(centre, intercept.column * np.sum(signed)), sizes + float(intercept.column)
-        total = bounds.near_sum(q * sizes)
-        relative = 2 * bounds.U * (len(rows) + 2 * bounds.GO)  # twice what is needed: neither is `total` exact
-        # what underflow does to a weight, and to a product
-        lost = len(rows) * bounds.TINY * (float(np.max(sizes, initial=0.0)) + X.d + 1.0)
-    return centre, relative * total + lost
+        centre: Array = X.remembered("combination", np.concatenate((rows, signed)), combination)
+        return np.append(centre, intercept.column * np.sum(signed)) if intercept.in_norm else centre
 
 
 @ieee_floats()
@@ -454,7 +458,7 @@ def _rounded_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple
 def _narrow(ends: list[tuple[float, float]]) -> bool:
     """Whether the enclosures of the lowest scores are narrow for their size."""
     lows = sum(low for low, _ in ends)
-    return sum(high for _, high in ends) - lows <= NARROW * lows
+    return sum(high for _, high in ends) - lows <= NARROW_WIDTH * lows
 
 
 def _reach(hi: Array, c: Array, mass: float) -> tuple[float, float]:

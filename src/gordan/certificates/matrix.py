@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gordan.arrays import LEAST_SQUARE, MOST_SQUARE, Array
-from gordan.certificates.bounds import GO, TINY, U, add, dyadic, length, multiply
+from gordan.certificates.bounds import SUM_BLOCK, TINY, U, add, dyadic, length, multiply
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.rows import Block, Storage, over_rows
@@ -207,8 +207,8 @@ def added(x: Any) -> Any:
 
 def sum_share(rows: int, blocks: int) -> float:
     """What a sum of nonnegative terms over all rows may be off by, as a share of it: a term goes through 2·AT_ONCE + rows/AT_ONCE
-    additions in its block (`added`) and one for each block; one that a checker makes is off by 2·GO roundings."""
-    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * GO)
+    additions in its block (`added`) and one for each block; one that a checker makes is off by 2·SUM_BLOCK roundings."""
+    return 2 * U * (2 * AT_ONCE + rows / AT_ONCE + blocks + 4 * SUM_BLOCK)
 
 
 @dataclass(frozen=True, eq=False)

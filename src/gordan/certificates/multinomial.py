@@ -20,7 +20,7 @@ from gordan.arrays import Array, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import LEAST, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
+from gordan.certificates.losses import LEAST_WEIGHT, Drift, Optimum, constants_of, dense_slack, dual_below, parts_of, value_above
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
@@ -112,7 +112,7 @@ class Masses(NamedTuple):
         """From C e_y - α."""
         columns = np.ascontiguousarray(signed.T)
         gains, losses = (np.array([bounds.near_sum(np.maximum(sign * row, 0.0)) for row in columns]) for sign in (-1.0, 1.0))
-        return Masses(mixed, gains, losses, 2 * bounds.GO * U)
+        return Masses(mixed, gains, losses, 2 * bounds.SUM_BLOCK * U)
 
     @property
     def imbalance(self) -> Iterator[tuple[float, float]]:
@@ -190,7 +190,7 @@ class Multinomial:
         """That of W."""
         return self.X.d, self.k
 
-    def trouble(self) -> str:
+    def infeasibility_reason(self) -> str:
         """Why there is no such minimum; empty if there is one."""
         if not ((self.c >= 0) & np.isfinite(self.c)).all():
             return "C, or C times a weight, is negative or not finite"
@@ -199,9 +199,8 @@ class Multinomial:
         return ""
 
     @ieee_floats()
-    def enclose(self, w: Array, b: Any, rows: Array, weights: Array, *, slack: float = 1.0) -> Optimum:
-        """The interval that W and b prove; `rows` are none, and `slack` is as for `Objective.enclose`."""
-        assert not len(rows)
+    def enclose(self, w: Array, b: Any, *, slack: float = 1.0) -> Optimum:
+        """The interval that W and b prove; `slack` is as for `Objective.enclose`."""
         plane = np.vstack((w, b)) if self.intercept.in_norm else w
         with np.errstate(over="ignore", invalid="ignore"):
             facts = self._facts_elsewhere(w, b) if self._is_claimed_elsewhere(slack) else self._facts(w, b, slack)
@@ -234,7 +233,7 @@ class Multinomial:
         n = self.X.n
         above, paid, signed = np.empty(n), np.empty(n), np.empty((n, self.k))
         mixed, drifts, drift = np.zeros(self.k), np.zeros(self.k), Drift(0.0, 0.0, 0.0, 0.0)
-        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.GO * U
+        wider, go = np.asarray(slack if slack == 1 else dense_slack(self.X.d, scores.terms, slack)), 1 + 4 * bounds.SUM_BLOCK * U
         for part, s, radius, own, c in self._parts(scores, b):
             above[part] = losses_above(s, radius * (wider[part] if wider.ndim else wider), own, c)
             found = weights_of(s, radius, own, c)
@@ -275,7 +274,7 @@ class Multinomial:
         Entropy falls by a share λ at most, and V moves by λ√2 Σ C‖x‖ at most.
         """
         share, v = slack * facts.masses.share, facts.v[: len(plane)]
-        terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.GO
+        terms = facts.used + facts.blocks + 4 * self.k + 2 * bounds.SUM_BLOCK
         off = 2 * U * terms * ROOT2 * facts.lengths * (1 + share)
         off += facts.used * TINY * self.k * (facts.longest + self.X.d + 1.0)
         if not (np.isfinite(v).all() and math.isfinite(off) and math.isfinite(facts.paid)):
@@ -330,7 +329,7 @@ class Multinomial:
                     products += found.products(c)
                 masses = Masses.of(signed, mixed)
         (moved, odd), worst = np.sum(numbers, axis=0)[:2].tolist(), float(np.max(numbers, axis=0)[2])
-        return Balance(masses, products, moved + 2 * self.k * LEAST * self.X.n, worst, odd == 0)
+        return Balance(masses, products, moved + 2 * self.k * LEAST_WEIGHT * self.X.n, worst, odd == 0)
 
 
 # ---- rows, in memory or on a device; `own` and `largest` are True for one class of each ------------------------------------
@@ -359,7 +358,7 @@ def weights_of(s: Any, radius: Any, own: Any, c: Any) -> Weights:
     xp, k = namespace(s), s.shape[1]
     top = xp.amax(s, 1)
     alpha, largest = softmax(s) * c[:, None], _first_largest(s)
-    alpha = xp.where(largest | ~(alpha >= LEAST), 0.0, alpha)  # NaN too
+    alpha = xp.where(largest | ~(alpha >= LEAST_WEIGHT), 0.0, alpha)  # NaN too
     others = alpha.sum(1)
     lost = ~((others * (1 + 2 * k * U) < c) & xp.isfinite(top))
     alpha, others, largest = (

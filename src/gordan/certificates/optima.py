@@ -16,8 +16,7 @@ import numpy as np
 
 from gordan.arrays import Array, namespace
 from gordan.certificates import bounds
-from gordan.certificates.bounds import GO, TINY, U, down, up
-from gordan.certificates.losses import LEAST, Drift, Optimum, dense_slack, dual_below, loss_above, paid_below, value_above
+from gordan.certificates.losses import LEAST_WEIGHT, Optimum, RowScores, dense_slack, proved_optimum, row_terms
 from gordan.certificates.matrix import CLAIM, Matrix, added, block_scores, error, sum_share
 from gordan.certificates.regions import Place, Slopes, mean_of
 from gordan.floats import ieee_floats
@@ -26,7 +25,7 @@ from gordan.losses import Loss, SmoothHinge
 from gordan.rows import Block
 
 # Rows times label vectors that are worked on at a time, about, where label vectors are many.
-NUMBERS = 1 << 20
+TERMS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Objectives:
     def enclose(self, W: Array, b: Array) -> list[Optimum]:
         """The intervals that the planes W (d × k) with their b prove, as they are claimed: a checker finds each of them again."""
         length = np.array([bounds.length(w) for w in W.T])
-        shared = W, b, length, self.loss, float(self.intercept.in_norm), self.smoothing
+        shared = W, b, length, self.loss, self.intercept, self.smoothing
         step = self._rows_at_a_time(W.shape[1])
         v, parts, most, stated = np.zeros((self.X.d + 1, W.shape[1])), [], 0, []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -57,48 +56,19 @@ class Objectives:
                 most = max(most, rows)
                 parts.append(sums)
             whole = np.sum(parts, axis=0)
-            whole[-1] = np.max([sums[-1] for sums in parts], axis=0)
+            longest, share = max(float(sums[-1, 0]) for sums in parts), CLAIM * sum_share(most, len(parts))
             found, (i, column, alpha) = [], map(np.concatenate, zip(*stated, strict=True))
             for j, (w, offset) in enumerate(zip(W.T, b.tolist(), strict=True)):
                 own = v[:, j].copy() if self.intercept.in_norm else v[:-1, j].copy()
-                plane, sums = self.intercept.joined(w.copy(), offset), whole[:, j].tolist()
-                optimum = self._optimum(plane, offset, sums, own, (most, len(parts)))
+                plane, sums = self.intercept.joined(w.copy(), offset), whole[:-1, j].tolist()
+                optimum = proved_optimum(plane, offset, own, sums, longest, share, CLAIM, len(parts))
                 mine = np.flatnonzero(column == j)
                 found.append(replace(optimum, rows=i[mine], weights=alpha[mine]) if len(mine) else optimum)
         return found
 
     def _rows_at_a_time(self, k: int) -> int:
         """So many where there are more label vectors than columns; 0: as the storage has it."""
-        return NUMBERS // k if k > self.X.d else 0
-
-    def _optimum(self, plane: Array, b: float, sums: list[float], v: Array, terms: tuple[int, int]) -> Optimum:
-        """Of one label vector, from what `_sums` adds up. `terms` are the rows of the largest block, and the number of blocks.
-
-        Four times what sums may be off by is claimed. v is off by as many roundings of a term as there are weights, and one for
-        each block.
-        """
-        above, gains, losses, lengths, count, *by_class, moved, moved_lengths, moved_paid, moved_cost, longest = sums
-        share = CLAIM * sum_share(*terms)
-        upper = value_above(plane, share, above, share)
-        nothing = Optimum(0.0, upper, plane, np.zeros_like(v), 0.0)
-        drift = Drift(*(up(x * (1 + share)) for x in (moved, moved_lengths, moved_paid, moved_cost)))
-        off = 2 * U * (count + terms[1] + 2 * GO) * lengths * (1 + share)
-        off = up(CLAIM * (off + count * TINY * (longest + self.X.d + 1.0)))
-        total = down(down(gains * (1 - share)) - up(losses * (1 + share)))
-        if not (np.isfinite(v).all() and math.isfinite(off + total + sum(drift))):
-            return nothing
-        surplus = shift = 0.0
-        if self.intercept.grouped:
-            masses, paid, weighted = by_class[:2], by_class[2:4], by_class[4:]
-            surplus = _surplus(masses, share, drift)
-            if not surplus < 1:
-                return nothing
-            total = down(total - up(surplus * up(max(paid) * (1 + share))))
-            shift = up(surplus * up(up(max(weighted) * (1 + share)) + drift.lengths))
-            drift = drift._replace(cost=drift.cost + abs(b) * drift.weights)
-        total -= drift.loss(bounds.length(plane - v), off, surplus)
-        lower, v, off = dual_below(total, v, up(off + shift))
-        return Optimum(lower, upper, plane, v, off)
+        return TERMS_AT_ONCE // k if k > self.X.d else 0
 
     def places(self, optima: Sequence[Optimum], b: Array) -> list[Place]:
         """Where the minimizers are, as `Region.place` says for one; b are those of the planes, near the best ones."""
@@ -113,78 +83,36 @@ class Objectives:
         return [Place(kind, optimum.radius, radius, own, origin, m) for optimum, (m, radius), own in facts]
 
 
-def _surplus(masses: list[float], share: float, drift: Drift) -> float:
-    """1 - t at most, t ≤ 1 the mass of the lighter class over that of the heavier; 1 where nothing is known."""
-    light, heavy = sorted(masses)
-    if not down(heavy * (1 - share)) > 0:
-        return 1.0
-    moved = up(drift.weights / down(heavy * (1 - share)))
-    surplus = up(1 - down(down(light * (1 - share)) / up(heavy * (1 + share))))
-    return up(max(surplus, 0.0) + up(2 * moved)) if moved < 0.25 else 1.0
-
-
 # ---- work on one block of rows, done where that is ----------------------------------------------------------------------
 
 
 def _sums(
-    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, in_norm: float, smoothing: float = 0.0
-) -> tuple[Array, Array, int, tuple[Array, Array, Array]]:
-    """What is added up over some rows, a column for each plane; Σ α y x with Σ α y below it; how many rows these are; and the
-    weights that are stated: row of the block, plane, α.
+    block: Block, y: Any, c: Any, norms: Any, W: Array, b: Any, length: Any, loss: Loss, kind: Intercept, smoothing: float = 0.0
+) -> tuple[Array, Array, int, tuple[Array, ...]]:
+    """What `row_terms` adds up to, a column for each plane, and the length of the longest row below; Σ α y x with Σ α y below it;
+    how many rows these are; and the weights that are stated: row of the block, plane, α.
 
-    The sums: what the losses are at most; gains and losses of what is paid at least; weights times lengths, and how many weights
-    there are; by class the masses, the gains, and masses times lengths of rows; how far weights drift (`Drift`). Last comes the
-    length of the longest row.
-
-    As `Objective.enclose`: scores are within a radius of the exact ones, of which four times as much is claimed (and more where a
-    checker may hold X in another form); weights follow from the scores as computed, and drift by what twice the radius may do.
-    Those of the hinge do not: they are C or 0 where the claimed scores are on one side of z = 1, and stated else.
+    As `Objective.enclose`: four times what scores may be off by is claimed, and more where a checker may hold X in another form.
+    Weights follow from the scores as computed. Those of the hinge are C or 0 where the claimed scores are on one side of z = 1;
+    else they are stated.
     """
     sums, terms = block_scores(block, W)
     xp = namespace(sums)
     y, c, norms, b, length = map(block.lift, (y, c, norms, b, length))
-    c = c[:, None] * abs(y)
-    radius = error(norms[:, None] * length + abs(b), terms + 1.0)
-    z = (sums + b) * y
-    low = z - radius * dense_slack(block.d, terms, CLAIM)
-    above = xp.where(c > 0, c * loss_above(loss, low) * (1 + 4 * U) + TINY, 0.0)
+    c, norms = c[:, None] * abs(y), norms[:, None]
+    z, radius = (sums + b) * y, error(norms * length + abs(b), terms + 1.0)
     hinge = loss is Loss.HINGE
     alpha = c * (SmoothHinge(smoothing) if hinge and smoothing > 0 else loss).weight(z)
-    alpha = xp.where((alpha >= LEAST) & (c > 0), alpha, 0.0)  # NaN too
+    alpha = xp.where((alpha >= LEAST_WEIGHT) & (c > 0), alpha, 0.0)  # NaN too
     if loss.most_weight < math.inf:
         alpha = xp.minimum(alpha, c * loss.most_weight)
-    stated = _stated(block, z, CLAIM * radius, alpha, c) if hinge else (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    low, high = z - 2.0 * radius, z + 2.0 * radius
-    moved = xp.where(c > 0, c * (loss.weight(low) - loss.weight(high)) * (1 + 16 * U) + 16 * U * alpha, 0.0)
-    moved = 0.0 * c if hinge else moved
-    size = xp.maximum(abs(low), abs(high)) + 1.0
-    size = xp.where(moved > 0, size, 0.0)
-    rounded = alpha * ((512 + 64 * size) * U)
-    paid = paid_below(loss, alpha, c)
-    sizes = (norms + in_norm)[:, None]
-    gains, weighted = paid.clip(min=0.0), alpha * norms[:, None]
-    parts = (
-        above,
-        gains,
-        (-paid).clip(min=0.0),
-        alpha * sizes,
-        0.0 * alpha + (alpha > 0),
-        *(part * own for part in (alpha, gains, weighted) for own in (y > 0, y < 0)),
-        moved,
-        moved * sizes,
-        moved * size + rounded,
-        moved * (high - low) + rounded,
-    )
-    totals = [block.drop(added(part)) for part in parts]
+    follows = c >= 0
+    if hinge:
+        follows = ((z + CLAIM * radius < 1) & (alpha == c)) | ((z - CLAIM * radius > 1) & (alpha == 0))
+    i, j = xp.where((c > 0) & ~follows)
+    scores = RowScores(z, radius, radius * dense_slack(block.d, terms, CLAIM))
+    totals = [block.drop(added(each)) for each in row_terms(loss, kind, scores, y, c, alpha, norms, follows)]
+    longest = np.full(len(totals[0]), float(block.drop(norms.max())) + kind.in_norm)
     signed = alpha * y
-    longest = np.full(len(totals[0]), float(block.drop(sizes.max())))
     combined = np.vstack((block.drop(block.combined(signed)), block.drop(added(signed))))
-    return np.array([*totals, longest]), combined, len(y), stated
-
-
-def _stated(block: Block, z: Any, radius: Any, alpha: Any, c: Any) -> tuple[Array, Array, Array]:
-    """The rows and planes whose weight is not what the side of z = 1 says, or that may be on either, and these weights."""
-    xp = namespace(z)
-    certain = ((z + radius < 1) & (alpha == c)) | ((z - radius > 1) & (alpha == 0))
-    i, j = xp.where((c > 0) & ~certain)
-    return block.drop(i), block.drop(j), block.drop(alpha[i, j])
+    return np.array([*totals, longest]), combined, len(y), tuple(map(block.drop, (i, j, alpha[i, j])))

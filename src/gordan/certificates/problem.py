@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, require_aligned
+from gordan.arrays import LARGEST_LABEL, Array, require_aligned
 from gordan.certificates.data import About, Label
 from gordan.certificates.matrix import Matrix
 from gordan.errors import InputError
@@ -23,8 +23,6 @@ CHUNK = 4096
 HASHED = 1 << 18
 # Three labels of which 0 stands for rows that are left out. Without one of the others it may as well be a class.
 LEFT_OUT = [-1, 0, 1]
-# Whole numbers from here on have no float beside them.
-LARGEST_LABEL = 2**1023
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +244,7 @@ def _of_one_kind(labels: list[Label]) -> list[Label]:
     numbers: list[Label] = [float(label) if float in kinds else int(label) for label in labels]
     for i, (label, number) in enumerate(zip(labels, numbers, strict=True)):
         if number != label:
-            raise InputError(f"y[{i}] is {label}, which no float is, and others are floats; use text for labels")
+            raise InputError(f"y[{i}] is {label}, which float64 cannot hold, beside labels that are floats; use text for labels")
     return numbers
 
 

@@ -420,9 +420,11 @@ def proved(c: Certificate, problem: Problem, slack: float = 1.0) -> tuple[Object
     """The objective that it is about, its b, and the interval that it proves: with scores that are rounded once, if its claim is
     not proved otherwise."""
     objective, w, b = posed(c, problem)
+    if isinstance(objective, Multinomial):
+        return objective, b, objective.enclose(w, b, slack=slack)
     rows, weights = np.array(c.rows, dtype=np.int64), np.array(c.weights, dtype=np.float64)
     found = objective.enclose(w, b, rows, weights, slack=slack)
-    if isinstance(objective, Objective) and not claims(c, found):
+    if not claims(c, found):
         found = objective.enclose(w, b, rows, weights, slack=slack, once=True)
     return objective, b, found
 

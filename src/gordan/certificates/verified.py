@@ -39,7 +39,7 @@ from gordan.memory import fits
 # What one operation can be off by, relatively, in any rounding mode.
 V = 2.0**-52
 # Sizes of the entries that are not 0.
-LEAST, MOST = 2.0**-400, 2.0**400
+LEAST_SIZE, MOST_SIZE = 2.0**-400, 2.0**400
 # Copies of M that are in use at a time.
 COPIES = 6
 # Rows whose products are made at a time.
@@ -143,7 +143,7 @@ def each_cancelling(S: Array, signs: Array, p: Array, slack: float = 1.0) -> Arr
         weights = np.ldexp(p, e)
         weights = np.ldexp(weights, -np.frexp(np.max(weights, axis=1))[1][:, None])
         used = p > 0
-        fine = (weights >= LEAST) & (weights < math.inf) & (np.abs(signs) == 1)
+        fine = (weights >= LEAST_SIZE) & (weights < math.inf) & (np.abs(signs) == 1)
         able = np.flatnonzero((fine | (p == 0)).all(axis=1) & used.any(axis=1))
         found[able] = _deviations(M, signs[able], np.where(used[able], weights[able], 0.0), e, slack)
     return found
@@ -186,8 +186,8 @@ def _right_inverses(M: Array, signs: Array, p: Array) -> tuple[Array, Array]:
         return q, delta
     basis, Q = np.array(bases), np.array(inverses)
     # the rows of Q for the other columns of M are 0; nobody believes what is in it, and any Q will do
-    Q[np.abs(Q) < LEAST] = 0.0
-    able = np.max(np.abs(Q), axis=(1, 2)) <= MOST
+    Q[np.abs(Q) < LEAST_SIZE] = 0.0
+    able = np.max(np.abs(Q), axis=(1, 2)) <= MOST_SIZE
     Q[~able] = 0.0
     sums = np.zeros((len(open_), k))
     np.put_along_axis(sums, basis, _above(np.abs(Q).sum(axis=2), r), axis=1)
@@ -212,8 +212,9 @@ def independent(S: Array) -> bool:
 def strictly_positive(S: Any, W: Array) -> Array:
     """Which columns w of W have S_i·w > 0 for every row of S, dense or CSR: proved in floats, in any mode, as above.
 
-    Entries that are not 0 have to be between LEAST and MOST in size, or nothing is proved. A computed product is off by less
-    than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as need be and so covers its own roundings.
+    Entries that are not 0 have to be between LEAST_SIZE and MOST_SIZE in size, or nothing is proved. A computed product is off
+    by less than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as need be and so covers its own
+    roundings.
     """
     entries = np.abs(S.data if is_sparse(S) else S)
     if not (in_range(entries) and in_range(np.abs(W))):
@@ -232,7 +233,7 @@ def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
     """Which columns t of T are Σ x_i S_i for an x ≥ 0 near the column p of P: proved in floats, in any mode, as above.
 
     With ρ ≥ ‖Mp - t‖_∞ in the theorem, x = p - Q(MQ)⁻¹(Mp - t) has Mx = t. One Q serves all columns; where its row is 0, x_i
-    is p_i. Entries that are not 0 have to be between LEAST and MOST in size, or nothing is proved.
+    is p_i. Entries that are not 0 have to be between LEAST_SIZE and MOST_SIZE in size, or nothing is proved.
     """
     k, r = S.shape
     if not (r <= k and P.shape[1] and all(in_range(np.abs(each)) for each in (S, T, P))):
@@ -247,9 +248,9 @@ def nonnegative_combinations(S: Array, T: Array, P: Array) -> Array:
 
 def in_range(sizes: Array) -> bool:
     """Whether entries of these sizes are 0 or such that nothing made of them is subnormal."""
-    if not sizes.size or np.min(sizes) >= LEAST:
-        return not sizes.size or bool(np.max(sizes) <= MOST)
-    return bool(np.max(sizes) <= MOST and np.min(sizes, where=sizes > 0, initial=1.0) >= LEAST)
+    if not sizes.size or np.min(sizes) >= LEAST_SIZE:
+        return not sizes.size or bool(np.max(sizes) <= MOST_SIZE)
+    return bool(np.max(sizes) <= MOST_SIZE and np.min(sizes, where=sizes > 0, initial=1.0) >= LEAST_SIZE)
 
 
 def _above(sums: Array, terms: int) -> Array:
@@ -266,7 +267,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     """M, the weights that go with it and e: M_ji = S_ij 2^(-e_i - f_j), p_i 2^e_i; None where a factor is not exact.
 
     The rows are brought to a size of about 1, then the rows of M so that max_i |M_ji| p_i is. No power of two rounds anything
-    whose result is between LEAST and MOST.
+    whose result is between LEAST_SIZE and MOST_SIZE.
     """
     top = np.max(np.abs(S), axis=1)
     if not np.isfinite(top).all():
@@ -275,7 +276,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     # that the largest weight is about 1 is a factor of all rows
     e = e - int(np.max(np.frexp(p)[1] + e))
     weights = np.ldexp(p, e)
-    if not (weights >= LEAST).all():
+    if not (weights >= LEAST_SIZE).all():
         return None
     used = S != 0
     largest = np.max(np.ldexp(np.abs(S), -e[:, None]) * weights[:, None], axis=0)
@@ -284,7 +285,7 @@ def _scaled(S: Array, p: Array) -> tuple[Array, Array, Array] | None:
     f = np.frexp(largest)[1]
     M = np.ldexp(S, -e[:, None] - f[None, :])
     size = np.abs(M)
-    if not ((size <= MOST) & (~used | (size >= LEAST))).all() or not used.any(axis=0).all():
+    if not ((size <= MOST_SIZE) & (~used | (size >= LEAST_SIZE))).all() or not used.any(axis=0).all():
         return None
     return np.ascontiguousarray(M.T), weights, e
 

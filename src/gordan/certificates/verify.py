@@ -19,7 +19,7 @@ import numpy as np
 from gordan.arrays import Array, require_aligned, vector
 from gordan.certificates import exact, standalone, verified
 from gordan.certificates.data import About, Certificate, Kind
-from gordan.certificates.losses import hash_of
+from gordan.certificates.losses import hash_of_weights
 from gordan.certificates.margins import Margin, first_not_positive
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.models import Observations
@@ -35,7 +35,7 @@ FARTHEST = 500
 # Columns with other names that are listed.
 MOST_NAMES = 4
 # Digits of the ends of an interval in words.
-DIGITS = 8
+SHOWN_DIGITS = 8
 # Entries of X up to which the interval of an optimum is decided in fractions where enclosures leave it open: seconds at most.
 MOST_IN_FRACTIONS = 1 << 12
 
@@ -251,7 +251,7 @@ def _about(c: Certificate, rows: Array) -> Certificate:
 def _weighted(c: Certificate, weights: Array) -> Certificate:
     """The certificate holding these weights, if they are those that it is about."""
     if c.weights_hash is not None:
-        same = hash_of(weights) == c.weights_hash
+        same = hash_of_weights(weights) == c.weights_hash
     elif c.sample_weight is not None:
         same = c.sample_weight == tuple(weights.tolist())
     else:
@@ -393,7 +393,7 @@ def _in_floats(c: Certificate, problem: Problem, w: Array | None, p: Array) -> s
         reason = _separator(c, margin, w, b)
         if reason or (c.lower is None and c.upper is None):
             return reason
-    return margin.trouble() or _bracket(c, margin, w, b, p)
+    return margin.infeasibility_reason() or _bracket(c, margin, w, b, p)
 
 
 def _of_moderate_size(w: Array, b: float) -> tuple[Array, float]:
@@ -525,7 +525,7 @@ def _optimum(c: Certificate, problem: Problem) -> str:
     if c.w is None or c.loss is None or c.C is None:
         return "it has no w, no loss or no C"
     w = np.fromiter(c.w, np.float64, len(c.w))
-    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].trouble() or _not_in(c, problem)
+    return _inconsistent(c) or _out_of_range(c, w) or posed(c, problem)[0].infeasibility_reason() or _not_in(c, problem)
 
 
 def _not_in(c: Certificate, problem: Problem) -> str:
@@ -560,8 +560,8 @@ def _interval(c: Certificate) -> str:
     """The ends in decimal digits, rounded so that what is said stays true."""
     ends = []
     for value, none, rounding in ((c.lower, 0.0, decimal.ROUND_FLOOR), (c.upper, math.inf, decimal.ROUND_CEILING)):
-        rounded = decimal.Context(prec=DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
-        ends.append(f"{float(rounded):.{DIGITS}g}".replace("inf", "infinity"))
+        rounded = decimal.Context(prec=SHOWN_DIGITS, rounding=rounding).plus(decimal.Decimal(none if value is None else value))
+        ends.append(f"{float(rounded):.{SHOWN_DIGITS}g}".replace("inf", "infinity"))
     return f"between {ends[0]} and {ends[1]}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gordan.later import fetched
+from gordan.lazy_imports import lazy_attributes
 
 if TYPE_CHECKING:
     from gordan.estimators.classifier import InseparableWarning as InseparableWarning
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexWarning", "InseparableWarning", "LinearClassifier", "MaxMarginClassifier", "load"]
 
 # `gordan fit` needs none of them, and scikit-learn takes a second to import.
-__getattr__ = fetched(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "IndexWarning": "gordan.estimators.planes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gordan.later import fetched
+from gordan.lazy_imports import lazy_attributes
 
 if TYPE_CHECKING:
     from gordan.io.converting import Converted as Converted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Converted", "Model", "Table", "check", "convert", "read", "write_atomic"]
 
 # `import gordan` needs none of them.
-__getattr__ = fetched(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "Converted": "gordan.io.converting",

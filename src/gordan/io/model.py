@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import LARGEST_LABEL, Array
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
@@ -23,8 +23,6 @@ from gordan.schema import FLAG, FLOAT, TEXT, Form, choice, each, optional, read_
 FORMATS = ("gordan-model-1", "gordan-model-2")
 KINDS = ("binary", "one-vs-rest", "one-vs-one", "multinomial", "multilabel")
 TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
-# Whole numbers from here on are no labels: no float is beside them.
-LARGEST_LABEL = 2**1023
 # Types of labels beside those that NumPy gives them by itself, and their names in a file.
 DTYPES = re.compile("u?int(8|16|32|64)|float(16|32)|object|U[1-9][0-9]{0,8}")
 # Characters of an array of text, at most: a small file is not to ask for much memory. Longer labels are kept as objects.

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gordan import arrays
-from gordan.arrays import Array
+from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import CLAIM, Products
@@ -23,6 +22,8 @@ from gordan.ledger.question import ON_HOST, SOFT_ON_HOST, Asks, Budget, Play, Pr
 from gordan.losses import Loss
 from gordan.rows import Rows
 
+# The rows, and their weights, of a certificate that states none.
+NO_WEIGHTS = np.empty(0, np.int64), np.empty(0)
 # A relative width above which certificates of the squared hinge hold weights of rows, if that narrows it, and of how many.
 WIDE, MOST_WEIGHTS = 1e-9, 10_000
 
@@ -86,15 +87,15 @@ class LossEvidence:
     question: LossQuestion
     w: Array | None = None
     b: Any = 0.0
-    rows: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    alpha: Array = field(default_factory=lambda: np.empty(0))
+    rows: Array = field(default_factory=lambda: NO_WEIGHTS[0])
+    alpha: Array = field(default_factory=lambda: NO_WEIGHTS[1])
     optimum: Optimum | None = None
     effort: Effort = field(default_factory=Effort)
 
     @property
     def bracket_width(self) -> float:
-        """(upper - lower)/upper."""
-        return relative_width(self.optimum)
+        """(upper - lower)/upper, 0 if upper is 0, 1 if nothing is known."""
+        return 1.0 if self.optimum is None else self.optimum.relative_width
 
     @property
     def answered(self) -> bool:
@@ -108,11 +109,10 @@ class LossEvidence:
         if proposal.w is None or not np.isfinite(proposal.w).all() or not np.isfinite(proposal.b).all():
             return False
         w, b = proposal.w, proposal.b
-        rows, alpha = (self.rows[:0], self.alpha[:0]) if objective.loss.smooth else self._exceptions(w, float(b), proposal.p)
-        self._proved(w, b, rows, alpha)
+        self._proved(w, b, *(NO_WEIGHTS if objective.loss.smooth else self._stated(w, float(b), proposal.p)))
         wide = max(self.question.tol, WIDE)
         if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > wide:
-            rows, alpha = self._support(w, float(b), proposal.p)
+            rows, alpha = self._stated(w, float(b), proposal.p)
             if len(rows) <= MOST_WEIGHTS:
                 self._proved(w, b, rows, alpha)
         if self.bracket_width > wide and self.w is w and self._hidden_by_rounding(proposal):
@@ -124,7 +124,7 @@ class LossEvidence:
         if that is wanted and X is small enough."""
         objective = self.question.objective
         if isinstance(objective, Multinomial):
-            found = objective.enclose(w, b, rows, alpha, slack=CLAIM)
+            found = objective.enclose(w, b, slack=CLAIM)
         elif objective.X.storage.in_memory or len(rows) or not objective.loss.smooth:
             found = objective.enclose(w, b, rows, alpha, slack=CLAIM, once=once)
         else:
@@ -139,43 +139,30 @@ class LossEvidence:
         trace, X, question = proposal.trace, self.question.objective.X, self.question
         if trace is None or not X.storage.in_memory or isinstance(question.objective, Multinomial):
             return False
-        estimated = arrays.relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
+        estimated = relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
         return estimated <= question.tol and question.budget.time.affords(X.seconds_row_by_row)
 
-    def _support(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
-        """The rows that have weight, or may have some, and these weights: p, or what follows from w as computed here.
+    def _stated(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
+        """The rows whose weights a certificate states, and these weights: p, or what follows from w as computed here.
 
-        With a large C, and few rows on the wrong side of z = 1, the room that a claim leaves for scores in another order of
-        summation is C times as wide; weights that the certificate holds need none.
+        A row whose z is above 1 for certain has no weight, and for the hinge one below 1 has C. The others are stated: for the
+        squared hinge because, with a large C and few rows on the wrong side of z = 1, the room that a claim leaves for scores in
+        another order of summation is C times as wide; weights that the certificate holds need none.
         """
-        objective = self.question.objective
+        objective, question = self.question.objective, self.question
         assert isinstance(objective, Objective)
         products = Products.of(objective.X, w)
-        lo, _ = products.scores(b, objective.signs, CLAIM)
+        lo, hi = products.scores(b, objective.signs, CLAIM)
         if p is None:
-            rows = np.flatnonzero((lo < 1) & (objective.c > 0))
-            return rows, objective.alpha(products, b, self.rows[:0], self.alpha[:0])[rows]
-        alpha = np.zeros(len(objective.c))
-        alpha[self.question.kept] = p
-        rows = np.flatnonzero(((lo < 1) | (alpha > 0)) & (objective.c > 0))
+            alpha = objective.alpha(products, b, *NO_WEIGHTS)
+        else:
+            alpha = np.zeros(len(objective.c))
+            alpha[question.kept] = np.clip(p, 0.0, question.c * objective.loss.most_weight)
+        certain = np.where(lo > 1, 0.0, math.nan)  # NaN: unlike any weight
+        if objective.loss is Loss.HINGE:
+            certain[hi < 1] = objective.c[hi < 1]
+        rows = np.flatnonzero((alpha != certain) & (objective.c > 0))
         return rows, alpha[rows]
-
-    def _exceptions(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
-        """The rows whose weight is not what the side of z_i = 1 says that they are on, or that may be on either."""
-        objective, question = self.question.objective, self.question
-        if p is None or isinstance(objective, Multinomial):
-            return self.rows[:0], self.alpha[:0]
-        alpha = np.zeros(len(objective.c))
-        alpha[question.kept] = np.clip(p, 0.0, question.c)
-        lo, hi = Products.of(objective.X, w).scores(b, objective.signs, CLAIM)
-        expected = np.where(hi < 1, objective.c, np.where(lo > 1, 0.0, math.nan))  # NaN: either
-        rows = np.flatnonzero((alpha != expected) & (objective.c > 0))
-        return rows, alpha[rows]
-
-
-def relative_width(optimum: Optimum | None) -> float:
-    """(upper - lower)/upper, 0 if upper is 0, 1 if nothing is known."""
-    return 1.0 if optimum is None else arrays.relative_width(optimum.lower, optimum.upper)
 
 
 def without_plane(evidence: LossEvidence) -> Optimum:

@@ -16,7 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates.data import Relation
 from gordan.certificates.margins import Margin
 from gordan.certificates.problem import Problem
-from gordan.deadlines import Deadline, Pace, unknown
+from gordan.deadlines import SLOW_ENTRY, Deadline, Pace, unknown
 from gordan.errors import InputError
 from gordan.geometry import Simplex
 from gordan.rows import SMALLEST_RADIUS, Rows
@@ -33,8 +33,6 @@ PROOF, OVERRUN, MOST_RESERVED = 16.0, (0.1, 0.2), 0.5
 # Seconds for a row of a device in a proof on the host, of a hard margin or a loss and of a soft margin, whose every row may have
 # a weight: as a share of the passes of a proof.
 ON_HOST, SOFT_ON_HOST = 4e-9, 2e-8
-# Seconds for an entry in a pass on a slow machine.
-SLOW = 1e-8
 
 
 class Asks(Enum):
@@ -94,7 +92,7 @@ class Budget:
             return self  # nothing to measure, or no time for it
         measure = partial(_measured, rows, time.perf_counter() - self.started, on_host)
         overrun = OVERRUN[0] * limit + OVERRUN[1]
-        if PROOF * (SLOW * rows.entries * vectors + on_host * rows.n) <= overrun:
+        if PROOF * (SLOW_ENTRY * rows.entries * vectors + on_host * rows.n) <= overrun:
             return replace(self, pace=measure)
         pace = measure()
         reserve = min(MOST_RESERVED * limit, max(0.0, PROOF * pace.entry * rows.entries * vectors - overrun))
@@ -135,8 +133,7 @@ class Question:
     """A question about the rows of one problem.
 
     `margin` says which margin is meant: intercept, norm, nu and weights. `tol` is the relative width of the interval to stop at.
-    `origin` is the question that this one is asked for, where
-    its rows have been scaled or moved.
+    `origin` is the question that this one is asked for, where its rows have been scaled or moved.
     """
 
     problem: Problem

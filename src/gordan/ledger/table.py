@@ -23,7 +23,7 @@ from gordan.ledger.evidence import Proof
 from gordan.ledger.question import Cancelling
 
 # Room that is left for the checker, which scales each label vector's rows by its weights and not all of them alike.
-ROOM = 4 * CLAIM
+SLACK = 4 * CLAIM
 
 
 class Support(NamedTuple):
@@ -92,7 +92,7 @@ class TableEvidence:
         """Have weights p (m × n, of total 1) of the label vectors `at` checked: do their rows cancel?"""
         try:
             with ieee_floats():
-                within = verified.each_cancelling(self.rows, self.signs.T[at], p, ROOM)
+                within = verified.each_cancelling(self.rows, self.signs.T[at], p, SLACK)
         except NotIEEE:
             return
         for j, weights, off in zip(at.tolist(), p, within.tolist(), strict=True):

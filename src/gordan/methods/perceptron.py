@@ -27,8 +27,8 @@ def perceptron(*, form: str = "published", output: str = "last") -> Method:
     A round is one mistake: w += A_i for the next row with A_i·w ≤ 0. It has finished when a whole cycle finds none.
 
     Guarantee: at most 1/γ² mistakes, so it has finished in round 1/γ² + 1. p_0 plays no part. `output` is "last" or "average"
-    (of w over the rounds). The mistakes, counted per row, are a
-    distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above; it is at most 1/√T, which is `trace.bound`.
+    (of w over the rounds). The mistakes, counted per row, are a distribution p with Aᵀp = w/T, so ‖w‖/T bounds γ* from above; it
+    is at most 1/√T, which is `trace.bound`.
     """
     choose("form", form, ("published",))
     return _baseline("perceptron", 2.0, output)

@@ -56,8 +56,8 @@ def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smoot
     Guarantee: a gain of at least log 2 - 1/3 a phase, in all at most 2d log(1 + 1/γ̂), γ̂ the margin of the rows divided by their
     norms; so at most 5.56 d log(1 + 1/γ̂) phases, each as long as the basic method takes to a gap of 1/(3d), or of 1/(18d²) in a
     regularized game: 3d√(8D) rounds of `smooth_perceptron` (η = ½), 9d² of `perceptron` and of `frank_wolfe` by line search,
-    4.5d√D of `mirror_prox_perceptron`. In floats it ends undecided once the
-    condition of W is above 1e14. It finds a separator, not the margin, and supports neither nu nor halves.
+    4.5d√D of `mirror_prox_perceptron`. In floats it ends undecided once the condition of W is above 1e14. It finds a separator,
+    not the margin, and supports neither nu nor halves.
     """
     choose("form", form, ("published", "game"))
     choose("step", step, ("adaptive", "plain"))

@@ -29,7 +29,7 @@ from gordan.rows.storage import Block, Storage, require_finite
 from gordan.rows.tensors import is_on_device, is_tensor
 from gordan.rows.threads import available, nonzero, over_rows
 from gordan.rows.threads import run as in_threads
-from gordan.rows.visiting import Ascent, Face, Offset, Until, level_out
+from gordan.rows.visiting import Ascent, Face, Offset, StoppingRule, equalize_scores
 
 __all__ = [
     "DUMMIES",
@@ -42,19 +42,19 @@ __all__ = [
     "Offset",
     "Rows",
     "Softmin",
+    "StoppingRule",
     "Storage",
-    "Until",
     "available",
     "column_names",
     "complete_rows",
     "computed",
+    "equalize_scores",
     "host",
     "in_threads",
     "is_lazy",
     "is_missing",
     "is_on_device",
     "is_tensor",
-    "level_out",
     "nearby",
     "nonzero",
     "of",

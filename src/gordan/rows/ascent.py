@@ -94,18 +94,18 @@ def _row_add(arrays, i, q, w):
 
 @compiled_in_order
 def ascend(
-    arrays, signs, scale, sides, column, offset, rows, resting, caps, bend, square,
+    arrays, signs, scale, sides, column, offset, rows, shrinking, caps, bend, square,
     x, w, epochs, until_separated, reflect, quiet, stream, tally,
 ):  # fmt: skip
-    """Epochs over the rows in random order, resting rows left out; x and w change in place.
+    """Epochs over the rows in random order, those that rest left out; x and w change in place.
 
-    `bend` is what x_i is multiplied by in its gradient beside A_i·w: one for each row, or one 0. `resting` says how many of the
+    `bend` is what x_i is multiplied by in its gradient beside A_i·w: one for each row, or one 0. `shrinking` says how many of the
     rows do not rest, and what lets one rest; `stream` is the state of the random numbers. Both go on from one call to the next.
     Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
     """
     d = w.shape[0] - 1
     state = stream[0]
-    active, floor, ceiling = np.int64(resting[0]), resting[1], resting[2]
+    active, floor, ceiling = np.int64(shrinking[0]), shrinking[1], shrinking[2]
     for epoch in range(epochs):
         state = _shuffle(rows, active, state)
         most, least, lowest = -np.inf, np.inf, np.inf
@@ -136,7 +136,7 @@ def ascend(
         floor = least if least < 0.0 else -np.inf
         if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
             break
-    resting[0], resting[1], resting[2] = active, floor, ceiling
+    shrinking[0], shrinking[1], shrinking[2] = active, floor, ceiling
     stream[0] = state
 
 

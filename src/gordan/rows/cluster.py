@@ -28,7 +28,7 @@ FAN = 8
 # Vectors over rows that stay on the workers after the pass that brought them there.
 MOST_KEPT = 4
 # A vector over rows with fewer entries that are not 0 than this share of them is sent as these.
-FEW = 1 / 8
+SENT_SPARSE = 1 / 8
 # Entries of rows up to which they are combined here.
 MOST_TAKEN = 1 << 22
 # Bytes of w and the like, for all blocks together, from which they are sent to each worker once and not with every task.
@@ -231,7 +231,7 @@ class Cluster(InBlocks):
             rows = np.flatnonzero(q.host if q.host.ndim == 1 else q.host.any(axis=1))
             if 0 < len(rows) * self.entries <= MOST_TAKEN * self.n:
                 return self.take(rows).combine(q.host[rows], 1)
-            if len(rows) <= FEW * self.n:
+            if len(rows) <= SENT_SPARSE * self.n:
                 return self._combine_some(rows, q.host)
         combination: Array = self.workers.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
         return combination

@@ -18,9 +18,9 @@ from gordan.rows.storage import HostVectors, Sums, sums_of, widest
 from gordan.rows.threads import available, chunks, even_ranges, run
 
 # Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
-FEW = 0.05
+WORTH_SKIPPING = 0.05
 # Share of the rows of a file from which on taking them is a pass, and not a way from one to the next.
-MANY = 0.01
+WORTH_A_PASS = 0.01
 # Bytes of the sums over chunks that are kept until they are merged.
 MERGED = 1 << 26
 # Entries of the copies that a Gram matrix is computed from.
@@ -130,7 +130,7 @@ class _Memory(HostVectors):
             kernel(*self.arrays, q, lo, hi, acc)
             return acc
 
-        few = self.on_disk and np.count_nonzero(q) < FEW * self.n  # rows of weight zero are not read
+        few = self.on_disk and np.count_nonzero(q) < WORTH_SKIPPING * self.n  # rows of weight zero are not read
         return _added(run(part, self._ranges, threads) if few else self._run(part, threads))
 
     def _combined(self, q: Array, lo: int, hi: int) -> Array:
@@ -268,7 +268,7 @@ class Dense(_Memory):
         super().__init__((X,), *X.shape)
 
     def take(self, i: Array) -> Dense:
-        if not self.on_disk or len(i) < MANY * self.n:
+        if not self.on_disk or len(i) < WORTH_A_PASS * self.n:
             return Dense(self.arrays[0][i])
         order = np.argsort(i, kind="stable")  # so many rows are picked up on a way through the file
         cuts = np.searchsorted(i[order], [lo for lo, _ in self._ranges] + [self.n])

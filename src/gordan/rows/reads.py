@@ -22,7 +22,7 @@ BLOCK_ENTRIES, WORTH_THREADS = 1 << 18, 1 << 19
 # Columns of a dense row whose products are added up in one go.
 LONGEST_SUM = 4096
 # Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
-NARROW = 8
+NARROW_ROWS = 8
 # Stored entries of single rows that are brought into memory together, and rows, at most.
 FETCHED, FETCHED_ROWS = 1 << 22, 4096
 
@@ -186,14 +186,14 @@ class FetchesRows:
 
 def row_sums(left: Array, right: Array) -> Array:
     """Σ_j left_ij right_j, or right_ij."""
-    if left.shape[1] > NARROW:
+    if left.shape[1] > NARROW_ROWS:
         return np.asarray(np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right))
     return sum((left[:, j] * right[..., j] for j in range(left.shape[1])), np.zeros(len(left)))
 
 
 def column_sums(q: Array, block: Array) -> Array:
     """Σ_i q_i block_ij."""
-    if block.shape[1] > NARROW:
+    if block.shape[1] > NARROW_ROWS:
         return np.asarray(np.einsum("i,ij->j", q, block))
     return np.array([np.sum(q * block[:, j]) for j in range(block.shape[1])])
 

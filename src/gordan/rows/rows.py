@@ -33,11 +33,6 @@ class Softmin(NamedTuple):
     log_rest: list[float]
     lowest: list[float]
 
-    @property
-    def log_total(self) -> list[float]:
-        """The log-sum-exp of log p_0 - A v."""
-        return [peak + rest for peak, rest in zip(self.peak, self.log_rest, strict=True)]
-
 
 @dataclass(eq=False, repr=False)
 class Rows:
@@ -162,7 +157,7 @@ class Rows:
             if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
                 self.check(math.nan)
             if part == 0:
-                raise InputError("p has nowhere to go: no row (of one of the halves) has a log_p0 above -inf")
+                raise InputError("every log_p0 (of one of the halves) is -inf; at least one row of each needs a weight")
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:

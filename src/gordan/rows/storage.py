@@ -76,7 +76,7 @@ class Storage(Protocol):
     """Number of stored entries."""
     dtype: Any
     kind: str
-    """How `Rows` is told in a few words."""
+    """What `repr` of `Rows` calls it."""
     sums: str
     """The type that scores are added up in."""
     on_device: bool

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.deadlines import SLOW_ENTRY
 from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
@@ -22,8 +23,8 @@ NO_CAPS, NO_BEND = np.array([np.inf]), np.zeros(1)
 SMALLEST_SQUARE = 1e-150
 # Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
 FLAT = 1e-3
-# Seconds of epochs between two looks at the clock, where there is a deadline; and those of an entry on a slow machine.
-PIECE, SLOW = 0.02, 1e-8
+# Seconds of epochs between two looks at the clock, where there is a deadline.
+PIECE = 0.02
 # Steps of conjugate gradients between two questions whether to go on.
 STEPS_A_LOOK = 64
 # Where the rows have fewer entries than so many times d, columns that none of them uses are left out of these steps: a vector
@@ -31,7 +32,7 @@ STEPS_A_LOOK = 64
 WIDE = 4
 
 
-class Met(NamedTuple):
+class EpochStats(NamedTuple):
     """What the last epoch of an ascent met: the largest violation of optimality, the lowest score; the epochs done; and the share
     of the rows visited that the last one brought to a bound or away from it."""
 
@@ -54,9 +55,9 @@ class Ascent:
     """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
     Rows are visited in random order, and x_i is moved to the best value for it. A row at its bound whose gradient is clear of the
-    last epoch's violations rests (the shrinking of LIBLINEAR) until all are to `wake`. w has one entry more than A has columns:
-    the weight of the further column that a free intercept is, for rows without a constant one. `squares` are ‖A_i‖² without it.
-    After the `deadline` (of `time.perf_counter`) no epoch is begun.
+    last epoch's violations rests until `unshrink` is called (the shrinking of LIBLINEAR). w has one entry more than A has
+    columns: the weight of the further column that a free intercept is, for rows without a constant one. `squares` are ‖A_i‖²
+    without it. After the `deadline` (of `time.perf_counter`) no epoch is begun.
     """
 
     rows: Rows
@@ -67,20 +68,20 @@ class Ascent:
     bend: Array | None = None
     intercept: Offset | None = None
     deadline: float = math.inf
-    # the order of the rows, of which the first resting[0] do not rest; and the violations beyond which one may
+    # the order of the rows, of which the first shrinking[0] do not rest; and the violations beyond which one may
     order: Array = field(init=False, repr=False)
-    resting: Array = field(init=False, repr=False)
+    shrinking: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.wake()
+        self.unshrink()
 
-    def wake(self) -> None:
+    def unshrink(self) -> None:
         """No row rests."""
-        self.order, self.resting = np.arange(self.rows.n, dtype=np.int64), np.array([self.rows.n, -np.inf, np.inf])
+        self.order, self.shrinking = np.arange(self.rows.n, dtype=np.int64), np.array([self.rows.n, -np.inf, np.inf])
 
-    def climb(
+    def run_epochs(
         self, epochs: int, *, seed: int = 1, quiet: float = -1.0, until_separated: bool = False, reflect: bool = False
-    ) -> Met:
+    ) -> EpochStats:
         """So many epochs, each of which costs the share of the rows it visits: fewer after one that turns at most the share
         `quiet` of them; or, `until_separated`, after one in which every row met had a positive score.
 
@@ -100,12 +101,12 @@ class Ascent:
         bend = NO_BEND if self.bend is None else self.bend
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
-        first = epochs if math.isinf(self.deadline) else int(PIECE / (SLOW * rows.entries))
+        first = epochs if math.isinf(self.deadline) else int(PIECE / (SLOW_ENTRY * rows.entries))
         piece = max(1, min(epochs, first))
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
             kernel(
-                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.resting, caps, bend, steps,
+                _arrays(rows), rows.signs, rows.scale, sides, column, offset, self.order, self.shrinking, caps, bend, steps,
                 self.x, w, piece, until_separated, reflect, quiet, stream, tally,
             )  # fmt: skip
             done += int(tally[3])
@@ -115,7 +116,7 @@ class Ascent:
         rows.passes += tally[0] / rows.n
         if np.isnan(tally).any():
             rows.check(math.nan)
-        return Met(max(0.0, float(tally[1])), float(tally[2]), done, float(tally[4]))
+        return EpochStats(max(0.0, float(tally[1])), float(tally[2]), done, float(tally[4]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +136,9 @@ class Face:
 
 
 @dataclass(frozen=True)
-class Until:
-    """The ends of `level_out`: no score differs from the mean of its group by more than `target`, or than `rough` while some z is
-    out of bounds; `most` steps; or `go_on`, asked now and then, says no."""
+class StoppingRule:
+    """When `equalize_scores` ends: no score differs from the mean of its group by more than `target`, or than `rough` while some
+    z is out of bounds; after `most` steps; or `go_on`, asked now and then, says no."""
 
     target: float
     rough: float
@@ -145,7 +146,7 @@ class Until:
     go_on: Callable[[], bool] = lambda: True
 
 
-def level_out(rows: Rows, face: Face, z: Array, until: Until, gradient: Array | None = None) -> tuple[int, float]:
+def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradient: Array | None = None) -> tuple[int, float]:
     """Conjugate gradients on the face; z changes in place. `gradient` is that at z, where it is known.
 
     Returns the steps done, each of which costs twice the share of the rows, and the difference that `until` is about.

@@ -139,12 +139,10 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
     if min(n, k) > MOST_COLUMNS:
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
-    for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of rows that are dense few do
+    for many in (k + 20, 3 * k + 20):  # of rows that are dense few do
         chosen = np.unique(np.linspace(0, n - 1, min(n, many)).astype(int))
-        if k <= len(chosen) and fits(8.0 * COPIES * len(chosen) * k):
-            with blas_threads(len(chosen) * k):
-                if independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs)):
-                    return tuple(range(k))
+        if _all_independent(problem, chosen, intercept):
+            return tuple(range(k))
     while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
         if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
             return None
@@ -163,6 +161,15 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
             return None if missed is None else columns
         chosen = np.union1d(chosen[basis], np.flatnonzero(missed)[: k + 20])
     return None
+
+
+def _all_independent(problem: Problem, chosen: Array, intercept: Intercept) -> bool:
+    """Whether these rows prove in floats that all columns are independent."""
+    cells = len(chosen) * intercept.columns(problem.X.d)
+    if cells > len(chosen) ** 2 or not fits(8.0 * COPIES * cells):
+        return False
+    with blas_threads(cells):
+        return independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs))
 
 
 def _missed(problem: Problem, intercept: Intercept, null: Any, deadline: Deadline) -> Array | None:

@@ -22,13 +22,10 @@ from gordan.methods.registry import Guarantee, Method, check_norm, choose, regis
 from gordan.rows import Ascent, Offset, Rows
 from gordan.rows import of as rows_of
 from gordan.solve.p_norm import PNormGame
-from gordan.solve.restricted import Allowed, Equilibrium, Gram, Products, Restricted, Stalled
+from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, Equilibrium, FeasibleSet, Gram, Products, Restricted, Stalled
 from gordan.solve.screening import idle
 from gordan.solve.sup_norm import SupNormGame
 
-# Rows in hand at most, if their Gram matrix fits: it then has at most 288 MB, and so much as GRAMS of them is in use at a time.
-# Sparse rows with more columns still need no such matrix.
-MOST_IN_HAND, GRAMS = 6000, 4
 # Gram matrices of all rows in hand that there is to be time for.
 GAMES = 2.0
 # Entries of the rows in hand, and of the sample to begin with, where the rows are not in memory: 256 MB each at most.
@@ -118,7 +115,7 @@ class Hand(NamedTuple):
     """The rows in hand, the p that they may have, a guess of it, and what rows outside add to Aᵀp."""
 
     rows: Rows
-    allowed: Allowed
+    allowed: FeasibleSet
     guess: Array
     r: Array
 
@@ -188,7 +185,7 @@ class DoubleOracle:
             scores = rows.scores(rows.combine(self.game.p0))
             p = self.game.p_set.vertex(scores) if capped else np.zeros(rows.n)
             inside = self._lowest(scores, min(self._first, self.most))
-        return State(self._able(inside, p, scores), p, None)
+        return State(self._with_enough_capacity(inside, p, scores), p, None)
 
     @property
     def _first(self) -> int:
@@ -210,7 +207,7 @@ class DoubleOracle:
             else:
                 inside = self._heaviest(inside, p, most)
                 p[np.setdiff1d(np.flatnonzero(p), inside)] = 0.0
-        return State(self._able(inside, p, scores), p, None)
+        return State(self._with_enough_capacity(inside, p, scores), p, None)
 
     def _all_in_hand(self) -> State:
         """Every row, with its Gram matrix; where d > n the ascent visits the rows of a factor of it: their products are equal."""
@@ -269,7 +266,7 @@ class DoubleOracle:
         p[sample] = played.p
         return np.sort(sample[state.inside]), p
 
-    def _able(self, inside: Array, p: Array, scores: Array) -> Array:
+    def _with_enough_capacity(self, inside: Array, p: Array, scores: Array) -> Array:
         """The working set with what it takes, under caps, to hold the mass that the rows held at their caps leave to it."""
         if self.game.p_set.caps is None:
             return inside
@@ -367,10 +364,10 @@ class DoubleOracle:
         gram = taken.gram(np.arange(m)) if state.gram is None else state.gram
         return self._by_gram(gram, allowed, hand.guess, *hand.outside())
 
-    def _allowed(self, inside: Array, held: Array) -> Allowed:
+    def _allowed(self, inside: Array, held: Array) -> FeasibleSet:
         """The p of the rows in hand, beside those that are held outside."""
         mass = np.array([self.game.p_set.mass - float(held[own].sum()) for own in self.game.p_set.members])
-        return Allowed(self.which[inside].astype(np.int64), mass, self.caps[inside])
+        return FeasibleSet(self.which[inside].astype(np.int64), mass, self.caps[inside])
 
     def _prefers_products(self, gram: Array | None, m: int, room: bool) -> bool:
         """Whether m rows in hand, without their Gram matrix, are solved by products with them, at least at first."""
@@ -385,14 +382,14 @@ class DoubleOracle:
         squares = taken.squares() if self.game.rows.reduces else self.norms[inside] ** 2
         return ascended(taken, _part(self.game.p_set, inside)[0], squares, self.seed, self.deadline.at)[0]
 
-    def _by_gram(self, gram: Array, allowed: Allowed, guess: Array, pull: Array, rest: float) -> Answer:
+    def _by_gram(self, gram: Array, allowed: FeasibleSet, guess: Array, pull: Array, rest: float) -> Answer:
         game = Restricted(Gram(gram), allowed, pull, rest, self.game.rows.d, self.deadline)
         return Answer(game.solve(guess, self.tol), gram)
 
     def _by_gradients(self, hand: Hand, squares: Array) -> Answer | None:
         """By products with the rows; None where they are so ill-conditioned that the Gram matrix costs as much as was spent."""
         m, entries = hand.rows.n, hand.rows.entries
-        budget = GRAM_ENTRY * m * entries + PIVOTS * float(m) ** 3 if m <= MOST_IN_HAND else math.inf
+        budget = GRAM_ENTRY * m * entries + PIVOTS * float(m) ** 3 if m <= MAX_WORKING_SET else math.inf
         if not self._by_products(m):
             budget = min(budget, PRODUCTS * entries)
         products = Products(hand.rows, squares, budget, self.deadline)
@@ -450,7 +447,7 @@ class DoubleOracle:
         least = int(np.count_nonzero(free))  # these cannot go: outside a row is at a bound
         where = where[: max(MANY, 4 * rows.d, least)]
         if self.game.p_set.caps is not None:
-            broken = np.setdiff1d(self._able(np.concatenate((inside[where], broken)), p, scores), inside[where])
+            broken = np.setdiff1d(self._with_enough_capacity(np.concatenate((inside[where], broken)), p, scores), inside[where])
         where = np.sort(where[: max(self.most - len(broken), least)])
         if gram is not None:
             after = len(where) + len(broken)
@@ -485,14 +482,14 @@ class DoubleOracle:
 
 def most_in_hand(rows: Rows, groups: int) -> int:
     """Rows in hand at most, for so many groups."""
-    most = MOST_IN_HAND if rows.in_memory else min(MOST_IN_HAND, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
+    most = MAX_WORKING_SET if rows.in_memory else min(MAX_WORKING_SET, max(MANY, ENTRIES_IN_HAND * rows.n // rows.entries))
     return max(2 * groups, largest(most, lambda m: _bytes_in_hand(rows, min(m, rows.n))))
 
 
 def limit_in_hand(rows: Rows, groups: int) -> int | None:
     """Free rows with which a working set has outgrown its bound, so that others have to go on; None where nothing bounds it."""
     most = most_in_hand(rows, groups)
-    limited = most < min(rows.n, MOST_IN_HAND)  # memory is short
+    limited = most < min(rows.n, MAX_WORKING_SET)  # memory is short
     # sparse rows with more columns than are in hand need no Gram matrix
     bounded = limited and rows.d <= most if rows.sparse else limited or not rows.in_memory
     return most if bounded else None
@@ -532,7 +529,7 @@ def ascended(rows: Rows, p_set: Simplex, squares: Array, seed: int, deadline: fl
             _cap(going, np.asarray(p_set.caps * total.value), column, sides)
         if sides is not None:
             going.intercept = Offset(sides, column, offset)
-        done = going.climb(epochs, seed=seed + part, quiet=enough)
+        done = going.run_epochs(epochs, seed=seed + part, quiet=enough)
         offset += column * float(going.w[-1])
         quiet = done.turned <= QUIET
         if quiet if total is None else total.settled(float(going.x.sum()), quiet):
@@ -556,7 +553,7 @@ def _cap(going: Ascent, caps: Array, column: float, sides: Array | None) -> None
         np.minimum(x, caps, out=x)
         going.w[:-1] = going.rows.combine(x)
         going.w[-1] = column * float(x @ sides) if sides is not None else 0.0
-    going.wake()
+    going.unshrink()
 
 
 @dataclass

@@ -407,8 +407,6 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         status=status,
         w=found.w,
         p=None if loss.smooth else found.alpha,
-        w_bar=None,
-        p_bar=None,
         w_best=found.w,
         p_best=None if loss.smooth else found.alpha,
     )
@@ -418,20 +416,9 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
     """A step as callbacks and plots see it: the interval is one for the least value."""
-    nothing: dict[str, None] = dict.fromkeys(("m", "dual", "regret_w", "regret_p", "bound"))
-    seconds = time.perf_counter() - question.budget.started
-    return Moment(
-        t=found.steps,
-        margin=math.nan,
-        normalized_margin=math.nan,
-        lower=found.lower,
-        upper=found.upper,
-        weight=0.0,
-        passes=question.rows.passes,
-        seconds=seconds,
-        w_out=found.w,
-        **nothing,
-    )
+    seconds, passes = time.perf_counter() - question.budget.started, question.rows.passes
+    bracket = found.lower, found.upper
+    return Moment(found.steps, math.nan, math.nan, *bracket, passes=passes, seconds=seconds, w_out=found.w)
 
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
@@ -614,7 +601,7 @@ def _epochs(task: Task, w: Array | None) -> Iterator[tuple[Array, Array, int]]:
     while done < EPOCHS.most:
         offset = Offset(rows.signs, column, b) if task.free else None
         ascent = Ascent(rows, squares, alpha, v, caps, bend, offset, task.deadline)
-        ascent.climb(int(epochs), seed=task.seed + done)
+        ascent.run_epochs(int(epochs), seed=task.seed + done)
         done += int(epochs)
         epochs = min(epochs * EPOCHS.growth, EPOCHS.most_at_a_time)
         if task.free:

@@ -276,7 +276,7 @@ class _Search:
         lower, upper = self.question.radius * self.lower, self.question.radius * self.upper
         length = math.sqrt(dot(self.w, self.w))
         seconds, passes = time.perf_counter() - self.begun, self.rows.passes
-        moment = Moment(t, lower * length, lower, lower, upper, None, None, None, None, float(t), None, passes, seconds)
+        moment = Moment(t, lower * length, lower, lower, upper, weight=float(t), passes=passes, seconds=seconds)
         self.moments.append(moment)
         watch = None if self.question.sign_alone else self.question.play.watch
         self.effort.stopped |= watch is not None and bool(watch(moment))
@@ -289,7 +289,7 @@ class _Search:
             return Proposal(w, b, p)
         trace = Trace.of(
             self.moments, method="nearest_points", form="published", norm=2.0, n=self.rows.n, d=self.rows.d,
-            scale=self.question.radius, status=status, w=self.w, p=p, w_bar=None, p_bar=None, w_best=self.w, p_best=p,
+            scale=self.question.radius, status=status, w=self.w, p=p, w_best=self.w, p_best=p,
         )  # fmt: skip
         passes, self.rows.passes = self.rows.passes, 0.0
         return Proposal(w, b, p, trace=trace, rounds=t, passes=passes)

@@ -21,7 +21,7 @@ from gordan.arrays import Array, dot
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.geometry import dual_vector, norm
 from gordan.rows import Rows
-from gordan.solve.restricted import Allowed, Equilibrium, Gram, Restricted
+from gordan.solve.restricted import Equilibrium, FeasibleSet, Gram, Restricted
 
 # The exponents on the way, and how far the gap is closed at each of them.
 FIRST, FACTOR, ROUGH = 3.0, 1.6, 1e-3
@@ -46,7 +46,7 @@ class PNormGame:
     """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
 
     rows: Rows
-    allowed: Allowed
+    allowed: FeasibleSet
     r: Array
     deadline: Deadline = UNLIMITED
 

@@ -22,8 +22,9 @@ from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.methods import Method
 from gordan.rows import SMALLEST_RADIUS, Rows, of
-from gordan.solve.double_oracle import MOST_IN_HAND, DoubleOracle, double_oracle, limit_in_hand
+from gordan.solve.double_oracle import DoubleOracle, double_oracle, limit_in_hand
 from gordan.solve.proximal import MOST_COLUMNS, ProximalNewton, proximal_newton
+from gordan.solve.restricted import MAX_WORKING_SET
 from gordan.trace import Moment, Trace
 
 # Rounds without a positive margin after which the finders of the sign are asked whether there can be one.
@@ -109,7 +110,7 @@ def _limit_in_hand(question: Question) -> int | None:
 def many_at_caps(question: Question) -> bool:
     """Whether more rows are at their caps than can be in hand: passes over all rows tell sooner which these are."""
     nu, rows = question.margin.nu, question.rows
-    return nu is not None and nu * rows.n > MOST_IN_HAND and rows.in_memory and rows.d <= MOST_COLUMNS
+    return nu is not None and nu * rows.n > MAX_WORKING_SET and rows.in_memory and rows.d <= MOST_COLUMNS
 
 
 def may_be_copied(rows: Rows) -> bool:

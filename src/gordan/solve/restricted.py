@@ -22,8 +22,11 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.blas import scipy_linalg
 from gordan.deadlines import LOOPS, UNLIMITED, Deadline
-from gordan.rows import Face, Rows, Until, level_out
+from gordan.rows import Face, Rows, StoppingRule, equalize_scores
 
+# Rows of a working set at most, if their Gram matrix fits: it then has at most 288 MB, and so much as GRAMS of them is in use at
+# a time. Sparse rows with more columns still need no such matrix.
+MAX_WORKING_SET, GRAMS = 6000, 4
 # Pivoting may fail to reduce the number of contradictions this often before Wolfe's method takes over.
 PATIENCE = 4
 MOST_PIVOTS = 60
@@ -40,7 +43,7 @@ ZERO = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Allowed:
+class FeasibleSet:
     """Where the p of the rows in hand may be: 0 ≤ p ≤ caps, which may be infinite, and Σp = mass_g in each group g; `which` is
     the group of each row."""
 
@@ -100,7 +103,7 @@ class Guess(NamedTuple):
     scores: Array | None
 
 
-class Aim(NamedTuple):
+class Accuracy(NamedTuple):
     """How exactly a face is solved, relative to `square`, about ‖Aᵀz + r‖²: at first, and where all z are within bounds."""
 
     square: float
@@ -140,7 +143,7 @@ class Gram:
         used = np.flatnonzero(p)
         return np.asarray(self.K[:, used] @ p[used] if 4 * len(used) < len(p) else self.K @ p)
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Aim) -> tuple[Array, float]:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Accuracy) -> tuple[Array, float]:
         """The z on rows F, Σz = mass_g in each group, that makes ½zᵀAAᵀz + pull·z stationary; G has the groups as columns.
 
         Solved with Q = AAᵀ + shift·GGᵀ: the second term is constant on the set of z, and makes Q regular for affinely independent
@@ -186,7 +189,7 @@ class Products:
         """A(Aᵀp)."""
         return self.rows.scores(self.rows.combine(p))
 
-    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Aim) -> tuple[Array, float]:
+    def stationary(self, F: Array, G: Array, mass: Array, pull: Array, guess: Guess, aim: Accuracy) -> tuple[Array, float]:
         """As `Gram.stationary`, with scores equal within each group up to that share of `square`: the final one, unless some z is
         out of bounds by the time that the rough one is reached."""
         z = guess.z.copy()
@@ -195,8 +198,8 @@ class Products:
         if self.deadline.pace.entry > 0:  # a step multiplies twice, on one thread
             most = max(1, min(most, int(self.deadline.left / (price * self.deadline.pace.entry))))
         face = Face(F, np.argmax(G, axis=1), mass, pull, self.squares[F], guess.caps)
-        until = Until(aim.final * aim.square, aim.rough * aim.square, most, lambda: not self.deadline.passed)
-        steps, spread = level_out(self.rows, face, z, until, guess.scores)
+        until = StoppingRule(aim.final * aim.square, aim.rough * aim.square, most, lambda: not self.deadline.passed)
+        steps, spread = equalize_scores(self.rows, face, z, until, guess.scores)
         self.budget -= steps * price
         if self.budget < price:
             raise Stalled
@@ -212,7 +215,7 @@ class Restricted:
     """
 
     rows: Gram | Products
-    allowed: Allowed
+    allowed: FeasibleSet
     pull: Array
     rest: float
     rank: int
@@ -231,7 +234,7 @@ class Restricted:
                 break
             self._fill(free, upper, scores)
             guess = Guess(z, caps, scores if known else None)
-            z, scores, levels, reached = self._on_face(free, upper, guess, Aim(square, accuracy, final))
+            z, scores, levels, reached = self._on_face(free, upper, guess, Accuracy(square, accuracy, final))
             square = self._square(z, scores, levels)
             # scores that are rough tell only of rows far from the level that they are on the wrong side of it
             noise = max((tol if min(reached, accuracy) <= final else reached) * square, 1e-15 * float(np.max(np.abs(scores))))
@@ -309,7 +312,7 @@ class Restricted:
         size = float(np.abs(levels).sum())
         return min(size, max(1e-3 * size, float(z @ (scores + self.pull)) + self.rest))
 
-    def _on_face(self, free: Array, upper: Array, guess: Guess, aim: Aim) -> tuple[Array, Array, Array, float]:
+    def _on_face(self, free: Array, upper: Array, guess: Guess, aim: Accuracy) -> tuple[Array, Array, Array, float]:
         """The stationary p for this guess of the free rows and those at their caps, its scores, the levels, and the accuracy."""
         F = np.flatnonzero(free)
         G = self.allowed.indicators[F]

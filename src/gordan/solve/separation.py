@@ -34,18 +34,18 @@ from gordan.rows import Ascent, Offset, Rows
 from gordan.solve.cancelling import MOST_PIVOTED, by_row, cancelling, has_room
 from gordan.solve.interior import answers
 from gordan.solve.quick import quick_witness
-from gordan.solve.restricted import ZERO, Allowed, Equilibrium, Gram, Restricted
+from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO, Equilibrium, FeasibleSet, Gram, Restricted
 
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows for each column than this only so many epochs: few rows matter, and the working set finds them.
 MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 4
-# Rows of a working set at most; and those up to which all rows come into it at once, so that one game decides.
-MOST_IN_HAND, ALL_AT_ONCE = 6000, 400
+# Rows up to which all of them come into the working set at once, so that one game decides.
+ALL_AT_ONCE = 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
-# So many copies of the Gram matrix of rows in hand, and of the rows themselves, spread out or not, are in use at a time.
-GRAMS, COPIES = 4, 6
+# So many copies of the rows in hand, spread out or not, are in use at a time.
+COPIES = 6
 # Sparse rows in hand are spread out to dense ones up to so many entries.
 MOST_DENSE = 1 << 22
 # Columns up to which they are made orthonormal, and the share of the largest below which one counts as dependent.
@@ -125,9 +125,9 @@ def by_ascent(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Pr
     for done in range(0, epochs, EPOCHS_A_LOOK):
         if done and question.budget.spent:
             return
-        going.wake()
+        going.unshrink()
         seed = question.budget.seed + done
-        met = going.climb(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
+        met = going.run_epochs(min(epochs, EPOCHS_A_LOOK), seed=seed, until_separated=True, reflect=done < REFLECTED)
         w, last = going.w[: rows.d], done + EPOCHS_A_LOOK >= epochs
         # w has moved since rows were met: after a first failure one more pass tells whether it is worth the several of a check
         if last or (met.lowest > 0 and (not failed or float(np.min(rows.scores(w))) > 0)):
@@ -145,7 +145,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
+    hand = largest(MAX_WORKING_SET, lambda m: _bytes_in_hand(A, min(m, n)))
     hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.time.pace))
     if hand < min(n, k):
         return  # so few rows are separable whatever the others are
@@ -186,7 +186,7 @@ def _played_out(taken: Rows, p: Array, deadline: Deadline) -> tuple[Equilibrium,
     m = len(p)
     game = Restricted(
         rows=Gram(taken.gram(np.arange(m))),
-        allowed=Allowed(np.zeros(m, np.int64), np.ones(1), np.full(m, np.inf)),
+        allowed=FeasibleSet(np.zeros(m, np.int64), np.ones(1), np.full(m, np.inf)),
         pull=np.zeros(m),
         rest=0.0,
         rank=taken.d,
@@ -214,9 +214,8 @@ def _first_in_hand(x: Array | None, n: int, k: int, most: int, hand: int, seed: 
     if x is not None and n <= MANY_A_COLUMN * k:
         count = min(n, hand) if n <= ALL_AT_ONCE else min(most, int(np.count_nonzero(x)))
         return np.sort(np.argsort(-x, kind="stable")[:count])
-    count = (
-        max(400, 4 * k) if n > MANY_A_COLUMN * k else most
-    )  # of rows about as many as columns, or fewer, nearly all would come in
+    # of rows about as many as columns, or fewer, nearly all would come in
+    count = max(400, 4 * k) if n > MANY_A_COLUMN * k else most
     return np.sort(np.random.default_rng(seed).choice(n, min(n, count, hand), replace=False))
 
 

@@ -19,7 +19,7 @@ from gordan.arrays import Array
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.memory import fits
 from gordan.rows import Rows
-from gordan.solve.restricted import Allowed, Equilibrium
+from gordan.solve.restricted import Equilibrium, FeasibleSet
 
 # Columns to begin with, and those that come in at a time.
 FIRST, MORE = 100, 50
@@ -40,7 +40,7 @@ class SupNormGame:
     """The game on the rows in hand, for the p that are `allowed`; r is what rows outside add."""
 
     rows: Rows
-    allowed: Allowed
+    allowed: FeasibleSet
     r: Array
     deadline: Deadline = UNLIMITED
 

@@ -26,7 +26,7 @@ from gordan.arrays import (
 )
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
-from gordan.certificates.losses import Objective, Optimum, hash_of, row_constants
+from gordan.certificates.losses import Objective, Optimum, hash_of_weights, row_constants
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.problem import Problem, is_table
@@ -35,7 +35,7 @@ from gordan.checkpoint import Checkpoint
 from gordan.errors import InputError
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
-from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width, without_plane
+from gordan.ledger.optimum import LossEvidence, LossQuestion, without_plane
 from gordan.ledger.question import Budget, Play
 from gordan.losses import Loss
 from gordan.rows import host, stored
@@ -85,7 +85,7 @@ class LossResult:
     @property
     def gap(self) -> float:
         """(upper - lower)/upper; 0 if upper is 0."""
-        return relative_width(self._optimum)
+        return self._optimum.relative_width
 
     @property
     def radius(self) -> float:
@@ -365,7 +365,7 @@ def head_of(problem: Problem, asked: Asked, sample: Array | None, factors: Array
         C=asked.C,
         class_weight=None if factors is None else tuple(factors.tolist()),
         sample_weight=tuple(sample.tolist()) if sample is not None and stored else None,
-        weights_hash=None if sample is None or stored else hash_of(sample),
+        weights_hash=None if sample is None or stored else hash_of_weights(sample),
     )
 
 

@@ -26,7 +26,7 @@ from gordan.certificates.regions import Place
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.ledger.evidence import Proof
-from gordan.ledger.optimum import LossEvidence, LossQuestion, relative_width
+from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
 from gordan.rows import stored
@@ -396,7 +396,7 @@ class _Columns(Generic[One]):
                 if optimum.upper <= worst:
                     found[j] = optimum
                     self.w[:, j], self.b[j], self.margins[j] = w, offset, (optimum.lower, optimum.upper)
-                    self.open[j] = relative_width(optimum) > tol
+                    self.open[j] = optimum.relative_width > tol
         return found
 
     def left(self, *, begin: bool = True) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Names of a package that are fetched when they are first asked for, because what they need takes long to import."""
+"""Names of a package that are imported when they are first asked for, because what they need takes long to import."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def fetched(package: str, places: dict[str, str]) -> Callable[[str], Any]:
+def lazy_attributes(package: str, places: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of that package: `places` says in which module each name is, or which module it is."""
 
-    def fetch(name: str) -> Any:
+    def imported(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found: Any = importlib.import_module(places[name])
@@ -19,4 +19,4 @@ def fetched(package: str, places: dict[str, str]) -> Callable[[str], Any]:
         setattr(importlib.import_module(package), name, found)
         return found
 
-    return fetch
+    return imported
