@@ -1434,7 +1434,7 @@ def test_standard_input(tmp_path, table):
         drop_times(answers)
         assert answers[0] == answers[1]
     assert run("separate", "-", input="1 1:1\n0 1:2\n").exit_code == 0  # svmlight
-    assert "stdin, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
+    assert "standard input, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
     copies = tmp_path / "copies"
     copies.mkdir()
     with table.open() as stdin, program("separate", "-", stdin=stdin, env={**os.environ, "TMPDIR": str(copies)}) as process:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gordan.certificates.data import About, Certificate
-from gordan.cli.answers import note
+from gordan.cli.answers import COPIES, as_given, note
 from gordan.cli.columns import warnings_for
 from gordan.cli.options import (
     Cluster,
@@ -41,7 +41,6 @@ from gordan.io.delimited import DELIMITERS
 from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
-from gordan.io.text import COPIES, STDIN, told
 from gordan.memory import fits
 from gordan.verdicts.telling import described
 
@@ -136,7 +135,7 @@ class Data:
         """What a certificate says of this data; where columns were standardized, it is not about the file."""
         file = self.scaling is None
         return About(
-            file=Path(told(self.path)).name if file else None,
+            file=Path(as_given(str(self.path))).name if file else None,
             size=self.path.stat().st_size if file and self.path.is_file() else None,
             label=self.label or None,
             weight=self.weight,
@@ -239,9 +238,10 @@ def on_disk(path: Path) -> Path:
     stdin = path == Path("-")
     if not stdin and not path.is_fifo():
         return path
-    folder = Path(tempfile.mkdtemp(prefix=COPIES))
+    folder = Path(tempfile.mkdtemp(prefix="gordan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / (STDIN if stdin else path.name)
+    target = folder / ("stdin" if stdin else path.name)
+    COPIES[str(target)] = "standard input" if stdin else str(path)
     with target.open("wb") as copy, nullcontext(sys.stdin.buffer) if stdin else path.open("rb") as source:
         shutil.copyfileobj(source, copy)
     return target

@@ -48,10 +48,10 @@ class Dialect:
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
             raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
-        if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
-            if self.thousands == self.decimal == ".":
-                raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
-            raise InputError("decimal must differ from sep and thousands")
+        if self.decimal == self.thousands == ".":
+            raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
+        if self.decimal == self.thousands:  # either may be `sep`: such numbers are in quotes
+            raise InputError("decimal and thousands must differ")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
@@ -88,6 +88,7 @@ READINGS = (
     ("--decimal ,", "decimal=','", Dialect(decimal=",")),
     ("--thousands ,", "thousands=','", Dialect(thousands=",")),
     ("--decimal , --thousands .", "decimal=',', thousands='.'", Dialect(decimal=",", thousands=".")),
+    ("--decimal .", "decimal='.'", Dialect()),
 )
 
 
