@@ -59,7 +59,7 @@ def play(
     time_limit
         seconds after which to stop, at the end of a round.
     callback
-        called with each recorded `Moment`; something true stops the run.
+        called with each recorded `Moment`; returning True stops the run.
     threads
         how many threads a pass may use; all cores if None.
     checkpoint
