@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
 import warnings
@@ -14,6 +15,8 @@ import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from test_cli import IRIS, run
 
@@ -144,6 +147,10 @@ def test_fit_hints_on_stderr_and_scaling_is_checked_in_a_file(table, tmp_path):
     path, _ = table
     told = run("fit", path, "--label", "species", "-o", tmp_path / "m.gordan")
     assert told.stderr.count(HINT) == 1
+    for options in ([], ["--loss", "squared_hinge", "--C", "1e-9"]):
+        done = run("fit", path, "--label", "species", "-o", tmp_path / "m.json.gordan", "--json", *options)
+        assert [HINT in notice for notice in json.loads(done.stdout)["notices"]].count(True) == 1
+        assert done.stderr.count(HINT) == 1
     found = Model.load(tmp_path / "m.gordan")
     assert (found.label, found.scaling) == ("species", None)
     known = replace(found, scaling=np.ones((2, 4)))
@@ -157,17 +164,34 @@ def test_fit_hints_on_stderr_and_scaling_is_checked_in_a_file(table, tmp_path):
 
 
 def test_class_weights_without_effect_warn_once():
-    with pytest.warns(UserWarning, match="class_weight has no effect on this fit, a hard margin: pass nu") as told:
+    with pytest.warns(UserWarning, match="class_weight has no effect on a hard margin: pass nu") as told:
         MaxMarginClassifier(class_weight="balanced").fit(X, Y)
     assert len(told) == 1
     iris = pandas.read_csv(IRIS)
-    with pytest.warns(UserWarning, match="has no effect on the 2 of 3 planes with a hard margin") as told:
+    with pytest.warns(UserWarning, match="has no effect on 2 of 3 planes, which have a hard margin") as told:
         MaxMarginClassifier(class_weight="balanced", on_inseparable="ignore").fit(iris.iloc[:, :4], iris["species"])
     assert len(told) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MaxMarginClassifier(class_weight="balanced", nu=0.4).fit(X, Y)
         LinearClassifier(class_weight="balanced").fit(X, Y)
+
+
+FITS = [MaxMarginClassifier(class_weight="balanced", on_inseparable="ignore"), LinearClassifier(C=1e-9)]
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_remarks_are_made_once_where_many_fits_would_repeat_them(kind):
+    iris = pandas.read_csv(IRIS)
+    Z, y = iris.iloc[:, :4].to_numpy() * [1, 1e4, 1, 1], iris["species"].to_numpy()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        cross_val_score(kind, Z, y, cv=5)
+        OneVsRestClassifier(kind).fit(Z, y)
+        assert sum(HINT in str(each.message) for each in told) == 1
+        assert sum("a hard margin" in str(each.message) for each in told) <= 2  # of some planes, and of all
+        kind.fit(Z[:, :2], y)  # other data
+        assert sum(HINT in str(each.message) for each in told) == 2
 
 
 def test_pickles_leave_the_trace_out():

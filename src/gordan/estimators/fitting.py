@@ -579,7 +579,7 @@ class Fitting:
         hard = sum(each.plane.loss is None and each.plane.nu is None and each.found for each in outcomes)
         option, total = self.words.option, len(outcomes)
         if self.options.class_weight is not None and hard:
-            which = "this fit, a hard margin" if hard == total else f"the {hard} of {total} planes with a hard margin"
+            which = "a hard margin" if hard == total else f"{hard} of {total} planes, which have a hard margin"
             yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {self.words.losses}"
         losses = [each.plane.w for each in outcomes if each.plane.loss is not None]
         hint = scale_hint(self.X, np.array(losses) if len(losses) == total else None)

@@ -19,7 +19,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, least_planes, model_of_least_loss, planes_of
-from gordan.estimators.planes import Planes
+from gordan.estimators.planes import Planes, first_of
 from gordan.io.model import Model, decisions, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
@@ -148,7 +148,7 @@ class LinearClassifier(Planes, LossParameters):
         unfinished = fitting.unfinished(problems, results)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
-        for told in fitting.remarks(results):
+        for told in first_of(fitting.remarks(results), storage):
             warnings.warn(told, UserWarning, stacklevel=2)
         return self
 
