@@ -130,7 +130,7 @@ BAD = [
     ({"thousands": "."}, "pass --decimal , as well"),
     ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ"),
     ({"decimal": ","}, "cannot be decimal marks"),
-    ({"missing": "ignore"}, "'raise' or 'drop'"),
+    ({"missing": "ignore"}, "choose one of 'raise', 'drop'"),
 ]
 
 

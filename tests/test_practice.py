@@ -293,13 +293,36 @@ def test_empty_standard_input_is_called_that():
         (["fit", "iris.csv", "-o", "/dev/null", "--class-weight", "setos=2"], "did you mean 'setosa'?"),
         (["play", "iris.csv", "smoth_perceptron"], "did you mean 'smooth_perceptron'?"),
         (["race", "iris.csv", "--positive", "setosa", "-m", "nestrov"], "did you mean 'nesterov'?"),
+        (["fit", "iris.csv", "-o", "/dev/null", "--positive", "setosa", "--method", "nestrov"], "did you mean 'nesterov'?"),
+        (["fit", "iris.csv", "-o", "/dev/null", "--loss", "logistc"], "Did you mean 'logistic'?"),
+        (["separate", "iris.csv", "--missing", "dropp"], "Did you mean 'drop'?"),
+        (["separate", "iris.csv", "--intercept", "penalised"], "Did you mean 'penalized'?"),
+        (["--progress", "lgo", "separate", "iris.csv"], "Did you mean 'log'?"),
     ],
 )
 def test_did_you_mean(command, meant, monkeypatch):
     monkeypatch.chdir(IRIS.parent)
     told = run(*command)
     assert told.exit_code == 2
-    assert meant in told.stderr
+    assert meant in " ".join(told.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (lambda: LinearClassifier(loss="sqared_hinge").fit(X, Y), "'squared_hinge'"),
+        (lambda: gordan.minimize_loss(X, Y, loss="Logistic"), "'logistic'"),
+        (lambda: gordan.separate(X, Y, intercept="penalised"), "'penalized'"),
+        (lambda: gordan.maximize_margin(X, Y, method="nestrov"), "'nesterov'"),
+        (lambda: MaxMarginClassifier(multi_class="over").fit(X, Y), "'ovr'"),
+        (lambda: MaxMarginClassifier(class_weight="balance").fit(X, Y), "'balanced'"),
+        (lambda: LinearClassifier(class_weight={"setoso": 2.0}).fit(X, np.where(Y > 0, "setosa", "rest")), "'setosa'"),
+        (lambda: LinearClassifier(class_weight={"1": 2.0}).fit(X, Y), "1"),
+    ],
+)
+def test_did_you_mean_in_python(asked, meant):
+    with pytest.raises(gordan.InputError, match=re.escape(f"did you mean {meant}?")):
+        asked()
 
 
 # ---- what certificates say ----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import re
 import shutil
 import sys
@@ -35,7 +34,7 @@ from gordan.cli.options import (
     Sep,
     Thousands,
 )
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean
 from gordan.io import read
 from gordan.io.delimited import DELIMITERS
 from gordan.io.model import Model, scaled, scaling_of
@@ -409,5 +408,4 @@ def class_named(text: str, classes: list[Any], path: Path) -> Any:
         if not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label:
             return label
     shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
-    near = difflib.get_close_matches(text, map(str, classes), 1)
-    raise InputError(f"{path} has no class {text!r}; " + (f"did you mean {near[0]!r}?" if near else f"its classes are {shown}"))
+    raise InputError(f"{path} has no class {text!r}; {did_you_mean(text, map(str, classes)) or f'its classes are {shown}'}")

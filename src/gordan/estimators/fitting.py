@@ -18,7 +18,7 @@ from gordan.arrays import Array, exponent, positive, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
-from gordan.errors import InputError
+from gordan.errors import InputError, one_of
 from gordan.estimators.least_loss import LossFitting, LossParameters
 from gordan.estimators.left_out import left_out_wrong
 from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
@@ -79,7 +79,7 @@ def check_parameters(options: Parameters) -> None:
     """Refuse what no binary problem would refuse by itself."""
     for name, allowed in CHOICES.items():
         if getattr(options, name) not in allowed:
-            raise InputError(f"{name} is {getattr(options, name)!r}; choose one of {', '.join(map(repr, allowed))}")
+            raise InputError(f"{name} is {getattr(options, name)!r}; {one_of(getattr(options, name), allowed)}")
     if not isinstance(options.verbose, (int, np.integer)):  # bool is one
         raise InputError(f"verbose is {options.verbose!r}; pass 0, 1 or 2")
     positive(options.tol, "tol")

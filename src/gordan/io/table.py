@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 import shlex
 import unicodedata
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean, one_of
 
 Features: TypeAlias = int | Sequence[str] | None
 
@@ -47,7 +46,7 @@ class Dialect:
         if self.thousands is not None and (not _is_mark(self.thousands) or self.thousands in '"\n\r+-'):
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
-            raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
+            raise InputError(f"missing is {self.missing!r}; {one_of(self.missing, ('raise', 'drop'))}")
         if self.decimal == self.thousands == ".":
             raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
         if self.decimal == self.thousands:  # either may be `sep`: such numbers are in quotes
@@ -244,13 +243,12 @@ def _those(names: Sequence[str] | None, label: str | int) -> str:
     if names is None:
         return "; its columns have no names, pass positions"
     listed = ", ".join(repr(name) for name in names[:8])
-    near = difflib.get_close_matches(label, names, 1) if isinstance(label, str) else []
     if isinstance(label, str) and "," in label and all(part.strip() in names for part in label.split(",")):
         parts = [part.strip() for part in label.split(",")]
         return (
             f"; name one column at a time: {' '.join(f'--drop {shlex.quote(part)}' for part in parts)}, in Python drop={parts!r}"
         )
-    return f"; did you mean {near[0]!r}?" if near else f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
+    return f"; {did_you_mean(label, names) or f'its columns are {listed}' + (', …' if len(names) > 8 else '')}"
 
 
 def taken(X: Any, kept: Sequence[int]) -> Any:
