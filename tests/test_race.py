@@ -328,6 +328,14 @@ def test_page_loads_and_toggles_a_series(tab):
     assert tab.evaluate(title, "plot-margin") == "rounds"
 
 
+def test_tiny_gaps_take_no_room(tab, result):
+    """Those below a tenth of the tolerance are drawn there; what is shown when one points at them is what they are."""
+    drawn = tab.evaluate("document.getElementById('plot-gap').data.map(line => [line.y, line.customdata])")
+    assert min(min(y) for y, _ in drawn) == result.tol / 10
+    assert [told for _, told in drawn] == [lane.trace.gap.tolist() for lane in result.lanes]
+    assert min(min(told) for _, told in drawn) < 1e-9
+
+
 def test_page_has_names_for_everything(tab):
     unnamed = """() => Array.from(document.querySelectorAll("button, input, [role=img], [role=region], figure, table"))
         .filter(e => !(e.ariaLabel || e.getAttribute("aria-labelledby") || e.labels?.length || e.caption || e.textContent.trim()))
@@ -370,6 +378,9 @@ def test_page_on_a_phone(tab):
     tab.evaluate(f"() => new Promise(done => {{ const look = () => {drawn}; look(); }})")  # the page allows no eval
     width = "document.getElementById('plot-bracket').getBoundingClientRect().width"
     assert 250 <= tab.evaluate(width) <= 375
+    table = "const box = document.querySelector('.scroll'); box.scrollWidth <= box.clientWidth"
+    assert tab.evaluate(table)  # cells are below each other, each with its heading
+    assert tab.eval_on_selector("td", "cell => getComputedStyle(cell, '::before').content") == '"first separator"'
     small = "Array.from(document.querySelectorAll('button')).filter(e => e.getBoundingClientRect().height < 40).length"
     assert tab.evaluate(small) == 0
 

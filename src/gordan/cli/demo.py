@@ -192,8 +192,9 @@ def _draw_petals(ax: Any, petals: Array, y: Array) -> None:
 
 
 def _draw_brackets(ax: Any, traces: list[Trace]) -> None:
-    for trace in traces:
-        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method)
-        ax.semilogx(trace.passes, trace.lower, color=line.get_color())
+    for trace, marker in zip(traces, "os^", strict=True):
+        every: Any = {"marker": marker, "markersize": 4.5, "markevery": max(1, len(trace) // 12)}
+        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method, **every)
+        ax.semilogx(trace.passes, trace.lower, color=line.get_color(), **every)
     ax.set(xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None))
     ax.legend(fontsize=8)
