@@ -1944,7 +1944,7 @@ def _source(claim: Claim) -> list[str]:
     source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
         version = _printable(about["version"] or "(unknown version)")
-        told.append(f"  it says: made by gordan {version}{' for ' if source else ''}{source}")
+        told.append(f"  the certificate was made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.words()):
         told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
     return told

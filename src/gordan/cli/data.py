@@ -54,7 +54,7 @@ def model_in(path: Path) -> Model:
     """The model in a file; refused where rows may have several labels, of which a table has one."""
     model = Model.load(path)
     if model.kind == "multilabel":
-        raise InputError(f"{path} is a model of several labels for each row, not for commands: use gordan.load in Python")
+        raise InputError(f"{path} has several labels per row, which commands do not support; use gordan.load in Python")
     return model
 
 

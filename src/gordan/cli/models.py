@@ -161,7 +161,7 @@ def fit(
     require_output(output, source.file)
     require_output(checkpoint, source.file)
     if checkpoint is not None and output is not None and checkpoint.resolve() == output.resolve():
-        raise InputError(f"{checkpoint} is named for the model and for the checkpoint; write them to two files")
+        raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
         data = data.standardized() if standardize else data

@@ -125,8 +125,8 @@ class LinearClassifier(Planes, LossParameters):
         storage, y, classes, which = self._read(X, y, sample_weight)
         if y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
-                f"loss={self.loss!r} is about classes of which a row has one, but Y has {len(classes)} columns, of labels that a "
-                "row may have several of; pass loss='logistic'"
+                f"loss={self.loss!r} assumes one class for each row, but Y has {len(classes)} columns of labels, of which a "
+                "row may have several; pass loss='logistic'"
             )
         busy = self._is_parallel(y, classes)
         weights = self._weights(sample_weight, classes, which)

@@ -77,7 +77,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes = np.unique(y)
         require_labels(classes)
         if len(classes) != len(labels):
-            raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
+            raise InputError("y has different labels that NumPy converts to equal ones; use text for labels")
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         return storage, y, classes, which

@@ -293,7 +293,7 @@ class Cells:
         """X."""
         X = self.drained()
         if not len(X):
-            left = " beside those with missing cells" if self.left_out else ""
+            left = " besides those with missing cells" if self.left_out else ""
             raise InputError(f"{self.text.path} has a header but no rows{left}")
         return X
 

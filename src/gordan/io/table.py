@@ -159,7 +159,7 @@ class Wanted:
         at, chosen = (self._by_name if self.by_name else self._by_width)(width, names, left, path)
         if not chosen:
             raise InputError(
-                f"{path} has no feature columns beside the label" + (" and those that are dropped" if dropped else "")
+                f"{path} has no feature columns besides the label" + (" and those that are dropped" if dropped else "")
             )
         return at, chosen
 

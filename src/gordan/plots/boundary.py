@@ -54,7 +54,7 @@ class BoundaryDisplay:
                 f"a boundary is drawn for two features; X has shape {X.shape}, the classifier {len(estimator.coef_[0])}"
             )
         if estimator.kind_ == "multilabel":
-            raise InputError("a boundary is drawn for one label a row; fit a classifier to one column of Y")
+            raise InputError("a boundary is drawn for one label per row; fit a classifier to one column of Y")
         y = np.asarray(y)
         binary = estimator.kind_ == "binary"
         nu = getattr(estimator, "nu_", None) if binary else None
