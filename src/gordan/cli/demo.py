@@ -144,7 +144,7 @@ def _tell_methods(traces: list[Trace]) -> None:
             "-" if trace.bound is None or trace.dual is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
         )
     console().print(made)
-    say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")
+    say("gap: relative width of the bracket. theorem: the game's gap ≤ the bound of the theorem after that many rounds.")
 
 
 def _save(shown: Shown, asked: Path | None) -> tuple[Saved, str]:
