@@ -1472,7 +1472,7 @@ def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
     """The names of the columns, empty where there are none, and the cells. A first line `sep=;`, for spreadsheets, is skipped."""
     text = _text_in(path)
     named = re.match(r'"?sep=([^\r\n"])"?\r?\n', text, re.IGNORECASE)
-    text = text[named.end() :] if named else text
+    text = "\n" + text[named.end() :] if named else text  # lines keep their numbers
     try:
         mark = style.sep or (named and named[1]) or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]

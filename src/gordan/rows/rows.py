@@ -162,7 +162,7 @@ class Rows:
             if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
                 self.check(math.nan)
             if part == 0:
-                raise InputError("every log_p0 is -inf, or all those of one half are")
+                raise InputError("p has nowhere to go: no row (of one of the halves) has a log_p0 above -inf")
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:
