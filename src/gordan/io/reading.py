@@ -71,9 +71,11 @@ def read(
         It is kept in any case if no other feature is left, or if `features` names the columns.
     sep : str, optional
         The one character between the columns of a table of text. Default: a comma in .csv, a tab in .tsv; where the first two
-        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice.
+        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice; so is what a
+        first line such as `sep=;` names.
     decimal, thousands : str, default="." and None
-        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one.
+        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one. Numbers with a
+        mark that is also between the columns must be in quotes.
     header : bool, default=True
         False: the table of text has no names of columns, and its first line is a row.
     missing : {"raise", "drop"}, default="raise"
