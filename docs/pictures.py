@@ -23,7 +23,7 @@ OUT = Path(__file__).resolve().parent / "pictures"
 SHOTS = [
     ("race-light", "light", 1100, 1000, 1, None),
     ("race-dark", "dark", 1100, 1000, 1, None),
-    ("race-phone", "light", 375, 812, 2, 1750),
+    ("race-phone", "light", 375, 812, 2, 2050),
 ]
 
 

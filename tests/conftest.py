@@ -39,6 +39,14 @@ class Clock:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def remarks_as_in_a_new_process(monkeypatch):
+    """Each test is told what a process is told once."""
+    planes = sys.modules.get("gordan.estimators.planes")
+    if planes is not None:
+        monkeypatch.setattr(planes, "REMARKED", set())
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """The clock that gordan reads; it stands still until a test sets `tick`."""

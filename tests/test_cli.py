@@ -1434,7 +1434,7 @@ def test_standard_input(tmp_path, table):
         drop_times(answers)
         assert answers[0] == answers[1]
     assert run("separate", "-", input="1 1:1\n0 1:2\n").exit_code == 0  # svmlight
-    assert "stdin, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
+    assert "standard input, line 2" in run("separate", "-", input="a,b,y\n1,x,0\n").stderr
     copies = tmp_path / "copies"
     copies.mkdir()
     with table.open() as stdin, program("separate", "-", stdin=stdin, env={**os.environ, "TMPDIR": str(copies)}) as process:
@@ -1557,13 +1557,15 @@ def test_progress_fits_the_terminal():
     assert fitting("reading a.csv", (), 5) == ("reading a.csv", "")
 
 
+@pytest.mark.parametrize("module", ["typer", "numpy"])
 @pytest.mark.parametrize("command", [["gordan"], ["-m", "gordan"]])
-def test_ctrl_c_while_commands_are_imported(command, tmp_path):
-    """It ends with the code of Ctrl-C, which to a shell is 130, and says nothing."""
-    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)")
+def test_ctrl_c_while_modules_are_imported(command, module, tmp_path):
+    """It ends with the code of Ctrl-C, which to a shell is 130, and a line; NumPy is imported when it is needed."""
+    pressed = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(9)"
+    (tmp_path / f"{module}.py").write_text(pressed)
     (tmp_path / "gordan").write_text("import sys\nfrom gordan.cli import main\nsys.exit(main())\n")
     done = subprocess.run([sys.executable, *command, "demo"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode in (130, -signal.SIGINT), done.stdout, done.stderr) == (True, "", "")
+    assert (done.returncode in (130, -signal.SIGINT), done.stdout, done.stderr) == (True, "", "gordan: interrupted\n")
 
 
 def test_ctrl_c_before_anything_is_known(monkeypatch):
@@ -1794,17 +1796,24 @@ def test_swapped_files_of_predict(tmp_path):
 
 
 def test_compiling_is_told(tmp_path):
-    """In the log, where it is asked for, and on the line of a terminal as long as there is one."""
+    """Once on stderr, which need not be a terminal; in the log, where it is asked for; and on the line of a terminal as long as
+    there is one."""
     code = """
-import logging
+import logging, sys
 import numpy as np
-logging.basicConfig(level=logging.INFO)
+if sys.argv[1:]:
+    logging.basicConfig(level=logging.INFO)
 from gordan.rows import kernels
-kernels._begin(np.ones((1, 5)), np.ones((1, 2)))
+for dtype in np.float32, np.float64:
+    kernels._begin(np.ones((1, 5), dtype), np.ones((1, 2)))
 """
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    runs = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True) for _ in range(2)]
-    assert [run.stderr.count("compiling _begin, which is done once") for run in runs] == [1, 0]
+    for words, told in ([], "gordan is compiling its loops for this machine"), (["log"], "compiling _begin, which is done once"):
+        folder = tmp_path / f"kernels{len(words)}"
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "NUMBA_DISABLE_JIT": "0"}
+        command = [sys.executable, "-c", code, *words]
+        runs = [subprocess.run(command, env=environment, capture_output=True, text=True).stderr for _ in range(2)]
+        assert [run.count(told) for run in runs] == [1 + len(words), 0]
+        assert words or runs[1] == ""
     watch, log = Watch("fit"), logging.getLogger("gordan")
     watch.visible = True
     with watch:

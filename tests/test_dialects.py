@@ -12,9 +12,11 @@ import pytest
 from test_cli import run
 
 import gordan
+from gordan.certificates import standalone
 from gordan.io import convert, read
+from gordan.io.delimited import settled
 from gordan.io.lines import lines_of
-from gordan.io.table import Dialect
+from gordan.io.table import Dialect, Wanted
 
 GERMAN = """;Größe;Gewicht;Raucher;Klasse
 1;1,80;80,5;True;krank
@@ -126,9 +128,9 @@ BAD = [
     ({"sep": '"'}, "one character"),
     ({"decimal": ";"}, "'.' or ','"),
     ({"thousands": "."}, "pass --decimal , as well"),
-    ({"decimal": ",", "sep": ","}, "must differ from sep and thousands"),
+    ({"decimal": ",", "thousands": ","}, "decimal and thousands must differ"),
     ({"decimal": ","}, "cannot be decimal marks"),
-    ({"missing": "ignore"}, "'raise' or 'drop'"),
+    ({"missing": "ignore"}, "choose one of 'raise', 'drop'"),
 ]
 
 
@@ -152,6 +154,75 @@ def test_semicolons_are_recognised_without_a_header(tmp_path, case):
     table = read(written(tmp_path, text), header=False, **options)
     assert table.X[0].tolist() == [1.5, 2.5]
     assert table.y[0] == "a"
+
+
+IN_QUOTES = {
+    "semicolons": ('a;b;y\n"1,5";"2,5";u\n"2,5";3;v\n', {}, [[1.5, 2.5], [2.5, 3]]),
+    "commas": ('a,b,y\n"1,5","2,5",u\n"2,5",3,v\n', {}, [[1.5, 2.5], [2.5, 3]]),
+    "not in the first row": ('a,b,y\n1,2,u\n"2,5",3,v\n', {"sep": ","}, [[1, 2], [2.5, 3]]),
+}
+
+
+@pytest.mark.parametrize("case", IN_QUOTES)
+def test_decimal_commas_in_quotes(tmp_path, case):
+    """Read by Python, and beyond a megabyte by the scanner: a comma without quotes is between columns in both."""
+    text, options, expected = IN_QUOTES[case]
+    path = written(tmp_path, text)
+    assert read(path, decimal=",", **options).X.tolist() == expected
+    header, *rows = text.splitlines(keepends=True)
+    long = written(tmp_path, header + "".join(rows) * 50_000, "long.csv")
+    table = read(long, decimal=",", **options)
+    np.testing.assert_array_equal(table.X, expected * 50_000)
+    if "," in header:
+        with pytest.raises(gordan.InputError, match=r"line 100002: it has 4 fields, .*; decimal commas must be in quotes here"):
+            read(written(tmp_path, header + "".join(rows) * 50_000 + "1,5,2,u\n", "long.csv"), decimal=",", **options)
+    found, _ = standalone._lines(path, standalone.Style(decimal=",", **options))
+    assert found == ["a", "b", "y"]
+
+
+def test_a_first_line_for_spreadsheets(tmp_path):
+    path = written(tmp_path, "\ufeffsep=;\r\n;a;y\r\n1;1,5;u\r\n2;2,5;v\r\n")
+    table = read(path, decimal=",")
+    assert (table.names, table.X.tolist(), table.y.tolist()) == (("a",), [[1.5], [2.5]], ["u", "v"])
+    assert "counts the rows" in table.notices[1]
+    assert lines_of(path, [0, 1], table.dialect) == {0: 3, 1: 4}
+    assert standalone.table_in(path, None, style=standalone.Style(decimal=","))[:2] == ([[1.5], [2.5]], ["u", "v"])
+    convert(path, tmp_path / "folder", decimal=",")
+    assert read(tmp_path / "folder").X.tolist() == [[1.5], [2.5]]
+    with pytest.raises(gordan.InputError, match=r"line 3, column 1 .'a'.: the cell is '1,5', .*pass --decimal ,"):
+        read(path)
+
+
+MARKS = {
+    "1,5;2,5;a\n2,5;3,5;b\n": ";",
+    "a;b,c;d\n1;2,3;4\n": ",",
+    "1,5;a\n2,5;b\n": ";",
+    "1;2,x;a\n3;4,y;b\n": ",",
+    '"a;b","c;d",y\n1,2,0\n': ",",
+    "\ta\ty\n0\t1\tu\n": "\t",
+    "a,b\n1,2\n": ",",
+}
+
+
+@pytest.mark.parametrize("text", MARKS)
+def test_what_is_between_columns_is_told_by_both_readers(tmp_path, text):
+    found, _ = settled(written(tmp_path, text), "csv", Wanted())
+    assert found.dialect.sep == standalone._separator(text, ",", standalone.Style()) == MARKS[text]
+
+
+HEADERS = {
+    "5.1,3.5,y\n4.9,3.0,v\n": True,
+    "0,1,y\n4.9,3.0,v\n": False,
+    "1,2,y\n4.9,3.0,v\n": False,
+    "a,3.5,y\n4.9,3.0,v\n": False,
+    ",".join(map(str, range(1100, 1120, 2))) + ",y\n" + "1," * 10 + "u\n": False,
+}
+
+
+@pytest.mark.parametrize("text", HEADERS)
+def test_a_header_that_looks_like_a_row(tmp_path, text):
+    notices = read(written(tmp_path, text)).notices
+    assert ["line 1 of a.csv is read as the header" in notice for notice in notices] == [True] * HEADERS[text]
 
 
 def test_groups_of_digits_in_quotes(tmp_path):

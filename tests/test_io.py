@@ -1034,7 +1034,7 @@ def test_drop_and_the_label(tmp_path):
     chosen = read(path, features=["b", "a"], labelled=None, drop=["id"])  # the label is the last one that is left
     assert (chosen.y.tolist(), chosen.names) == (LABELS, ("b", "a"))
     assert read(path, features=["b", "a"], labelled=None, drop=["id", "y", "name"]).y is None
-    refused(path, "no feature columns beside the label and those that are dropped", label="y", drop=["a", "b", "id", "name"])
+    refused(path, "no feature columns besides the label and those that are dropped", label="y", drop=["a", "b", "id", "name"])
     for wrong in ("id", [True], [1.5], [None]):
         with pytest.raises(InputError, match="pass a list of names or positions"):
             read(path, drop=wrong)

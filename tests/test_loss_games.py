@@ -120,7 +120,7 @@ def test_what_cannot_be_played_is_refused():
         gordan.play(A, "smooth_perceptron", 3, loss="zero")
     with pytest.raises(gordan.InputError, match="is played for 'hinge', 'squared_hinge', 'logistic'"):
         gordan.play(A, "smooth_perceptron", 3, loss="multinomial")
-    with pytest.raises(gordan.InputError, match="are about margins"):
+    with pytest.raises(gordan.InputError, match="are for margins only"):
         gordan.play(A, "smooth_perceptron", 3, loss="hinge", p0=np.ones(60))
 
 

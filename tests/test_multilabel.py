@@ -152,7 +152,7 @@ def test_what_is_refused():
         ):
             with pytest.raises(InputError, match=told):
                 estimator.fit(X, table)
-    with pytest.raises(InputError, match=r"multinomial.*a row has one.*4 columns.*loss='logistic'"):
+    with pytest.raises(InputError, match=r"multinomial.*one class for each row.*4 columns.*loss='logistic'"):
         LinearClassifier("multinomial").fit(X, Y)
     with pytest.raises(InputError, match="label 2 is not separable"):
         MaxMarginClassifier(on_inseparable="raise").fit(X, Y)
@@ -188,8 +188,8 @@ def test_model_files(tmp_path):
         for command in ("predict", "verify"):
             done = run(command, path, tmp_path / "data.csv")
             assert done.exit_code == 2
-            assert "several labels for each row" in " ".join(done.stderr.split())
-    with pytest.raises(InputError, match="one label a row"):
+            assert "several labels per row" in " ".join(done.stderr.split())
+    with pytest.raises(InputError, match="one label per row"):
         BoundaryDisplay.from_estimator(MaxMarginClassifier(on_inseparable="ignore").fit(X[:, :2], Y), X[:, :2], Y)
 
 

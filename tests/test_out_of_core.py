@@ -506,7 +506,7 @@ def test_damage_is_found(tmp_path):
     (folder / "manifest.json").write_bytes(manifest)
     check(folder)
     raw = np.memmap(folder / "indices.npy", "<i4", "r+", 128)
-    for value, told in [(D, "indices leave"), (-1, "indices leave"), (int(raw[1]), "do not rise")]:
+    for value, told in [(D, "indices leave"), (-1, "indices leave"), (int(raw[1]), "do not increase")]:
         kept = int(raw[0])
         raw[0] = value
         raw.flush()

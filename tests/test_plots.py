@@ -98,6 +98,21 @@ def test_panels_have_one_size_and_say_what_they_show():
         assert (FLAT[own] <= [ax.get_xlim()[1], ax.get_ylim()[1]]).all()
 
 
+def test_panels_of_several_traces_have_one_height_and_name_their_kind():
+    A = np.where(Y == 0, 1, -1)[:, None] * np.column_stack((X, np.ones(len(X))))
+    traces = [gordan.play(A, name, 60) for name in ("smooth_perceptron", "mirror_prox_perceptron", "normalized_gradient_descent")]
+    figure, axes = plt.subplots(1, 3, figsize=(15, 4.4), layout="constrained")
+    for kind, ax in zip(("bracket", "gap", "regret"), axes, strict=True):
+        ConvergenceDisplay.from_traces(traces, kind=kind, ax=ax)
+        single = drawn(ConvergenceDisplay.from_trace(traces[0], kind=kind))
+        assert single.ax_.get_title() == f"smooth_perceptron: {ax.get_title()}"
+    figure.canvas.draw()
+    assert len({round(ax.get_position().height, 6) for ax in axes}) == 1
+    assert len({ax.get_title() for ax in axes}) == 3
+    assert "γ* = " in " ".join(text.get_text() for text in axes[0].texts)
+    plt.close(figure)
+
+
 def test_convergence_of_a_trace_and_of_one_of_many():
     trace = gordan.play([[2.0, 1.0], [1.0, 3.0], [2.0, -1.0]], "smooth_perceptron", 200)
     _, ax = plt.subplots()

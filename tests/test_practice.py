@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
 import warnings
@@ -14,6 +15,8 @@ import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from test_cli import IRIS, run
 
@@ -144,6 +147,10 @@ def test_fit_hints_on_stderr_and_scaling_is_checked_in_a_file(table, tmp_path):
     path, _ = table
     told = run("fit", path, "--label", "species", "-o", tmp_path / "m.gordan")
     assert told.stderr.count(HINT) == 1
+    for options in ([], ["--loss", "squared_hinge", "--C", "1e-9"]):
+        done = run("fit", path, "--label", "species", "-o", tmp_path / "m.json.gordan", "--json", *options)
+        assert [HINT in notice for notice in json.loads(done.stdout)["notices"]].count(True) == 1
+        assert done.stderr.count(HINT) == 1
     found = Model.load(tmp_path / "m.gordan")
     assert (found.label, found.scaling) == ("species", None)
     known = replace(found, scaling=np.ones((2, 4)))
@@ -157,17 +164,34 @@ def test_fit_hints_on_stderr_and_scaling_is_checked_in_a_file(table, tmp_path):
 
 
 def test_class_weights_without_effect_warn_once():
-    with pytest.warns(UserWarning, match="class_weight has no effect on this fit, a hard margin: pass nu") as told:
+    with pytest.warns(UserWarning, match="class_weight has no effect on a hard margin: pass nu") as told:
         MaxMarginClassifier(class_weight="balanced").fit(X, Y)
     assert len(told) == 1
     iris = pandas.read_csv(IRIS)
-    with pytest.warns(UserWarning, match="has no effect on the 2 of 3 planes with a hard margin") as told:
+    with pytest.warns(UserWarning, match="has no effect on 2 of 3 planes, which have a hard margin") as told:
         MaxMarginClassifier(class_weight="balanced", on_inseparable="ignore").fit(iris.iloc[:, :4], iris["species"])
     assert len(told) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MaxMarginClassifier(class_weight="balanced", nu=0.4).fit(X, Y)
         LinearClassifier(class_weight="balanced").fit(X, Y)
+
+
+FITS = [MaxMarginClassifier(class_weight="balanced", on_inseparable="ignore"), LinearClassifier(C=1e-9)]
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_remarks_are_made_once_where_many_fits_would_repeat_them(kind):
+    iris = pandas.read_csv(IRIS)
+    Z, y = iris.iloc[:, :4].to_numpy() * [1, 1e4, 1, 1], iris["species"].to_numpy()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        cross_val_score(kind, Z, y, cv=5)
+        OneVsRestClassifier(kind).fit(Z, y)
+        assert sum(HINT in str(each.message) for each in told) == 1
+        assert sum("a hard margin" in str(each.message) for each in told) <= 2  # of some planes, and of all
+        kind.fit(Z[:, :2], y)  # other data
+        assert sum(HINT in str(each.message) for each in told) == 2
 
 
 def test_pickles_leave_the_trace_out():
@@ -269,13 +293,36 @@ def test_empty_standard_input_is_called_that():
         (["fit", "iris.csv", "-o", "/dev/null", "--class-weight", "setos=2"], "did you mean 'setosa'?"),
         (["play", "iris.csv", "smoth_perceptron"], "did you mean 'smooth_perceptron'?"),
         (["race", "iris.csv", "--positive", "setosa", "-m", "nestrov"], "did you mean 'nesterov'?"),
+        (["fit", "iris.csv", "-o", "/dev/null", "--positive", "setosa", "--method", "nestrov"], "did you mean 'nesterov'?"),
+        (["fit", "iris.csv", "-o", "/dev/null", "--loss", "logistc"], "Did you mean 'logistic'?"),
+        (["separate", "iris.csv", "--missing", "dropp"], "Did you mean 'drop'?"),
+        (["separate", "iris.csv", "--intercept", "penalised"], "Did you mean 'penalized'?"),
+        (["--progress", "lgo", "separate", "iris.csv"], "Did you mean 'log'?"),
     ],
 )
 def test_did_you_mean(command, meant, monkeypatch):
     monkeypatch.chdir(IRIS.parent)
     told = run(*command)
     assert told.exit_code == 2
-    assert meant in told.stderr
+    assert meant in " ".join(told.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (lambda: LinearClassifier(loss="sqared_hinge").fit(X, Y), "'squared_hinge'"),
+        (lambda: gordan.minimize_loss(X, Y, loss="Logistic"), "'logistic'"),
+        (lambda: gordan.separate(X, Y, intercept="penalised"), "'penalized'"),
+        (lambda: gordan.maximize_margin(X, Y, method="nestrov"), "'nesterov'"),
+        (lambda: MaxMarginClassifier(multi_class="over").fit(X, Y), "'ovr'"),
+        (lambda: MaxMarginClassifier(class_weight="balance").fit(X, Y), "'balanced'"),
+        (lambda: LinearClassifier(class_weight={"setoso": 2.0}).fit(X, np.where(Y > 0, "setosa", "rest")), "'setosa'"),
+        (lambda: LinearClassifier(class_weight={"1": 2.0}).fit(X, Y), "1"),
+    ],
+)
+def test_did_you_mean_in_python(asked, meant):
+    with pytest.raises(gordan.InputError, match=re.escape(f"did you mean {meant}?")):
+        asked()
 
 
 # ---- what certificates say ----------------------------------------------------------------------------------------------

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from test_cli import IRIS, run
 from typer.testing import CliRunner
 
 import gordan
@@ -73,6 +76,35 @@ def test_a_race_that_is_stopped_keeps_its_lanes(place, monkeypatch):
         found = race()
         assert [lane.name for lane in found.lanes] == METHODS[1:2]
         assert found.lanes[0].trace.t[-1] == 20
+
+
+@pytest.mark.parametrize("when", ["verdict", "warm-up"])
+def test_a_command_that_is_stopped_plays_no_more_and_shows_what_there_is(when, monkeypatch):
+    """Ctrl-C that a function has taken, as those do that keep what they have proved."""
+    play, separate = report.racing.play, report.racing.separate
+
+    def press():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    def interrupted_separate(*arguments, **options):
+        if when == "verdict":
+            press()
+        return separate(*arguments, **options)
+
+    def interrupted_play(A, method, rounds, **options):
+        found = play(A, method, rounds, **options)
+        if when == "warm-up" and rounds == 2 and method.name == METHODS[2]:
+            press()
+            return replace(found, status="interrupted")
+        return found
+
+    monkeypatch.setattr(report.racing, "play", interrupted_play)
+    monkeypatch.setattr(report.racing, "separate", interrupted_separate)
+    done = run("race", IRIS, "--positive", "setosa", "--rounds", 20, *(word for name in METHODS[1:] for word in ("-m", name)))
+    assert done.exit_code == 130
+    assert [name in done.stdout for name in METHODS[1:3]] == [when == "warm-up", False]
+    assert ("gordan: interrupted" in done.stderr) == (when == "verdict")
 
 
 def test_a_race_that_is_stopped_in_a_round_shows_it():
@@ -296,6 +328,14 @@ def test_page_loads_and_toggles_a_series(tab):
     assert tab.evaluate(title, "plot-margin") == "rounds"
 
 
+def test_tiny_gaps_take_no_room(tab, result):
+    """Those below a tenth of the tolerance are drawn there; what is shown when one points at them is what they are."""
+    drawn = tab.evaluate("document.getElementById('plot-gap').data.map(line => [line.y, line.customdata])")
+    assert min(min(y) for y, _ in drawn) == result.tol / 10
+    assert [told for _, told in drawn] == [lane.trace.gap.tolist() for lane in result.lanes]
+    assert min(min(told) for _, told in drawn) < 1e-9
+
+
 def test_page_has_names_for_everything(tab):
     unnamed = """() => Array.from(document.querySelectorAll("button, input, [role=img], [role=region], figure, table"))
         .filter(e => !(e.ariaLabel || e.getAttribute("aria-labelledby") || e.labels?.length || e.caption || e.textContent.trim()))
@@ -338,6 +378,9 @@ def test_page_on_a_phone(tab):
     tab.evaluate(f"() => new Promise(done => {{ const look = () => {drawn}; look(); }})")  # the page allows no eval
     width = "document.getElementById('plot-bracket').getBoundingClientRect().width"
     assert 250 <= tab.evaluate(width) <= 375
+    table = "const box = document.querySelector('.scroll'); box.scrollWidth <= box.clientWidth"
+    assert tab.evaluate(table)  # cells are below each other, each with its heading
+    assert tab.eval_on_selector("td", "cell => getComputedStyle(cell, '::before').content") == '"first separator"'
     small = "Array.from(document.querySelectorAll('button')).filter(e => e.getBoundingClientRect().height < 40).length"
     assert tab.evaluate(small) == 0
 

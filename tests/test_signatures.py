@@ -72,7 +72,7 @@ VOCABULARY = {
     "max_iter": (nothing, "rounds .*at most"),
     "rounds": (positive, "rounds to play at most"),
     "time_limit": (lambda value: value is None or positive(value), "seconds"),
-    "callback": (nothing, "called with .*; something true (ends|stops)"),
+    "callback": (nothing, "called with .*; returning True (ends|stops)"),
     "threads": (nothing, "threads a pass may use; all cores if None"),
     "device": (nothing, '"cuda" copies [AX] to the GPU once.*None leaves it where it is'),
     "random_state": (nothing, "order in which rows are visited"),

@@ -7,40 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gordan import methods, rows
-from gordan.certificates import Certificate, Check, verify
-from gordan.errors import InputError, MissingExtra
 from gordan.lazy_imports import lazy_attributes
-from gordan.research import play
-from gordan.trace import Moment, Trace
-from gordan.verdicts import (
-    Diagnosis,
-    LossResult,
-    ManyLosses,
-    ManyMargins,
-    ManyVerdicts,
-    MarginResult,
-    Verdict,
-    Witness,
-    diagnose,
-    maximize_margin,
-    minimize_loss,
-    separate,
-)
 
 if TYPE_CHECKING:
-    from gordan import datasets as datasets
-    from gordan import plots as plots
-    from gordan import report as report
-    from gordan.estimators import IndexWarning as IndexWarning
-    from gordan.estimators import InseparableWarning as InseparableWarning
-    from gordan.estimators import LinearClassifier as LinearClassifier
-    from gordan.estimators import MaxMarginClassifier as MaxMarginClassifier
-    from gordan.estimators import load as load
-    from gordan.plots import BoundaryDisplay as BoundaryDisplay
-    from gordan.plots import ConvergenceDisplay as ConvergenceDisplay
-    from gordan.plots import MarginDisplay as MarginDisplay
-    from gordan.plots import ProvedDisplay as ProvedDisplay
+    from gordan import datasets, methods, plots, report, rows
+    from gordan.certificates import Certificate, Check
+    from gordan.certificates.verify import verify
+    from gordan.errors import InputError, MissingExtra
+    from gordan.estimators import IndexWarning, InseparableWarning, LinearClassifier, MaxMarginClassifier, load
+    from gordan.plots import BoundaryDisplay, ConvergenceDisplay, MarginDisplay, ProvedDisplay
+    from gordan.research import play
+    from gordan.trace import Moment, Trace
+    from gordan.verdicts import LossResult, ManyLosses, ManyMargins, ManyVerdicts, MarginResult, Verdict, Witness
+    from gordan.verdicts.diagnose import Diagnosis, diagnose
+    from gordan.verdicts.loss import minimize_loss
+    from gordan.verdicts.margin import maximize_margin
+    from gordan.verdicts.separate import separate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -80,23 +62,20 @@ __all__ = [
     "verify",
 ]
 
-# What takes scikit-learn, which is over a second to import, or is not always needed.
+# Everything is imported when it is first asked for: NumPy and the rest take most of a second, scikit-learn takes another one, and
+# the command line is to answer Ctrl-C in that time.
+_MODULES = {
+    "certificates": "Certificate Check verify",
+    "errors": "InputError MissingExtra",
+    "estimators": "IndexWarning InseparableWarning LinearClassifier MaxMarginClassifier load",
+    "plots": "BoundaryDisplay ConvergenceDisplay MarginDisplay ProvedDisplay",
+    "research": "play",
+    "trace": "Moment Trace",
+    "verdicts": "Diagnosis LossResult ManyLosses ManyMargins ManyVerdicts MarginResult Verdict Witness diagnose maximize_margin "
+    "minimize_loss separate",
+}
 __getattr__ = lazy_attributes(
-    __name__,
-    {
-        "BoundaryDisplay": "gordan.plots",
-        "ConvergenceDisplay": "gordan.plots",
-        "IndexWarning": "gordan.estimators",
-        "InseparableWarning": "gordan.estimators",
-        "MarginDisplay": "gordan.plots",
-        "LinearClassifier": "gordan.estimators",
-        "MaxMarginClassifier": "gordan.estimators",
-        "ProvedDisplay": "gordan.plots",
-        "datasets": "gordan.datasets",
-        "load": "gordan.estimators",
-        "plots": "gordan.plots",
-        "report": "gordan.report",
-    },
+    __name__, {name: f"gordan.{module}" for module, names in _MODULES.items() for name in names.split()}
 )
 
 

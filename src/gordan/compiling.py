@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
@@ -35,7 +34,10 @@ compiled_exactly = partial(compiled, liberties=[])
 
 
 class _Telling(event.Listener):
-    """Says in the log of "gordan" what is being compiled, since a first call may take half a minute; and to people once."""
+    """Says in the log of "gordan" what is being compiled, since a first call may take half a minute.
+
+    The first time it is a warning, which Python prints to stderr, also in a notebook, unless logging is set up otherwise.
+    """
 
     told = False
 
@@ -43,19 +45,14 @@ class _Telling(event.Listener):
         function = compilation.data["dispatcher"].py_func
         ours = str(function.__module__).startswith("gordan.")  # others compile, too
         if ours and function.__name__.isidentifier():  # "<lambda>" says nothing
-            logging.getLogger("gordan").info("compiling %s, which is done once", function.__name__)
-            if not self.told and _somebody_waits():
+            log = logging.getLogger("gordan")
+            if not self.told:
                 _Telling.told = True
-                print("gordan compiles its loops for this machine: once, in up to half a minute", file=sys.stderr, flush=True)
+                log.warning("gordan is compiling its loops for this machine; this happens once and takes up to half a minute")
+            log.info("compiling %s, which is done once", function.__name__)
 
     def on_end(self, compilation: Any) -> None:
         pass
-
-
-def _somebody_waits() -> bool:
-    """Whether a person sees stderr, and nothing else shows what is in the log: at a prompt, a terminal, or in a notebook."""
-    shown = logging.getLogger("gordan").handlers
-    return not shown and (hasattr(sys, "ps1") or "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()))
 
 
 event.register("numba:compile", _Telling())  # type: ignore[no-untyped-call]

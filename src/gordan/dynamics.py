@@ -360,7 +360,7 @@ def run(
     """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
 
     The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
-    Stops early when the form has finished, when `callback(moment)` returns something true, when `time_limit` seconds have gone
+    Stops early when the form has finished, when `callback(moment)` returns True, when `time_limit` seconds have gone
     (by the clock on the wall), or on Ctrl-C; always after a complete round.
 
     With a `checkpoint` the run goes on from what the file holds, round for round the same as if it had not been stopped, and

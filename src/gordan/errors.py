@@ -1,8 +1,10 @@
-"""The two errors that gordan raises by design."""
+"""The two errors that gordan raises by design, and what they say of names with a mistake."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 # How NumPy shows its own numbers and texts: what is inside is what people have passed.
 SCALAR = re.compile(
@@ -15,6 +17,19 @@ class InputError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(SCALAR.sub(lambda found: found[1] or found[2], message))
+
+
+def did_you_mean(given: object, names: Iterable[object]) -> str:
+    """The question whether the name nearest to what was given is meant; nothing if none is near."""
+    known = {str(name).lower(): name for name in names}
+    near = difflib.get_close_matches(str(given).lower(), known, 1)
+    return f"did you mean {known[near[0]]!r}?" if near else ""
+
+
+def one_of(given: object, names: Iterable[object]) -> str:
+    """Which names there are to choose from, and the nearest of them if there is one."""
+    listed = [str(name) if isinstance(name, str) else name for name in names]  # not the members of an enumeration
+    return "; ".join(filter(None, [f"choose one of {', '.join(map(repr, listed))}", did_you_mean(given, listed)]))
 
 
 class MissingExtra(ImportError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, one_of
 
 
 class Intercept(StrEnum):
@@ -27,7 +27,7 @@ class Intercept(StrEnum):
         """The intercept of that name, or an InputError that lists the names."""
         if isinstance(kind, str) and kind in {*Intercept}:
             return Intercept(kind)
-        raise InputError(f"intercept is {kind!r}; choose one of {', '.join(repr(str(known)) for known in Intercept)}")
+        raise InputError(f"intercept is {kind!r}; {one_of(kind, Intercept)}")
 
     @property
     def exists(self) -> bool:

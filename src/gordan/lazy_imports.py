@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 
 def lazy_attributes(package: str, places: dict[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of that package: `places` says in which module each name is, or which module it is."""
+    """The `__getattr__` of that package: `places` says in which module each name is; other names are those of its modules."""
 
     def imported(name: str) -> Any:
-        if name not in places:
+        module = places.get(name, f"{package}.{name}")
+        if name.startswith("__") or (name not in places and importlib.util.find_spec(module) is None):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found: Any = importlib.import_module(places[name])
-        if places[name] != f"{package}.{name}":
+        found: Any = importlib.import_module(module)
+        if name in places:
             found = getattr(found, name)
         setattr(importlib.import_module(package), name, found)
         return found

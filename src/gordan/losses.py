@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array, namespace
-from gordan.errors import InputError
+from gordan.errors import InputError, one_of
 
 
 class Loss(StrEnum):
@@ -34,7 +34,7 @@ class Loss(StrEnum):
         """The loss of that name, or an InputError that lists the names."""
         if isinstance(name, str) and name in {*Loss}:
             return Loss(name)
-        raise InputError(f"loss is {name!r}; choose one of {', '.join(repr(str(known)) for known in Loss)}")
+        raise InputError(f"loss is {name!r}; {one_of(name, Loss)}")
 
     @property
     def smooth(self) -> bool:

@@ -59,7 +59,7 @@ def play(
     time_limit
         seconds after which to stop, at the end of a round.
     callback
-        called with each recorded `Moment`; something true stops the run.
+        called with each recorded `Moment`; returning True stops the run.
     threads
         how many threads a pass may use; all cores if None.
     checkpoint
@@ -143,5 +143,5 @@ def _p_set(n: int, loss: str | None, C: Any, caps: Any, halves: Any, p0: Any) ->
     if loss is None:
         return Simplex(n, caps=rows.host(caps), halves=rows.host(halves))
     if not (caps is None and halves is None and p0 is None):
-        raise InputError("caps, halves and p0 are about margins; leave them out, or loss")
+        raise InputError("caps, halves and p0 are for margins only; leave out either them or loss")
     return LossWeights.of(loss, C, n)

@@ -31,9 +31,11 @@ from gordan.losses import Loss, balancing
 from gordan.rows import Block
 
 # Where the slope in b is looked at, in multiples of the distance at which it changes sign if all rows are as far out as they are
-# on average. Where none of these will do, as for a hinge that has many best b: distances that grow fourfold, some at a time, and
-# then between the last two of those, in steps of these ratios.
-NEAR = np.array([1.05, 1.6])
+# on average (for more rows times label vectors than `MANY` only at the last two, each of which costs as much as a proof). Where
+# none of these will do, as for a hinge that has many best b: distances that grow fourfold, some at a time, and then between the
+# last two of those, in steps of these ratios.
+NEAR = np.array([0.75, 0.9, 1.05, 1.3])
+MANY = 1 << 24
 FAR = 4.0 ** np.arange(1, 41).reshape(5, 8)
 BETWEEN = 4.0 ** np.array([1 / 8, 1 / 64, 1 / 512])
 
@@ -164,7 +166,7 @@ class Slopes:
             return np.asarray(np.where(proved, distance, math.inf).min(axis=1))
 
         best = np.full((2, len(near)), math.inf)
-        for multiples in (NEAR, *FAR):
+        for multiples in (NEAR[-2:] if len(self.c) * len(near) > MANY else NEAR, *FAR):
             best = np.minimum(best, nearest(np.broadcast_to(first * multiples[:, None], (2, len(multiples), len(near)))))
             if np.isfinite(best).all():
                 break

@@ -1469,10 +1469,12 @@ def _beside(header: list[str], at: int, about: Mapping[str, Any]) -> set[int]:
 
 
 def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, empty where there are none, and the cells."""
+    """The names of the columns, empty where there are none, and the cells. A first line `sep=;`, for spreadsheets, is skipped."""
     text = _text_in(path)
+    named = re.match(r'"?sep=([^\r\n"])"?\r?\n', text, re.IGNORECASE)
+    text = "\n" + text[named.end() :] if named else text  # lines keep their numbers
     try:
-        mark = style.sep or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
+        mark = style.sep or (named and named[1]) or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
     except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
@@ -1485,13 +1487,28 @@ def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
 
 
 def _separator(text: str, usual: str, style: Style) -> str:
-    """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
-    the first two lines, or has another meaning."""
-    first, second = ([*text.splitlines()[:2], "", ""])[:2]
-    for mark in sorted((";", "\t", ",", "|"), key=lambda mark: (mark == style.thousands, mark != usual)):
-        if mark != style.decimal and len(first.split(mark)) == len((second or first).split(mark)) > 1:
-            return mark
-    return usual
+    """What is between the columns: the usual, unless that makes one column of what falls into as many cells at another mark in
+    the first two lines, or has another meaning: commas may be decimal marks."""
+    lines = [line for line in text.splitlines()[:2] if line.strip()]
+    marks = sorted((";", "\t", ",", "|"), key=lambda mark: (mark in (style.decimal, style.thousands), mark != usual))
+    parts = {mark: _cells(lines, mark) for mark in marks}
+    found = [mark for mark in marks if len({*map(len, parts[mark])}) == 1 < len(parts[mark][0])]
+    best = found[0] if found else usual
+    return next((mark for mark in found if best == "," != mark and _has_decimal_commas(parts[mark])), best)
+
+
+def _cells(lines: list[str], mark: str) -> list[list[str]]:
+    """The cells of these lines, if that is between them; none where a cell would be longer than cells are."""
+    try:
+        return [*csv.reader(lines, delimiter=mark)]
+    except csv.Error:
+        return []
+
+
+def _has_decimal_commas(lines: list[list[str]]) -> bool:
+    """Whether some cells have commas, and all of these are numbers with decimal commas."""
+    cells = [cell.strip(BLANKS) for line in lines for cell in line if "," in cell]
+    return bool(cells) and all(re.fullmatch(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?", cell, re.ASCII) for cell in cells)
 
 
 def position(column: str, width: int, header: Sequence[str] = ()) -> int:
@@ -1927,7 +1944,7 @@ def _source(claim: Claim) -> list[str]:
     source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
         version = _printable(about["version"] or "(unknown version)")
-        told.append(f"  it says: made by gordan {version}{' for ' if source else ''}{source}")
+        told.append(f"  the certificate was made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.words()):
         told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
     return told

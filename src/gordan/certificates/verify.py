@@ -109,7 +109,8 @@ def _source(about: About) -> list[str]:
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
     version = _printable(about.version or "(unknown version)")
-    return [f"it says: made by gordan {version}{' for ' if told else ''}{', '.join(told)}"] if told or about.version else []
+    made = f"the certificate was made by gordan {version}{' for ' if told else ''}{', '.join(told)}"
+    return [made] if told or about.version else []
 
 
 def _printable(text: Any) -> Any:

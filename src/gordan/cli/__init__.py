@@ -27,6 +27,7 @@ def main() -> None:
             sys.exit(BROKEN_PIPE)
         raise
     except KeyboardInterrupt:  # before a command has begun; commands tell what they have
+        print("gordan: interrupted", file=sys.stderr)
         sys.exit(130)
     except Exception as error:  # of an import, or of the help on a full disk: commands catch their own
         expected = isinstance(error, OSError)

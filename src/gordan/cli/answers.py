@@ -32,6 +32,17 @@ MOST_ROWS = 10
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+# What people call the files that are copies of standard input and of pipes.
+COPIES: dict[str, str] = {}
+
+
+def as_given(text: str) -> str:
+    """The text with the names that people know instead of those of copies."""
+    for copy, name in COPIES.items():
+        text = text.replace(copy, name)
+    return text
+
+
 def note(message: str) -> None:
     """A remark on stderr, which leaves stdout to the answer; a stderr that is full does not cost the answer."""
     with contextlib.suppress(OSError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import itertools
 import os
+import re
 import sys
+from collections.abc import Iterator
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -22,10 +25,28 @@ from gordan.cli.models import fit, predict
 from gordan.cli.progress import Showing, Shown
 from gordan.cli.proofs import checker, verify
 from gordan.cli.verdicts import diagnose, separate
+from gordan.errors import did_you_mean
+
+
+@contextlib.contextmanager
+def suggestions() -> Iterator[None]:
+    """Within: where a value is none of those that an option has, the message asks whether the nearest one is meant."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix("Value error, ")
+        if found := re.fullmatch(r"'(.*)' is not one of (.*?)\.?", error.message):
+            meant = did_you_mean(found[1], re.findall("'([^']*)'", found[2]))
+            error.message = f"{error.message} {meant.capitalize()}".rstrip()
+        raise
 
 
 class _Commands(TyperGroup):
     """The commands; what holds for all of them may come after one as well as before."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with suggestions():
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -37,7 +58,8 @@ class _Commands(TyperGroup):
                 first += [word, *itertools.islice(words, 1)]
             else:
                 rest.append(word)
-        return super().parse_args(ctx, [*first, *rest, *args[end:]])
+        with suggestions():
+            return super().parse_args(ctx, [*first, *rest, *args[end:]])
 
 
 def import_here(name: str) -> None:

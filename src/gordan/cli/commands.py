@@ -19,7 +19,7 @@ from typing import Any, NoReturn, ParamSpec, get_type_hints
 import typer
 
 from gordan.cli import BROKEN_PIPE, CRASHED, crash_report
-from gordan.cli.answers import say_json, visible
+from gordan.cli.answers import as_given, say_json, visible
 from gordan.cli.fields import FIELDS
 from gordan.errors import InputError, MissingExtra
 
@@ -123,7 +123,7 @@ def answering(command: Callable[P, int]) -> Callable[P, None]:
 def expected(error: Exception) -> str | None:
     """What to say of an exception that comes with input, files and machines; None for any other."""
     if isinstance(error, (InputError, MissingExtra)):
-        return str(error)
+        return as_given(str(error))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror or error}" if error.filename is not None else str(error)
     return "there is not enough memory for this data" if isinstance(error, MemoryError) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import re
 import shutil
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gordan.certificates.data import About, Certificate
-from gordan.cli.answers import note
+from gordan.cli.answers import COPIES, as_given, note
 from gordan.cli.columns import warnings_for
 from gordan.cli.options import (
     Cluster,
@@ -35,13 +34,12 @@ from gordan.cli.options import (
     Sep,
     Thousands,
 )
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean
 from gordan.io import read
 from gordan.io.delimited import DELIMITERS
 from gordan.io.model import Model, scaled, scaling_of
 from gordan.io.reading import format_of, names_in
 from gordan.io.table import Dialect, Table, Wanted, number
-from gordan.io.text import COPIES, STDIN, told
 from gordan.memory import fits
 from gordan.verdicts.telling import described
 
@@ -56,7 +54,7 @@ def model_in(path: Path) -> Model:
     """The model in a file; refused where rows may have several labels, of which a table has one."""
     model = Model.load(path)
     if model.kind == "multilabel":
-        raise InputError(f"{path} is a model of several labels for each row, not for commands: use gordan.load in Python")
+        raise InputError(f"{path} has several labels per row, which commands do not support; use gordan.load in Python")
     return model
 
 
@@ -136,7 +134,7 @@ class Data:
         """What a certificate says of this data; where columns were standardized, it is not about the file."""
         file = self.scaling is None
         return About(
-            file=Path(told(self.path)).name if file else None,
+            file=Path(as_given(str(self.path))).name if file else None,
             size=self.path.stat().st_size if file and self.path.is_file() else None,
             label=self.label or None,
             weight=self.weight,
@@ -239,9 +237,10 @@ def on_disk(path: Path) -> Path:
     stdin = path == Path("-")
     if not stdin and not path.is_fifo():
         return path
-    folder = Path(tempfile.mkdtemp(prefix=COPIES))
+    folder = Path(tempfile.mkdtemp(prefix="gordan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / (STDIN if stdin else path.name)
+    target = folder / ("stdin" if stdin else path.name)
+    COPIES[str(target)] = "standard input" if stdin else str(path)
     with target.open("wb") as copy, nullcontext(sys.stdin.buffer) if stdin else path.open("rb") as source:
         shutil.copyfileobj(source, copy)
     return target
@@ -409,5 +408,4 @@ def class_named(text: str, classes: list[Any], path: Path) -> Any:
         if not isinstance(label, (str, bool)) and number(text.encode(errors="replace")) == label:
             return label
     shown = ", ".join(map(str, classes[:MOST_LISTED])) + (", …" if len(classes) > MOST_LISTED else "")
-    near = difflib.get_close_matches(text, map(str, classes), 1)
-    raise InputError(f"{path} has no class {text!r}; " + (f"did you mean {near[0]!r}?" if near else f"its classes are {shown}"))
+    raise InputError(f"{path} has no class {text!r}; {did_you_mean(text, map(str, classes)) or f'its classes are {shown}'}")

@@ -144,7 +144,7 @@ def _tell_methods(traces: list[Trace]) -> None:
             "-" if trace.bound is None or trace.dual is None else f"{trace.dual[-1] - trace.m[-1]:.0e} ≤ {trace.bound[-1]:.0e}",
         )
     console().print(made)
-    say("gap: relative width of the bracket. theorem: the game's gap ≤ what the theorem promises after so many rounds.")
+    say("gap: relative width of the bracket. theorem: the game's gap ≤ the bound of the theorem after that many rounds.")
 
 
 def _save(shown: Shown, asked: Path | None) -> tuple[Saved, str]:
@@ -192,8 +192,9 @@ def _draw_petals(ax: Any, petals: Array, y: Array) -> None:
 
 
 def _draw_brackets(ax: Any, traces: list[Trace]) -> None:
-    for trace in traces:
-        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method)
-        ax.semilogx(trace.passes, trace.lower, color=line.get_color())
+    for trace, marker in zip(traces, "os^", strict=True):
+        every: Any = {"marker": marker, "markersize": 4.5, "markevery": max(1, len(trace) // 12)}
+        (line,) = ax.semilogx(trace.passes, trace.upper, label=trace.method, **every)
+        ax.semilogx(trace.passes, trace.lower, color=line.get_color(), **every)
     ax.set(xlabel="passes over the data", ylabel="margin (cm)", title="brackets closing, all four measurements", ylim=(0, None))
     ax.legend(fontsize=8)

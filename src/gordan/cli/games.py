@@ -56,6 +56,12 @@ def race(
     with Interrupts() as interrupts, Watch(f"reading {source.file}", tol) as watch:
         data = source.read()
         data = data.standardized() if standardize else data
+
+        def begin(what: str) -> None:
+            if interrupts.pressed:  # while the verdict was looked for
+                raise KeyboardInterrupt
+            watch.about(what, data.X)
+
         measured = report.race(
             data.X,
             data.y,
@@ -66,7 +72,7 @@ def race(
             tol=tol,
             time_limit=time_limit,
             device=device,
-            begin=lambda what: watch.about(what, data.X),
+            begin=begin,
             callback=watch.moment,
         )
         result = replace(measured, source=data.path.name, told=data.told, verdict=data.numbered(measured.verdict))

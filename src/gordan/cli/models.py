@@ -161,7 +161,7 @@ def fit(
     require_output(output, source.file)
     require_output(checkpoint, source.file)
     if checkpoint is not None and output is not None and checkpoint.resolve() == output.resolve():
-        raise InputError(f"{checkpoint} is named for the model and for the checkpoint; write them to two files")
+        raise InputError(f"{checkpoint} is given for the model and for the checkpoint; write them to two files")
     with Interrupts() as interrupts, Watch(f"reading {source.file}", asked.tol) as watch, on_cluster(place.cluster) as client:
         data = source.read(classes=(2, math.inf), client=client, memory_limit=place.memory_limit, weight=asked.weight)
         data = data.standardized() if standardize else data
@@ -186,17 +186,19 @@ def fit(
         if written.path is not None and not interrupts.pressed:
             paths = (path for outcome in found.outcomes for path in outcome.checkpoints)
             forget_checkpoints([outcome.status for outcome in found.outcomes], paths)
+    told = remarks_on(model, interrupts.told if interrupts.pressed else found.missing, found.remarks(fitting))
     if as_json:
         content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=found.fields)
-        say_json({**content, **written.fields}, data.notices)
+        say_json({**content, **written.fields}, (*data.notices, *told))
     else:
         found.tell(data, written.path)
-    if model is None:
-        note(f"no model was written: {interrupts.told if interrupts.pressed else found.missing}")
-    else:
-        told = (fitting.inseparable(found.outcomes), fitting.barely(found.outcomes), *fitting.remarks(found.outcomes))
-        tell(map("warning: {}".format, filter(None, told)))
+    tell(told)
     return written.ended(interrupts.code or (found.code if model is None else ANSWERED))
+
+
+def remarks_on(model: Model | None, missing: str, remarks: Iterable[str | None]) -> list[str]:
+    """What there is to say beside the answer: why no model was written, or what warnings there are about it."""
+    return [f"no model was written: {missing}"] if model is None else [f"warning: {each}" for each in remarks if each]
 
 
 def class_weights(given: list[str] | None, data: Data) -> Any:
@@ -257,6 +259,12 @@ class Found:
             tell_plane(each, data)
         if path is not None:
             say(f"model written to {path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
+
+    def remarks(self, fitting: Fitting) -> Iterator[str | None]:
+        """What to warn of."""
+        yield fitting.inseparable(self.outcomes)
+        yield fitting.barely(self.outcomes)
+        yield from fitting.remarks(self.outcomes)
 
     def model(self, fitting: Fitting, data: Data, *, certificates: bool) -> Model | None:
         """The model, or None where a plane is missing."""
@@ -341,19 +349,23 @@ class LeastLoss:
             model = replace(model, label=data.label or None, scaling=data.scaling)
         written = Saved() if model is None else saved(output, model.save)
         self._forget_checkpoints(written.path is not None and not interrupts.pressed)
+        remarks = remarks_on(model, interrupts.told, self._remarks())
         if as_json:
             told = [fields("least losses", result, **side) for result, side in zip(self.results, self._sides, strict=True)]
             content = fields("fit", data, model=written.path, interrupted=interrupts.pressed, planes=told)
-            say_json({**content, **written.fields}, data.notices)
+            say_json({**content, **written.fields}, (*data.notices, *remarks))
         else:
             for k, (binary, result) in enumerate(zip(self.problems, self.results, strict=True)):
                 headline(("" if binary.is_whole else f"{binary.name}: ") + result.sentence, result.status.separable)
                 self._tell_resumed(k)
             if written.path is not None:
                 say(f"model written to {written.path}: {len(data.classes)} classes, {data.d} feature{'s' * (data.d > 1)}")
-        remarks = (fitting.unfinished(self.problems, self.results), *fitting.remarks(self.results))
-        tell([f"no model was written: {interrupts.told}"] if model is None else map("warning: {}".format, filter(None, remarks)))
+        tell(remarks)
         return written.ended(interrupts.code or (OPEN if model is None else ANSWERED))
+
+    def _remarks(self) -> Iterator[str | None]:
+        yield self.fitting.unfinished(self.problems, self.results)
+        yield from self.fitting.remarks(self.results)
 
     @property
     def _sides(self) -> list[dict[str, Any]]:

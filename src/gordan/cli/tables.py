@@ -76,7 +76,7 @@ def trace_table(trace: Trace, statement: str) -> None:
             "-" if trace.bound is None else f"{trace.bound[k]:.1e}",
         )
     _print(made)
-    say("lower, upper: the margin is between them. regret: (R^w + R^p)/Σα of the players. theorem: what bounds the game's gap.")
+    say("lower, upper: bounds on the margin. regret: (R^w + R^p)/Σα of the two players. theorem: its bound on the game's gap.")
     last = int(trace.t[-1])
     say(f"stopped: round limit ({last})" if trace.status == "rounds" else f"stopped after round {last}: {trace.status}")
 

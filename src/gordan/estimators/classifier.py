@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from gordan.arrays import Array, seconds_at_most
 from gordan.blas import blas_threads
 from gordan.estimators.fitting import Fitting, Outcome, Parameters, Plane, check_parameters, model_of, planes_of
-from gordan.estimators.planes import Planes
+from gordan.estimators.planes import Planes, first_of
 from gordan.io.model import Model, decisions
 
 
@@ -173,7 +173,7 @@ class MaxMarginClassifier(Planes, Parameters):
         for category, told in (
             (InseparableWarning, fitting.inseparable(outcomes)),
             (InseparableWarning, fitting.barely(outcomes)),
-            *((UserWarning, remark) for remark in fitting.remarks(outcomes)),
+            *((UserWarning, remark) for remark in first_of(fitting.remarks(outcomes), storage)),
             (ConvergenceWarning, fitting.unfinished(outcomes)),
         ):
             if told is not None:

@@ -18,7 +18,7 @@ from gordan.arrays import Array, exponent, positive, relative_width
 from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
-from gordan.errors import InputError
+from gordan.errors import InputError, one_of
 from gordan.estimators.least_loss import LossFitting, LossParameters
 from gordan.estimators.left_out import left_out_wrong
 from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
@@ -79,7 +79,7 @@ def check_parameters(options: Parameters) -> None:
     """Refuse what no binary problem would refuse by itself."""
     for name, allowed in CHOICES.items():
         if getattr(options, name) not in allowed:
-            raise InputError(f"{name} is {getattr(options, name)!r}; choose one of {', '.join(map(repr, allowed))}")
+            raise InputError(f"{name} is {getattr(options, name)!r}; {one_of(getattr(options, name), allowed)}")
     if not isinstance(options.verbose, (int, np.integer)):  # bool is one
         raise InputError(f"verbose is {options.verbose!r}; pass 0, 1 or 2")
     positive(options.tol, "tol")
@@ -579,7 +579,7 @@ class Fitting:
         hard = sum(each.plane.loss is None and each.plane.nu is None and each.found for each in outcomes)
         option, total = self.words.option, len(outcomes)
         if self.options.class_weight is not None and hard:
-            which = "this fit, a hard margin" if hard == total else f"the {hard} of {total} planes with a hard margin"
+            which = "a hard margin" if hard == total else f"{hard} of {total} planes, which have a hard margin"
             yield f"{option('class_weight')} has no effect on {which}: pass {option('nu')} as well, or use {self.words.losses}"
         losses = [each.plane.w for each in outcomes if each.plane.loss is not None]
         hint = scale_hint(self.X, np.array(losses) if len(losses) == total else None)

@@ -19,7 +19,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.certificates.regions import same_labels
 from gordan.errors import InputError
 from gordan.estimators.least_loss import LeastPlane, LossFitting, LossParameters, least_planes, model_of_least_loss, planes_of
-from gordan.estimators.planes import Planes
+from gordan.estimators.planes import Planes, first_of
 from gordan.io.model import Model, decisions, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
@@ -125,8 +125,8 @@ class LinearClassifier(Planes, LossParameters):
         storage, y, classes, which = self._read(X, y, sample_weight)
         if y.ndim == 2 and Loss.of(self.loss).several:
             raise InputError(
-                f"loss={self.loss!r} is about classes of which a row has one, but Y has {len(classes)} columns, of labels that a "
-                "row may have several of; pass loss='logistic'"
+                f"loss={self.loss!r} assumes one class for each row, but Y has {len(classes)} columns of labels, of which a "
+                "row may have several; pass loss='logistic'"
             )
         busy = self._is_parallel(y, classes)
         weights = self._weights(sample_weight, classes, which)
@@ -148,7 +148,7 @@ class LinearClassifier(Planes, LossParameters):
         unfinished = fitting.unfinished(problems, results)
         if unfinished is not None:
             warnings.warn(unfinished, ConvergenceWarning, stacklevel=2)
-        for told in fitting.remarks(results):
+        for told in first_of(fitting.remarks(results), storage):
             warnings.warn(told, UserWarning, stacklevel=2)
         return self
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -76,7 +77,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes = np.unique(y)
         require_labels(classes)
         if len(classes) != len(labels):
-            raise InputError("y has labels that differ and that NumPy makes equal; use text for labels")
+            raise InputError("y has different labels that NumPy converts to equal ones; use text for labels")
         if len(classes) < 2:
             raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
         return storage, y, classes, which
@@ -220,6 +221,19 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _of_model(cls, model: Model) -> Self:
         """The classifier of a model."""
         raise NotImplementedError
+
+
+# Remarks that were made in this process, with the columns that they were about.
+REMARKED: set[tuple[str, Any]] = set()
+
+
+def first_of(remarks: Iterable[str], X: Any) -> list[str]:
+    """The remarks that were not made before about so many columns, whatever numbers are in them: a search with cross-validation
+    fits hundreds of times, and each of its warnings is printed, since scikit-learn changes the filters in between."""
+    found = {(re.sub(r"[0-9]\S*", "", told), X.d): told for told in remarks}
+    new = [told for key, told in found.items() if key not in REMARKED]
+    REMARKED.update(found)
+    return new
 
 
 def _check_aligned(X: Any, y: Any, sample_weight: Any, stacklevel: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,8 +14,8 @@ import numpy as np
 
 from gordan.arrays import Array
 from gordan.errors import InputError
-from gordan.io.table import BLANKS, Dialect, Labels, Table, Wanted, is_missing, number, why_not_finite
-from gordan.io.text import Text, take_rows, told
+from gordan.io.table import BLANKS, Dialect, Labels, Table, Wanted, is_missing, why_not_finite
+from gordan.io.text import Text, take_rows
 
 ENTRIES = 1 << 20  # of X, per call of the scanner
 COUNTED = 1 << 14  # entries of leading columns, at a time
@@ -46,24 +47,40 @@ def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, .
     if dialect.sep is not None:
         return wanted, ()
     found = _separator(path, usual, dialect) if path.is_file() else usual
-    if found == dialect.decimal:
-        raise InputError(
-            f"{path} has commas between its columns, so commas cannot be decimal marks; pass --sep too, in Python sep="
-        )
-    notices = () if found == usual else (f"the columns of {path.name} are separated by {SEPARATORS[found]}",)
+    named = SEPARATORS.get(found, repr(found))
+    notices = () if found == usual else (f"the columns of {path.name} are separated by {named}",)
     return replace(wanted, dialect=replace(dialect, sep=found)), notices
 
 
 def _separator(path: Path, usual: str, dialect: Dialect) -> str:
-    """What is between the columns: the usual, unless that makes one column of what falls into as many parts at another mark in
-    the first two lines, or has another meaning."""
+    """What is between the columns: what a first line such as `sep=;` says; else the usual, unless that makes one column of what
+    falls into as many cells at another mark in the first two lines, or has another meaning: commas may be decimal marks."""
     with Text(path) as text:
-        first, second = (next(text.lines(), b"").decode().strip() for _ in range(2))
-    marks = sorted(SEPARATORS, key=lambda mark: (mark == dialect.thousands, mark != usual))
-    for mark in marks:
-        if mark != dialect.decimal and len(first.split(mark)) == len((second or first).split(mark)) > 1:
-            return mark
-    return usual
+        named, lines = text.sep, [line.decode() for line in itertools.islice(text.lines(), 2) if line.strip()]
+    if named is not None:
+        return named
+    marks = sorted(SEPARATORS, key=lambda mark: (mark in (dialect.decimal, dialect.thousands), mark != usual))
+    parts = {mark: _cells(lines, mark) for mark in marks}
+    found = [mark for mark in marks if len({*map(len, parts[mark])}) == 1 < len(parts[mark][0])]
+    best = found[0] if found else usual
+    if best == dialect.decimal == "," and not any('"' in line for line in lines):
+        hint = "pass --sep , if these cells are in quotes, else --sep with what is between the columns (in Python sep=)"
+        raise InputError(f"{path} has commas between its columns, so commas cannot be decimal marks; {hint}")
+    return next((mark for mark in found if best == "," != mark and _has_decimal_commas(parts[mark])), best)
+
+
+def _cells(lines: list[str], mark: str) -> list[list[str]]:
+    """The cells of these lines, if that is between them; none where a cell would be longer than cells are."""
+    try:
+        return [*csv.reader(lines, delimiter=mark)]
+    except csv.Error:
+        return []
+
+
+def _has_decimal_commas(lines: list[list[str]]) -> bool:
+    """Whether some cells have commas, and all of these are numbers with decimal commas."""
+    cells = [cell for line in lines for cell in line if "," in cell]
+    return bool(cells) and all(map(Dialect(decimal=",").explains, cells))
 
 
 def header_of(path: Path, wanted: Wanted) -> list[str]:
@@ -98,7 +115,8 @@ class Cells:
             start = text.place
             header = self._next_record()
         if header is None:
-            raise InputError(f"{told(text.path)} is empty; a header and rows are needed")
+            raise InputError(f"{text.path} is empty; a header and rows are needed")
+        self._first_line = start[1]
         if self.dialect.header:
             self.header = header
             self._check_header()
@@ -118,7 +136,22 @@ class Cells:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What there is to be said of rows that were left out."""
+        """What there is to be said of a header that looks like a row, and of rows that were left out."""
+        return (*self._about_header(), *self._about_rows_left_out())
+
+    def _about_header(self) -> tuple[str, ...]:
+        """A warning where the names of features are numbers that neither count the columns nor, many of them, rise or fall."""
+        values = [self.dialect.value(name) for name in self.names or ("",)]
+        if None in values:
+            return ()
+        steps = np.diff(np.array(values, dtype=np.float64))
+        graded = len(steps) >= MOST_LISTED and bool((steps > 0).all() or (steps < 0).all())  # such as wavelengths
+        if graded or (values[0] in (0, 1) and bool((steps == 1).all())):
+            return ()
+        what = f"warning: line {self._first_line} of {self.text.path.name} is read as the header, although it names all features"
+        return (f"{what} by numbers; if it is a row, pass --no-header (in Python header=False)",)
+
+    def _about_rows_left_out(self) -> tuple[str, ...]:
         if not self.left_out:
             return ()
         cells = ", ".join(f"{self._column(j)}: {count}" for j, count in self._missing.most_common(MOST_LISTED))
@@ -183,7 +216,8 @@ class Cells:
         path = self.text.path
         if len(record) != len(self.roles):
             what = "the header has" if self.dialect.header else "the first line has"
-            raise InputError(f"{path}, line {line}: it has {len(record)} fields, where {what} {len(self.roles)}")
+            hint = "; decimal commas must be in quotes here" if self.dialect.sep == self.dialect.decimal else ""
+            raise InputError(f"{path}, line {line}: it has {len(record)} fields, where {what} {len(self.roles)}{hint}")
         if self.dialect.missing == "drop":
             used = self.chosen if self.label_at is None else [*self.chosen, self.label_at]
             gone = [j for j in used if is_missing(record[j])]
@@ -222,7 +256,11 @@ class Cells:
         ways = [f"--drop {column} leaves it out"]
         if known:
             marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
-            given = [repr(self.text.path.name), *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual)]
+            path = self.text.path
+            given = [
+                repr(path.name) if path.suffix else "FILE",
+                *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual),
+            ]
             given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
             complete = ".dropna()" if dialect.missing == "drop" else ""  # a missing value would become zeros
             frame = f"pandas.read_csv({', '.join(given)}){complete}"
@@ -255,14 +293,14 @@ class Cells:
         """X."""
         X = self.drained()
         if not len(X):
-            left = " beside those with missing cells" if self.left_out else ""
-            raise InputError(f"{told(self.text.path)} has a header but no rows{left}")
+            left = " besides those with missing cells" if self.left_out else ""
+            raise InputError(f"{self.text.path} has a header but no rows{left}")
         return X
 
     def _check_header(self) -> None:
         names, path = self.header, self.text.path
         counted = ([str(j) for j in range(len(names))], [str(j + 1) for j in range(len(names))])  # as pandas names columns
-        if names not in counted and all(number(name.encode()) is not None for name in names):
+        if names not in counted and all(self.dialect.value(name) is not None for name in names):
             hint = "pass --no-header (in Python header=False), or put the names of the columns there"
             raise InputError(f"{path} has no header: line 1 is all numbers; {hint}")
         first = self.text.block[self.text.at :].partition(b"\n")[0].decode() if self.text.more() else ""

@@ -40,8 +40,9 @@ def _svmlight_starts(path: Path) -> Iterator[int]:
 def _delimited_starts(path: Path, dialect: Dialect) -> Iterator[int]:
     with Text(path) as text:
         records = csv.reader((line.decode() for line in text.lines()), delimiter=dialect.sep or ",", strict=True)
-        header, start = dialect.header, 1
+        header, before = dialect.header, text.line - 1
+        start = before + 1
         for record in records:
             if record and not header:
                 yield start
-            header, start = header and not record, records.line_num + 1
+            header, start = header and not record, before + records.line_num + 1

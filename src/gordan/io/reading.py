@@ -22,7 +22,7 @@ from gordan.io.parts import Csr, physical_memory
 from gordan.io.store import JOURNAL, MANIFEST, read_store
 from gordan.io.svmlight import read_svmlight
 from gordan.io.table import Dialect, Table, Wanted
-from gordan.io.text import SUFFIXES, Text, told, unpacked_size
+from gordan.io.text import SUFFIXES, Text, unpacked_size
 
 BY_SUFFIX = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 BY_SUFFIX |= {".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
@@ -71,9 +71,11 @@ def read(
         It is kept in any case if no other feature is left, or if `features` names the columns.
     sep : str, optional
         The one character between the columns of a table of text. Default: a comma in .csv, a tab in .tsv; where the first two
-        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice.
+        lines have none, but as many semicolons, tabs, commas or vertical bars as each other, these, with a notice; so is what a
+        first line such as `sep=;` names.
     decimal, thousands : str, default="." and None
-        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one.
+        The decimal mark of a table of text, "." or ","; and the character that groups digits, if there is one. Numbers with a
+        mark that is also between the columns must be in quotes.
     header : bool, default=True
         False: the table of text has no names of columns, and its first line is a row.
     missing : {"raise", "drop"}, default="raise"
@@ -214,13 +216,16 @@ def _refuse_others(path: Path) -> None:
     if start.startswith(b"PK\x03\x04"):
         with contextlib.suppress(*DAMAGED, OSError), zipfile.ZipFile(path) as archive:
             workbook = any(name in ("xl/workbook.xml", "content.xml") for name in archive.namelist())
+    named, table = (
+        (repr(path.name), f"{path.stem}-table.csv") if path.suffix else ("FILE", "table.csv")
+    )  # standard input has none
     if workbook:
-        to_csv = f"pandas.read_excel({path.name!r}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
+        to_csv = f"pandas.read_excel({named}).to_csv({table!r}, index=False)"
         raise InputError(f"{path} is a spreadsheet workbook; export the sheet as CSV, or in Python: {to_csv}")
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith((b'{"', b"[{", b"[[")) or path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
         lines = ", lines=True" if path.suffix.lower() in (".jsonl", ".ndjson") else ""
-        to_csv = f"pandas.read_json({path.name!r}{lines}).to_csv({f'{path.stem}-table.csv'!r}, index=False)"
+        to_csv = f"pandas.read_json({named}{lines}).to_csv({table!r}, index=False)"
         raise InputError(f"{path} is JSON; convert it to CSV, in Python: {to_csv}")
 
 
@@ -242,5 +247,5 @@ def _format_by_content(path: Path) -> str:
             if tokens:
                 break
     if not start:
-        raise InputError(f"{told(path)} is empty; rows are needed")
-    raise InputError(f"{told(path)}: unknown format; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)")
+        raise InputError(f"{path} is empty; rows are needed")
+    raise InputError(f"{path}: unknown format; name it .svm, .csv, .tsv, .npy, .npz or .parquet (text may add .gz)")

@@ -337,7 +337,7 @@ def _table_row(text, p, delimiter, point, roles, x):
         if quoted:
             p += 1
         if roles[j] >= 0:
-            plain, x[roles[j]], p = _number_cell(text, p, point)
+            plain, x[roles[j]], p = _number_cell(text, p, point if quoted or point != delimiter else 0)
         else:
             begin, p, plain = p, _end_of_text(text, p, delimiter, quoted), True
             if roles[j] == -1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import re
 import shlex
 import unicodedata
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean, one_of
 
 Features: TypeAlias = int | Sequence[str] | None
 
@@ -47,11 +46,11 @@ class Dialect:
         if self.thousands is not None and (not _is_mark(self.thousands) or self.thousands in '"\n\r+-'):
             raise InputError(f"thousands is {self.thousands!r}; pass the one character that groups digits, such as ',' or '.'")
         if self.missing not in ("raise", "drop"):
-            raise InputError(f"missing is {self.missing!r}; pass 'raise' or 'drop'")
-        if self.decimal in (self.sep, self.thousands):  # groups of digits with `sep` in them are in quotes
-            if self.thousands == self.decimal == ".":
-                raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
-            raise InputError("decimal must differ from sep and thousands")
+            raise InputError(f"missing is {self.missing!r}; {one_of(self.missing, ('raise', 'drop'))}")
+        if self.decimal == self.thousands == ".":
+            raise InputError("thousands is '.', and so is the decimal mark; pass --decimal , as well (in Python decimal=',')")
+        if self.decimal == self.thousands:  # either may be `sep`: such numbers are in quotes
+            raise InputError("decimal and thousands must differ")
 
     def value(self, cell: str) -> float | None:
         """The number in a cell: True and False are 1 and 0; None where there is no number in it."""
@@ -88,6 +87,7 @@ READINGS = (
     ("--decimal ,", "decimal=','", Dialect(decimal=",")),
     ("--thousands ,", "thousands=','", Dialect(thousands=",")),
     ("--decimal , --thousands .", "decimal=',', thousands='.'", Dialect(decimal=",", thousands=".")),
+    ("--decimal .", "decimal='.'", Dialect()),
 )
 
 
@@ -159,7 +159,7 @@ class Wanted:
         at, chosen = (self._by_name if self.by_name else self._by_width)(width, names, left, path)
         if not chosen:
             raise InputError(
-                f"{path} has no feature columns beside the label" + (" and those that are dropped" if dropped else "")
+                f"{path} has no feature columns besides the label" + (" and those that are dropped" if dropped else "")
             )
         return at, chosen
 
@@ -243,13 +243,12 @@ def _those(names: Sequence[str] | None, label: str | int) -> str:
     if names is None:
         return "; its columns have no names, pass positions"
     listed = ", ".join(repr(name) for name in names[:8])
-    near = difflib.get_close_matches(label, names, 1) if isinstance(label, str) else []
     if isinstance(label, str) and "," in label and all(part.strip() in names for part in label.split(",")):
         parts = [part.strip() for part in label.split(",")]
         return (
             f"; name one column at a time: {' '.join(f'--drop {shlex.quote(part)}' for part in parts)}, in Python drop={parts!r}"
         )
-    return f"; did you mean {near[0]!r}?" if near else f"; its columns are {listed}{', …' if len(names) > 8 else ''}"
+    return f"; {did_you_mean(label, names) or f'its columns are {listed}' + (', …' if len(names) > 8 else '')}"
 
 
 def taken(X: Any, kept: Sequence[int]) -> Any:

@@ -8,6 +8,7 @@ import gzip
 import logging
 import lzma
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +25,8 @@ NO_LINE = 1 << 20
 # Bytes of a line: longer ones are not numbers but something that was packed to fill the memory.
 MOST_LINE = 1 << 30
 
-# The copy of what came by standard input, and the beginning of the name of the folder that it is in.
-STDIN, COPIES = "stdin", "gordan-"
+# The first line of a file that tells a spreadsheet what is between the columns.
+SEP_LINE = re.compile(rb'"?sep=([^\r\n"])"?\r?\n', re.IGNORECASE)
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -93,15 +94,10 @@ def unpacked_size(path: Path, most: int) -> int:
         return size
 
 
-def told(path: Path) -> str:
-    """The file in words: what came by standard input has a copy in a folder that nobody knows."""
-    return "standard input" if path.name == STDIN and path.parent.name.startswith(COPIES) else str(path)
-
-
 class Text:
     """A position in a text file: `block[at:]` is what was read and not yet taken, whole lines, the first being number `line`.
 
-    NUL bytes and text that is not UTF-8 are refused here, with their line.
+    NUL bytes and text that is not UTF-8 are refused here, with their line. A first line `sep=;` is skipped; `sep` is its mark.
     """
 
     def __init__(self, path: Path, start: tuple[int, int] = (0, 1)) -> None:
@@ -117,7 +113,7 @@ class Text:
             kind, named = compression(raw.peek(16)[:16]), SUFFIXES.get(path.suffix.lower())
             if named is not None and kind != named:
                 raise InputError(
-                    f"{path} is not a {named} file, although its name says so" if raw.peek(1) else f"{told(path)} is empty"
+                    f"{path} is not a {named} file, although its name says so" if raw.peek(1) else f"{path} is empty"
                 )
             if kind is not None:
                 self._file = UNPACKED[kind](raw)
@@ -127,8 +123,16 @@ class Text:
         except BaseException:
             self.close()
             raise
-        self.at = 3 if not start[0] and self.block.startswith(b"\xef\xbb\xbf") else 0
+        self.sep: str | None = None
+        if not start[0]:
+            self._skip_marks()
         self.short = self._ended and len(self.block) < SHORT
+
+    def _skip_marks(self) -> None:
+        """Go past the byte order mark, and the line that names the separator."""
+        self.at = 3 if self.block.startswith(b"\xef\xbb\xbf") else 0
+        if found := SEP_LINE.match(self.block, self.at):
+            self.at, self.line, self.sep = found.end(), self.line + 1, found[1].decode(errors="replace")
 
     def __enter__(self) -> Text:
         return self
@@ -191,7 +195,7 @@ class Text:
 
     def _check(self) -> None:
         if self.line == 1 and self.block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{told(self.path)} is UTF-16 text; save it as UTF-8")
+            raise InputError(f"{self.path} is UTF-16 text; save it as UTF-8")
         nul = self.block.find(b"\0")
         if nul >= 0:
             raise InputError(
@@ -203,7 +207,7 @@ class Text:
             except UnicodeDecodeError as error:
                 name, line = self.path.name, self.line_at(error.start)
                 raise InputError(
-                    f"{told(self.path)}, line {line}: not UTF-8 text; save the file as UTF-8, or convert it: "
+                    f"{self.path}, line {line}: not UTF-8 text; save the file as UTF-8, or convert it: "
                     f"iconv -f WINDOWS-1252 -t UTF-8 {name} > utf8-{name}"
                 ) from None
 

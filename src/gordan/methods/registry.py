@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gordan.arrays import Array, is_number
 from gordan.dynamics import Form
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean, one_of
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 
@@ -147,8 +146,7 @@ def names() -> list[str]:
 def get(name: str) -> Entry:
     """The entry of that name."""
     if not isinstance(name, str) or name not in _entries:
-        near = difflib.get_close_matches(str(name), _entries, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(_entries)}"
+        hint = did_you_mean(name, _entries) or f"choose one of {', '.join(_entries)}"
         raise InputError(f"there is no method {name!r}; {hint}")
     return _entries[name]
 
@@ -156,7 +154,7 @@ def get(name: str) -> Entry:
 def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a value that is not among those allowed."""
     if not any(isinstance(value, type(item)) and value == item for item in allowed):
-        raise InputError(f"{option} is {value!r}; choose one of {', '.join(map(repr, allowed))}")
+        raise InputError(f"{option} is {value!r}; {one_of(value, allowed)}")
 
 
 def once_positive(margin: float) -> float:

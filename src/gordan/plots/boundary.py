@@ -11,7 +11,7 @@ from gordan.arrays import Array, require_aligned
 from gordan.errors import InputError
 from gordan.intercepts import Intercept
 from gordan.io.model import chosen
-from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, short, side
+from gordan.plots.fitted import COLOURS, INK, MARKERS, above, axes, by_loss, fitted, planes_told, short, side
 
 # Directions in which a reduced hull is asked for its extreme point.
 DIRECTIONS = 720
@@ -54,7 +54,7 @@ class BoundaryDisplay:
                 f"a boundary is drawn for two features; X has shape {X.shape}, the classifier {len(estimator.coef_[0])}"
             )
         if estimator.kind_ == "multilabel":
-            raise InputError("a boundary is drawn for one label a row; fit a classifier to one column of Y")
+            raise InputError("a boundary is drawn for one label per row; fit a classifier to one column of Y")
         y = np.asarray(y)
         binary = estimator.kind_ == "binary"
         nu = getattr(estimator, "nu_", None) if binary else None
@@ -188,11 +188,9 @@ def _around(limits: tuple[float, float, float, float]) -> tuple[float, float, fl
 
 def _title(estimator: Any, nu: float | None) -> str:
     """What the planes are."""
-    if by_loss(estimator, 0):
-        return "least squared hinge loss"
-    if estimator.kind_ != "binary":
+    if estimator.kind_ != "binary" and not by_loss(estimator, 0):
         return f"{len(estimator.classes_)} classes, {estimator.kind_}"
-    return "largest margin" if nu is None else f"largest soft margin, ν = {nu:.3g}"
+    return planes_told(estimator, 0, nu)
 
 
 def _limits(X: Array) -> tuple[float, float, float, float]:

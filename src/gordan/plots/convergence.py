@@ -127,10 +127,11 @@ class ConvergenceDisplay:
         else:
             self.ax_.set_xlim(0, 1.05 * last)
         self.ax_.set_xlabel("passes over the data")
+        title = TITLES[kind].format(what="least value" if self.objective else "margin")
         if self.others:
-            above(self.ax_, TITLES[kind].format(what="least value" if self.objective else "margin"))
+            above(self.ax_, title)
         else:
-            self.ax_.set_title(self.name, fontsize="medium")
+            self.ax_.set_title(f"{self.name}: {title}", fontsize="medium")
             self.ax_.legend(frameon=False, fontsize="small")
         return self
 
@@ -166,7 +167,10 @@ class ConvergenceDisplay:
         narrowest = min(runs, key=lambda run: float(run.upper[-1] - run.lower[-1]))
         what, top = "least value" if self.objective else BOUNDS[2], max(run._top() for run in runs)
         label = f"{what} = {narrowest.margin:.4g}"
-        ax.axhline(narrowest.margin, color=INK, linewidth=0.8, linestyle=":", label=label)
+        ax.axhline(narrowest.margin, color=INK, linewidth=0.8, linestyle=":", label=None if self.others else label)
+        if self.others:  # not in the legend, so that legends and panels of all kinds are of one height
+            at: Any = {"xycoords": ("axes fraction", "data"), "xytext": (0, 3), "textcoords": "offset points"}
+            ax.annotate(label, (0.02, narrowest.margin), **at, color=INK, fontsize="small")
         ax.set_ylim(0, 1.08 * top if top > 0 else 1)
         ax.set_ylabel("objective" if self.objective else f"margin ({UNITS})")
 

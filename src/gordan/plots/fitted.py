@@ -93,6 +93,13 @@ def by_loss(estimator: Any, problem: int) -> bool:
     return (losses[problem] if isinstance(losses, list) else losses) is not None
 
 
+def planes_told(estimator: Any, problem: int, nu: float | None) -> str:
+    """What a plane is, in a title."""
+    if by_loss(estimator, problem):
+        return "least squared hinge loss"
+    return "largest margin" if nu is None else f"largest soft margin, ν = {nu:.3g}"
+
+
 def _distances(estimator: Any, X: Any, problem: int) -> Array:
     values = X if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
     return np.asarray(np.asarray(values @ estimator.coef_[problem]).ravel() + estimator.intercept_[problem])

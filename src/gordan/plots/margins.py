@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.plots.fitted import COLOURS, INK, UNITS, above, axes, by_loss, short, side
+from gordan.plots.fitted import COLOURS, INK, UNITS, above, axes, by_loss, planes_told, short, side
 
 
 @dataclass(repr=False)
@@ -25,6 +25,7 @@ class MarginDisplay:
     closest: tuple[float, float] | None
     labels: tuple[str, str]
     soft: bool
+    title: str = ""
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, problem: int = 0, bins: int = 40, ax: Any = None) -> MarginDisplay:
@@ -36,7 +37,8 @@ class MarginDisplay:
             ends = [float(share[found.signs == sign] @ found.scores[found.signs == sign]) for sign in (-1, 1)]
             closest = ends[0], ends[1]
         nu = estimator.nu_[problem] if isinstance(getattr(estimator, "nu_", None), list) else getattr(estimator, "nu_", None)
-        display = cls(found.scores, found.signs, found.weights > 0, closest, found.labels, nu is not None)
+        title = f"{found.labels[1]} against {found.labels[0]}: {planes_told(estimator, problem, nu)}"
+        display = cls(found.scores, found.signs, found.weights > 0, closest, found.labels, nu is not None, title)
         return display.plot(ax, bins=bins)
 
     def __repr__(self) -> str:
@@ -71,7 +73,7 @@ class MarginDisplay:
         self.ax_.locator_params(axis="y", integer=True)
         self.ax_.set_yticks([tick for tick in self.ax_.get_yticks() if 0 <= tick <= 1.08 * tallest])
         self.ax_.set(xlabel=f"signed distance to the plane ({UNITS})", ylabel="rows")
-        above(self.ax_, f"{self.labels[1]} against {self.labels[0]}")
+        above(self.ax_, self.title)
         return self
 
     def _edges(self, bins: int) -> Array:

@@ -4,6 +4,7 @@ const root = document.documentElement;
 const symbols = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "star", "hexagon"];
 const glyphs = ["●", "■", "◆", "▲", "▼", "✚", "★", "⬢"];
 const separated = race.bracket[0] > 0;
+const floor = race.tol / 10; // smaller gaps would take the room of those that are compared
 const state = { axis: "passes", hidden: new Set(), theme: null };
 
 const figures = [
@@ -18,8 +19,8 @@ const figures = [
   },
   {
     id: "gap", title: "Relative gap", cost: true, y: "(upper − lower)/upper", log: true,
-    caption: "Width of the bracket, relative to its upper end. It is 1 until a separator is found; a gap of 0 is not drawn.",
-    lines: (m, cost) => [{ name: "gap", x: m.columns[cost], y: m.columns.gap.map(v => v > 0 ? v : null) }],
+    caption: `Width of the bracket, relative to its upper end. It is 1 until a separator is found; smaller gaps than ${floor.toExponential(0)} are drawn at that.`,
+    lines: (m, cost) => [{ name: "gap", x: m.columns[cost], y: m.columns.gap.map(v => v === null ? null : Math.max(v, floor)), told: m.columns.gap }],
     level: { at: race.tol, text: "tol" },
   },
   {
@@ -45,11 +46,11 @@ function colour(k) { return css(`--c${k % 8}`); }
 
 function traces(figure) {
   return race.methods.flatMap((m, k) => figure.lines(m, state.axis).filter(Boolean).map(line => ({
-    type: "scatter", mode: line.dotted ? "lines" : "lines+markers", x: line.x, y: line.y, name: `${m.method}, ${line.name}`,
+    type: "scatter", mode: line.dotted ? "lines" : "lines+markers", x: line.x, y: line.y, customdata: line.told || line.y, name: `${m.method}, ${line.name}`,
     visible: !state.hidden.has(k), showlegend: false, meta: k, connectgaps: false,
     line: { color: colour(k), width: line.dotted ? 1.5 : 2, dash: line.dotted ? "dot" : "solid" },
     marker: { color: colour(k), symbol: symbols[k % 8], size: 7, maxdisplayed: 7 },
-    hovertemplate: `<b>${m.method}</b><br>${line.name} %{y:.4g}<br>${figure.cost ? state.axis : "round"} %{x:.4g}<extra></extra>`,
+    hovertemplate: `<b>${m.method}</b><br>${line.name} %{customdata:.4g}<br>${figure.cost ? state.axis : "round"} %{x:.4g}<extra></extra>`,
   })));
 }
 

@@ -26,6 +26,7 @@ def page_html(race: Race) -> str:
         "FACTS": html.escape(_facts(race)),
         "VERDICT": html.escape("; ".join(filter(None, [race.verdict_told, race.hint]))),
         "TOL": html.escape(f"{race.tol:g}"),
+        "HEADINGS": "".join(f'<th scope="col">{heading}</th>' for heading in ("method", *_headings(race))),
         "ROWS": "\n".join(_row(race, k) for k in range(len(race.lanes))),
         "STYLE": (files("gordan.report") / "page.css").read_text(encoding="utf-8"),
         # "</" would end the script element wherever it stands
@@ -48,6 +49,11 @@ def _facts(race: Race) -> str:
     return f"{race.told} · {race.n:,} rows, {race.d:,} columns · {INTERCEPTS[race.intercept]}{norm}"
 
 
+def _headings(race: Race) -> tuple[str, ...]:
+    """Those of the columns, which a narrow screen shows in every cell."""
+    return "first separator", f"to gap {race.tol:g}", "margin between", "gap", "rounds", "passes", "time"
+
+
 def _row(race: Race, k: int) -> str:
     """A line of the table of results."""
     lane = race.lanes[k]
@@ -62,7 +68,10 @@ def _row(race: Race, k: int) -> str:
         f"{trace.passes[-1]:,.0f}",
         seconds_told(float(trace.seconds[-1])),
     ]
-    told = "".join(f"<td>{cell if cell.startswith('<') else html.escape(cell)}</td>" for cell in cells)
+    told = "".join(
+        f'<td data-heading="{heading}">{cell if cell.startswith("<") else html.escape(cell)}</td>'
+        for heading, cell in zip(_headings(race), cells, strict=True)
+    )
     swatch = f'<span class="mark" data-mark="{k}" aria-hidden="true"></span>'
     name = html.escape(lane.name).replace("_", "_<wbr>")  # where a narrow screen may break it
     return f'<tr data-method="{html.escape(lane.name)}"><th scope="row">{swatch}{name}</th>{told}</tr>'

@@ -210,9 +210,9 @@ def race(
     device
         "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     begin
-        called with the name of each method before it runs, and with "verdict" at first.
+        called with the name of each method before it runs, and first with "verdict".
     callback
-        called with each recorded `Moment`; something true stops the method that is running.
+        called with each recorded `Moment`; returning True stops the method that is running.
 
     Examples
     --------
@@ -246,9 +246,10 @@ def race(
 
     lanes: list[Lane] = []
     for method in chosen:
-        begin(method.name)
         try:
-            play(A, method, 2, halves=halves)
+            begin(method.name)
+            if play(A, method, 2, halves=halves).status == "interrupted":
+                raise KeyboardInterrupt
             trace = play(A, method, rounds, halves=halves, time_limit=time_limit, callback=stop)
         except KeyboardInterrupt:
             if not lanes:

@@ -108,7 +108,7 @@ def _check_indices(X: Csr) -> None:
     ends = X.indptr
     wrong = "the CSR matrix is not valid: its %s; convert the data again"
     if len(ends) != X.shape[0] + 1 or ends[0] != 0 or ends[-1] != X.nnz or len(X.indices) != X.nnz:
-        raise InputError(wrong % "arrays do not fit each other")
+        raise InputError(wrong % "the lengths of its arrays do not match")
     if X.shape[0] and int(np.min(np.diff(ends))) < 0:
         raise InputError(wrong % "rows overlap")
     for lo in range(0, X.nnz, CHECKED):
@@ -121,7 +121,7 @@ def _check_indices(X: Csr) -> None:
         first[inside] = True
         rising = np.diff(part) > 0
         if not (rising | first[1 : len(part)]).all():
-            raise InputError(wrong % "indices do not rise along a row")
+            raise InputError(wrong % "indices do not increase along a row")
 
 
 def _dense(X: Any, first: int) -> Dense | Blocks:

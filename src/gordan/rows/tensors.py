@@ -58,7 +58,7 @@ def placed(X: Any, device: str | None) -> Any:
         raise InputError(f"X must be a matrix with rows and columns, but its shape is {tuple(tensor.shape)}")
     where = tensor.device if device is None else _found(torch, device)
     if where.type not in ("cpu", "cuda"):
-        raise InputError(f"X is on {where}, which gordan has no passes for; pass X.cpu(), or a tensor on a CUDA device")
+        raise InputError(f"X is on {where}, which gordan does not support; pass X.cpu(), or a tensor on a CUDA device")
     size = tensor.numel() * tensor.element_size() / 1e9
     return affordable(lambda: _real(tensor.to(where)), f"X ({size:.1f} GB)")
 

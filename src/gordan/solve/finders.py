@@ -252,7 +252,7 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     """Ask the finders until the question is answered, the time is up, or nobody has anything more to say.
 
     Where a method was asked for by name, the finders of the sign decide only that (they are not `narrowing`): the width is what
-    the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
+    the method makes of it. `callback` is called with the evidence after each proposal that did not answer; returning True ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
     question = replace(question, budget=question.budget.paced(question.rows, question.vectors, question.on_host))

@@ -241,7 +241,7 @@ def minimize_loss(
         a file that the run is written to, every half minute and when it ends for whatever reason; the same call goes on with
         its last plane. The limits are those of this call; `n_iter` of the result is the total.
     callback
-        called with each step as a `Moment`, whose `lower` and `upper` are estimates; something true stops the search.
+        called with each step as a `Moment`, whose `lower` and `upper` are estimates; returning True stops the search.
 
     Examples
     --------

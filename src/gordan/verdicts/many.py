@@ -407,7 +407,7 @@ class _Columns(Generic[One]):
             yield j
 
     def stopping(self, callback: Callable[[Any], object] | None) -> Callable[[Any], object] | None:
-        """The callback, of which something true ends the whole call."""
+        """The callback, which ends the whole call by returning True."""
 
         def watched(moment: Any) -> object:
             self.stopped = bool(callback is not None and callback(moment))

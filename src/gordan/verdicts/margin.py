@@ -116,7 +116,7 @@ def maximize_margin(
         where to look for the margin: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
         The proof is in float64 and about the values of X, wherever it runs.
     callback
-        called with each recorded `Moment`; something true stops the run.
+        called with each recorded `Moment`; returning True stops the run.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def separate(
     device
         where to look: "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     callback
-        called with the verdict so far after each proposal that was not accepted; something true ends the search.
+        called with the verdict so far after each proposal that was not accepted; returning True ends the search.
 
     Examples
     --------

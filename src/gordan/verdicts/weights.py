@@ -12,7 +12,7 @@ import numpy as np
 from gordan.arrays import Array, is_number, vector
 from gordan.certificates.bounds import exact_sum
 from gordan.certificates.problem import Problem
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean
 from gordan.intercepts import Intercept
 from gordan.rows import host
 
@@ -74,10 +74,13 @@ def _class_factors(class_weight: Any, labels: Sequence[Any], totals: Array) -> A
         factors: Array = np.divide(totals.sum(), len(labels) * totals, out=np.zeros(len(labels)), where=totals > 0)
         return factors
     if not isinstance(class_weight, Mapping):
-        raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None")
+        meant = did_you_mean(class_weight, ["balanced"])
+        hint = f"; {meant}" if meant else ""
+        raise InputError(f"class_weight is {class_weight!r}; pass 'balanced', a dict from labels to weights, or None{hint}")
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
-        raise InputError(f"class_weight names {unknown[0]!r}, but the classes are {', '.join(map(repr, labels))}")
+        known = did_you_mean(unknown[0], labels) or f"the classes are {', '.join(map(repr, labels))}"
+        raise InputError(f"class_weight names {unknown[0]!r}, which is not a class; {known}")
     given = [class_weight.get(label, 1.0) for label in labels]
     for label, factor in zip(labels, given, strict=True):
         if not (is_number(factor) and 0 <= factor < math.inf):
