@@ -969,7 +969,8 @@ def test_what_a_check_says_of_the_data():
         assert "this is not the data that it was made for" in found.notes[-1]
         assert gordan.verify(certificate, frame.to_numpy(), y).renamed == ()  # which has no names
         found = gordan.verify(replace(certificate, data_hash=None, about=None), frame, y)
-        assert (bool(found), found.same_data, found.notes) == (True, None, ("it does not say which data it was made for",))
+        notes = ("the positive class is 1, the other one 0", "it does not say which data it was made for")
+        assert (bool(found), found.same_data, found.notes) == (True, None, notes)
         found = gordan.verify(certificate, frame, 1 - y)
         assert str(found).startswith("rejected: ")
         assert about.statement in str(found).splitlines()[0]

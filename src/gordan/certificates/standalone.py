@@ -1325,10 +1325,13 @@ def _rows(X: Iterable[Any], d: int) -> tuple[Rows, int]:
         if type(row) in (list, tuple) and _is_finite(row):
             lengths.add(len(row))
             continue
+        j: Any = "?"
         try:
-            entries = {operator.index(j): _exact(v) for j, v in (row.items() if isinstance(row, Mapping) else enumerate(row))}
+            entries = {}
+            for j, value in row.items() if isinstance(row, Mapping) else enumerate(row):
+                entries[operator.index(j)] = _exact(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise BadInput(f"an entry of row {i} is not a finite number: {error}") from None
+            raise BadInput(f"the entry of row {i} in column {j} is not a finite number: {error}") from None
         if min(entries, default=0) < 0:
             raise BadInput(f"row {i} has an entry in the column {min(entries)}")
         last = max([last, *entries])
@@ -1416,14 +1419,15 @@ class Style(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, and the names of
-    columns `beside` those of a certificate, which are left out."""
+    """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, the names of
+    columns `beside` those of a certificate, which are left out, and the line on which each row begins."""
 
     X: Any
     y: list[Any]
     names: list[str] | None = None
     weights: list[Any] | None = None
     beside: tuple[str, ...] = ()
+    lines: Sequence[int] | None = None
 
 
 def table_in(
@@ -1438,7 +1442,7 @@ def table_in(
     """A CSV or TSV file. `about` is that of a certificate: its columns of labels and weights and the others that it names are
     taken, if they are there."""
     about, style = about or {}, style or Style()
-    header, body = _lines(path, style)
+    header, body, numbers = _lines(path, style)
     label, weight = _named(label, "label", about, header), _named(weight, "weight", about, header)
     at = position("-1" if label is None else label, len(header), header)
     mass = None if weight is None else position(weight, len(header), header)
@@ -1447,12 +1451,46 @@ def table_in(
     gone = asked | others
     gone |= set() if mass is None else {mass}
     gone |= set() if keep_index or not style.header else index_columns(header, body, at, gone)
-    rows, labels = label_apart(body, at, gone)
-    (names,), _ = label_apart([header], at, gone)
-    X = [[_cell(cell, path, style) for cell in row] for row in rows]
-    weights = None if mass is None else [_cell(line[mass], path, style._replace(missing=True)) for line in body]
+    _, labels = label_apart(body, at, gone)
+    kept = [j for j in range(len(header)) if j not in gone | {at}]
+    try:
+        X = _numbers(body, kept, header, style, path, numbers)
+        loose = style._replace(missing=True)
+        weights = None if mass is None else [own for (own,) in _numbers(body, [mass], header, loose, path, numbers)]
+    except BadInput as error:
+        hint = _design_hint(about, header)
+        raise BadInput(f"{error}; {hint}" if hint else str(error)) from None
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
-    return Table(X, labels, names if style.header else None, weights, beside)
+    return Table(X, labels, [header[j] for j in kept] if style.header else None, weights, beside, numbers)
+
+
+def _numbers(
+    body: list[list[str]], kept: list[int], header: list[str], style: Style, path: Path, numbers: list[int]
+) -> list[list[Any]]:
+    """The numbers in these columns; what is none is named by its line and column."""
+    rows = []
+    for line, number in zip(body, numbers, strict=True):
+        row: list[Any] = []
+        try:
+            row.extend(_cell(line[j], style) for j in kept)
+        except BadInput as error:
+            j = kept[len(row)]
+            name = f" ({header[j]!r})" if header[j].strip() else ""
+            raise BadInput(f"{path}, line {number}, column {j}{name}: {error}") from None
+        rows.append(row)
+    return rows
+
+
+def _design_hint(about: Mapping[str, Any], names: Sequence[str] | None) -> str:
+    """What to ask for if the certificate is about columns that a formula made, and not about those of the file; or nothing."""
+    if not names or set(about.get("columns") or ()) <= set(names):
+        return ""
+    label = about.get("label") or "y"
+    y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
+    return (
+        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
+    )
 
 
 def _named(column: str | None, part: str, about: Mapping[str, Any], header: list[str]) -> str | None:
@@ -1468,20 +1506,29 @@ def _beside(header: list[str], at: int, about: Mapping[str, Any]) -> set[int]:
     return {j for j, name in enumerate(header) if known and j != at and name not in wanted}
 
 
-def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, empty where there are none, and the cells."""
+def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names of the columns, empty where there are none, the cells, and the line on which each row begins."""
     text = _text_in(path)
+    lines, numbers, last = [], [], 0
     try:
         mark = style.sep or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+        for line in reader:
+            if line:
+                lines.append(line)
+                numbers.append(last + 1)
+            last = reader.line_num
     except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
-    header, body = (lines[0], lines[1:]) if style.header else ([""] * len(lines[0]), lines)
-    if any(len(line) != len(header) for line in body):
-        raise BadInput(f"{path}: a line has more or fewer fields than the {'header' if style.header else 'first one'}")
-    return header, body
+    first = 1 if style.header else 0
+    header = lines[0] if style.header else [""] * len(lines[0])
+    for line, number in zip(lines, numbers, strict=True):
+        if len(line) != len(header):
+            as_many = f"the {'header' if style.header else 'first line'} has {len(header)}"
+            raise BadInput(f"{path}, line {number} has {len(line)} fields; {as_many}")
+    return header, lines[first:], numbers[first:]
 
 
 def _separator(text: str, usual: str, style: Style) -> str:
@@ -1543,7 +1590,7 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
     for number, line in enumerate(_text_in(path).encode().split(b"\n"), 1):  # of bytes: only ASCII has white space then
         label, *entries = (field.decode() for field in line.split(b"#")[0].split() or [b""])
         if label:
-            rows.append(_svmlight_row(label, entries, path, f"{path}, line {number}"))
+            rows.append(_svmlight_row(label, entries, f"{path}, line {number}"))
             labels.append(label)
     if not any(rows):
         raise BadInput(f"{path} has no entries")
@@ -1561,11 +1608,11 @@ def _closed_up(rows: list[dict[int, float]], gone: set[int]) -> list[dict[int, f
     return [{places[column]: value for column, value in row.items() if column in places} for row in rows]
 
 
-def _svmlight_row(label: str, entries: list[str], path: Path, where: str) -> dict[int, float]:
+def _svmlight_row(label: str, entries: list[str], where: str) -> dict[int, float]:
     """Index and value of the entries of a line."""
     pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
     try:
-        row = {int(column): _cell(value, path, Style()) for column, value in pairs}
+        row = {int(column): _cell(value, Style()) for column, value in pairs}
         digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
         if not digits or any(map(str.isspace, label)):
             raise ValueError("an index has other characters than digits, or a label has white space")
@@ -1647,7 +1694,7 @@ def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | No
         return None
 
 
-def _cell(cell: str, path: Path, style: Style) -> Any:
+def _cell(cell: str, style: Style) -> Any:
     """The number in a cell; None where it may be missing, and is."""
     if style.missing and _is_missing(cell):
         return None
@@ -1664,9 +1711,13 @@ def _cell(cell: str, path: Path, style: Style) -> Any:
             text = text.replace(".", "_").replace(",", ".")  # a point is no decimal mark then
         if "_" in text or not text.isascii():  # Python's digits of other scripts, and between them
             raise ValueError
-        return float(text)
+        value = float(text)
+        if math.isfinite(value):
+            return value
     except ValueError:
-        raise BadInput(f"{path}: {cell[:40]!r} is not a number; --decimal, --thousands and --sep say how it is written") from None
+        pass
+    hint = "--missing drop leaves out such rows" if _is_missing(cell) else "see --decimal, --thousands and --sep"
+    raise BadInput(f"the cell {cell[:40]!r} is not a finite number; {hint}")
 
 
 def _text_in(path: Path) -> str:
@@ -1779,11 +1830,13 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
         claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
     found = _read(options, claim)
-    labels = _as_claimed(found.y, claim, options.positive)
+    labels = _as_claimed(found, claim, options.positive)
     claim.progress = _progress
     accepted, reason = claim.decided(*claim.data(found.X, labels, found.weights))
     told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
     told += _provenance(claim, found, labels)
+    hint = "" if accepted else _design_hint(claim.about, found.names)
+    told += [f"  {hint}"] if hint else []
     if accepted and told[-1].endswith(OTHER_DATA):
         told[-1] += ", but the claim holds for it as well"
     return accepted, told
@@ -1793,28 +1846,38 @@ BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
 
 
-def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> list[Any]:
+def _as_claimed(table: Table, claim: Claim, positive: str | None) -> list[Any]:
     """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
+    labels = table.y
     if claim.model != "logistic" and positive is not None:
         raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
     positive = _stated_class(labels, claim) if positive is None else positive
     if positive is not None and claim.class_type != "bool":
         raise BadInput("the certificate names its two classes; leave out --positive")
     kept = [i for i, label in enumerate(labels) if not (claim.dropped and _is_missing(label))]
-    _require_labels(labels, kept)
+    _require_labels(table, kept)
     found, own = [*labels], [labels[i] for i in kept]
     own = own if positive is None else one_against_the_rest(own, positive)
     kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
     for i, label in zip(kept, own, strict=True):
-        found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
+        try:
+            found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
+        except BadInput as error:
+            raise BadInput(f"{_place(table, i)}: {error}") from None
     return found
 
 
-def _require_labels(labels: Sequence[Any], kept: Iterable[int]) -> None:
+def _place(table: Table, i: int) -> str:
+    """Where row i is in the file."""
+    return f"row {i}" if table.lines is None else f"line {table.lines[i]}"
+
+
+def _require_labels(table: Table, kept: Iterable[int]) -> None:
     """Refuse rows that are kept and have no label."""
     for i in kept:
-        if isinstance(labels[i], str) and labels[i].strip().lower() in ("", "nan", "+nan", "-nan"):
-            raise BadInput(f"the label of row {i} is {labels[i].strip() or 'empty'}; every row needs a label")
+        label = table.y[i]
+        if isinstance(label, str) and label.strip().lower() in ("", "nan", "+nan", "-nan"):
+            raise BadInput(f"{_place(table, i)}: the label is {label.strip() or 'empty'}; every row needs a label")
 
 
 def _stated_class(labels: Sequence[Any], claim: Claim) -> Any:
@@ -1898,7 +1961,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
         more = ", ..." if len(pairs) > 4 else ""
         told.append(f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}")
     if found.beside:
-        told.append(f"  {BESIDE}: {', '.join(map(repr, found.beside[:4]))}{', ...' if len(found.beside) > 4 else ''}")
+        told.append(f"  {BESIDE}: {_some(found.beside)}")
     if claim.data_hash is None:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
@@ -1922,7 +1985,7 @@ def _source(claim: Claim) -> list[str]:
         "label": lambda name: f"the label column {name!r}",
         "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
-        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
+        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)} ({_some(names)})",
     }
     source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
@@ -1930,7 +1993,25 @@ def _source(claim: Claim) -> list[str]:
         told.append(f"  it says: made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.words()):
         told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
-    return told
+    return told + _classes_told(claim)
+
+
+def _classes_told(claim: Claim) -> list[str]:
+    """Which class is the positive one, or the order of the classes; nothing where they are false and true."""
+    if claim.class_type == "bool":
+        return []
+    if claim.model == "ordinal":
+        return [f"  the order of its classes is {_some(claim.classes, ' < ')}"]
+    if claim.model == "multinomial":
+        return [f"  its classes are {_some(claim.classes)}; the first is the reference"]
+    if claim.several:
+        return [f"  its classes are {_some(claim.classes)}"]
+    return [f"  the positive class is {claim.classes[1]!r}, the other one {claim.classes[0]!r}"]
+
+
+def _some(values: Sequence[Any], mark: str = ", ") -> str:
+    """The first few of the values."""
+    return mark.join(map(repr, values[:4])) + (mark + "..." if len(values) > 4 else "")
 
 
 def _progress(words: str) -> None:

@@ -69,7 +69,7 @@ class Check:
         if self._asked is None:
             return ()
         certificate, X = self._asked[:2]
-        return other_names(certificate, column_names(X, certificate.shape[1]))
+        return other_names(certificate, column_names(X, (*getattr(X, "shape", ()), certificate.shape[1])[1]))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -96,20 +96,51 @@ def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool
     return (
         *_source(certificate.about or About()),
         *_other_statement(certificate),
+        *_classes_told(certificate),
         *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
         *(f"the columns have other names than those it was made for: {names}" for names in more),
         OTHER_DATA[same_data, accepted and same_data is False],
+        *((design_hint(certificate),) if renamed and not accepted else ()),
+    )
+
+
+def design_hint(certificate: Certificate) -> str:
+    """What to ask for if a certificate is about columns that a formula made of a table."""
+    label = (None if certificate.about is None else certificate.about.label) or "y"
+    y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
+    return (
+        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
     )
 
 
 def _source(about: About) -> list[str]:
     """What a certificate says it was made for, in one sentence; none where it says nothing."""
     told = [words.format(_printable(getattr(about, part))) for part, words in SOURCES.items() if getattr(about, part)]
-    told += [f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)}"] if about.columns else []
+    if about.columns:
+        told.append(f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)} ({_some(about.columns)})")
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
     version = _printable(about.version or "(unknown version)")
     return [f"it says: made by gordan {version}{' for ' if told else ''}{', '.join(told)}"] if told or about.version else []
+
+
+def _classes_told(certificate: Certificate) -> list[str]:
+    """Which class is the positive one, or the order of the classes; nothing where they are false and true."""
+    classes = certificate.classes
+    if isinstance(classes[0], bool):
+        return []
+    if certificate.model == "ordinal":
+        return [f"the order of its classes is {_some(classes, ' < ')}"]
+    if certificate.several:
+        reference = "; the first is the reference" if certificate.model == "multinomial" else ""
+        return [f"its classes are {_some(classes)}{reference}"]
+    return [f"the positive class is {classes[1]!r}, the other one {classes[0]!r}"]
+
+
+def _some(values: Sequence[Any], mark: str = ", ") -> str:
+    """The first few of the values."""
+    return mark.join(map(repr, values[:MOST_NAMES])) + (mark + "…" if len(values) > MOST_NAMES else "")
 
 
 def _printable(text: Any) -> Any:
