@@ -214,7 +214,7 @@ def as_stated(source: Source, weight: str | None, certificate: gordan.Certificat
     names = names_in(path, Dialect(**source.dialect)) or []
     label, mass = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
     label, weight = source.label or label, weight or (mass if certificate.dropped else None)
-    if "missing" in certificate.dropped and format_of(path) in DELIMITERS:
+    if "missing" in certificate.dropped and format_of(path) in (*DELIMITERS, "parquet"):
         source = replace(source, missing=OnMissing.DROP)
     if not source.drop and not source.keep_index:
         others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
