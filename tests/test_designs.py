@@ -69,6 +69,23 @@ def test_functions_in_a_formula_are_those_of_the_caller():
     assert {*found.columns} | {*found.dependent} == {"Intercept", "doubled(age)", "np.abs(age)"}
 
 
+def test_truths_with_missing_ones_stay_truths():
+    """As an outcome, and as a column: its name is that of a column without missing values."""
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 3, 4, 5], "old": [True, None, False, True, False]})
+    frame["well"] = [False, False, None, True, True]
+    found = gordan.diagnose("well ~ x", data=frame, missing="drop")
+    assert "Event: well = True." in str(found)
+    plain = frame.dropna().astype({"old": bool, "well": bool})
+    assert gordan.diagnose("well ~ old", data=frame, missing="drop").columns == gordan.diagnose("well ~ old", data=plain).columns
+
+
+def test_missing_weights_are_counted_by_the_name_of_their_column():
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 1, 2], "y": [0, 1, 1, 0], "n": [1.0, np.nan, 2, 3]})
+    assert gordan.diagnose("y ~ x", data=frame, missing="drop", sample_weight="n").missing == {"n": 1}
+
+
 def test_weights_by_the_name_of_a_column():
     of("formulaic")
     frame = trial().dropna()

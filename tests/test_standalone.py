@@ -21,7 +21,7 @@ import flint
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checkers import Distant
+from checkers import Distant, both
 
 import gordan
 from gordan.certificates import bounds, standalone
@@ -909,6 +909,27 @@ def test_a_design_that_a_formula_made(tmp_path, capsys):
     assert "3 named columns ('Intercept', 'age', 'town[T.B]')" in out
     assert "the positive class is 'yes', the other one 'no'" in out
     assert out.rstrip().endswith(SAME)
+
+
+WRONG = {
+    "logistic": ([0, 1, 0, 1, 1, 1, 1], 5, 0),
+    "multinomial": ([*"abcabcb"], 4, "a"),
+    "ordinal": ([1, 2, 3, 1, 3, 3, 3], 5, 1),
+    "poisson": ([1, 0, 2, 3, 0, 0, 0], 5, 1),
+}
+
+
+@pytest.mark.parametrize("model", WRONG)
+def test_both_checkers_name_the_row_that_was_changed(model):
+    """As it is in the data, also where a model makes several rows of it."""
+    y, i, other = WRONG[model]
+    X = [[1.0, 0], [2, 0], [3, 0], [4, 0], [2, 1], [3, 1], [1, 1]]
+    certificate = gordan.diagnose(X, y, model=model).certificate
+    assert both(certificate, X, y) == (True, True)
+    y = [*y[:i], other, *y[i + 1 :]]
+    reason = f"row {i} is on the wrong side"
+    assert gordan.verify(certificate, X, y).reason == reason
+    assert standalone.check(json.loads(certificate.to_json()), X, y) == (False, reason)
 
 
 CLASSES = {

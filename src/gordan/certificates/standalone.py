@@ -360,7 +360,7 @@ class Claim:
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         for i, (near, error) in enumerate(self._near(X, y, self.b)):
-            _demand(near > error or self._score(X, y, i, self.b) > 0, f"row {i} is not on the right side")
+            _demand(near > error or self._score(X, y, i, self.b) > 0, f"row {_data_row(X, i)} is not on the right side")
         if self.states_bracket:
             self._bracket(X, y)
 
@@ -410,8 +410,9 @@ class Claim:
         return row if self.intercept == "none" else {**row, self.shape[1]: Fraction(1)}
 
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        on_plane = self._on_plane(X, y)
         self._witness(X, y)
-        _demand(self._spanned(X, self._on_plane(X, y)), "its rows do not span the rows on the plane of w")
+        _demand(self._spanned(X, on_plane), "its rows do not span the rows on the plane of w")
 
     def _on_plane(self, X: Sequence[Row], y: Sequence[int]) -> list[int]:
         """The rows on the plane of w, if all others are on its right side and there are some."""
@@ -419,7 +420,8 @@ class Claim:
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         enclosed = enumerate(self._near(X, y, self.b))
         scores = [near if abs(near) > error else self._score(X, y, i, self.b) for i, (near, error) in enclosed]
-        _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
+        wrong = next((_data_row(X, i) for i, score in enumerate(scores) if score < 0), None)
+        _demand(wrong is None, f"row {wrong} is on the wrong side")
         _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
         return [i for i, score in enumerate(scores) if score == 0]
 
@@ -1253,6 +1255,11 @@ class Made(Sequence[Row]):
         return {(block - 1) * width + j: sign * value for block, sign in blocks if block for j, value in z.items()}
 
 
+def _data_row(X: Sequence[Row], i: int) -> int:
+    """The row of the data that row i comes from."""
+    return X.places[i][0] if isinstance(X, Made) else i
+
+
 class Matrix(Sequence[Sequence[Any]]):
     """The rows of a .npy file, each unpacked when it is asked for; `kept` are its columns, all of them if None."""
 
@@ -1997,8 +2004,8 @@ def _source(claim: Claim) -> list[str]:
 
 
 def _classes_told(claim: Claim) -> list[str]:
-    """Which class is the positive one, or the order of the classes; nothing where they are false and true."""
-    if claim.class_type == "bool":
+    """Which class is the positive one, or the order of the classes, where that is not said already."""
+    if claim.model == "poisson" or claim.about.get("positive"):
         return []
     if claim.model == "ordinal":
         return [f"  the order of its classes is {_some(claim.classes, ' < ')}"]

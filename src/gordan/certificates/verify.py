@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -69,7 +70,8 @@ class Check:
         if self._asked is None:
             return ()
         certificate, X = self._asked[:2]
-        return other_names(certificate, column_names(X, (*getattr(X, "shape", ()), certificate.shape[1])[1]))
+        shape = getattr(X, "shape", certificate.shape)
+        return other_names(certificate, column_names(X, shape[-1]))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -90,13 +92,15 @@ def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[
     return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("more or fewer of them",)
 
 
-def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool) -> tuple[str, ...]:
-    """What to say of a certificate and the data beside the claim."""
+def provenance(
+    certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool, *, classes: bool = True
+) -> tuple[str, ...]:
+    """What to say of a certificate and the data beside the claim; of its `classes` unless that has been said."""
     more = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
     return (
         *_source(certificate.about or About()),
         *_other_statement(certificate),
-        *_classes_told(certificate),
+        *(_classes_told(certificate) if classes else ()),
         *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
         *(f"the columns have other names than those it was made for: {names}" for names in more),
         OTHER_DATA[same_data, accepted and same_data is False],
@@ -126,9 +130,9 @@ def _source(about: About) -> list[str]:
 
 
 def _classes_told(certificate: Certificate) -> list[str]:
-    """Which class is the positive one, or the order of the classes; nothing where they are false and true."""
+    """Which class is the positive one, or the order of the classes, where that is not said already."""
     classes = certificate.classes
-    if isinstance(classes[0], bool):
+    if certificate.model == "poisson" or (certificate.about is not None and certificate.about.positive):
         return []
     if certificate.model == "ordinal":
         return [f"the order of its classes is {_some(classes, ' < ')}"]
@@ -306,10 +310,11 @@ def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
             if reason:
                 return Check(False, claim, reason)
             given.require_finite()
-            made = given.ordered(certificate.classes).made()[0]
+            made, of = given.ordered(certificate.classes).made()
     except NotIEEE as error:
         return Check(False, claim, str(error))
-    return replace(check(given.inward(certificate, made), made), claim=claim)
+    found = check(given.inward(certificate, made), made)
+    return replace(found, claim=claim, reason=re.sub(r"(?<=^row )\d+", lambda row: str(of[int(row[0])]), found.reason))
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:

@@ -273,8 +273,9 @@ class Checked:
         """What is to be said beside the claim."""
         certificate = self.claim.certificate
         if self.claim.positive is not None and certificate.about is not None:  # which is in the first line
-            certificate = replace(certificate, about=replace(certificate.about, positive=None), classes=(False, True))
-        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted)
+            certificate = replace(certificate, about=replace(certificate.about, positive=None))
+        told = self.claim.positive is not None
+        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted, classes=not told)
 
     def tell(self) -> None:
         """In words."""

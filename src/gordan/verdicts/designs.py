@@ -144,8 +144,8 @@ def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
 
 
 def _with_numbers(data: Any, variables: set[str]) -> Any:
-    """The data with columns of numbers as such, also where text such as "NA" in rows that were left out made them columns of
-    objects, of which a formula would make a category for each value; and without categories that no row has, as in R."""
+    """The data with columns of numbers or truths as such, also where text such as "NA" in rows that were left out made them
+    columns of objects, of which a formula would make a category for each value; and without categories that no row has."""
     if not hasattr(data, "assign"):
         return data
     found = _with_used_categories(data, variables)
@@ -153,7 +153,7 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
         if values and len(numbers) == len(values):
-            found[name] = np.array(values, dtype=np.float64)
+            found[name] = np.array(values, dtype=bool if all(isinstance(value, bool) for value in values) else np.float64)
         elif 2 * len(numbers) > len(values):
             text = next(value for value in values if not isinstance(value, (int, float, np.number)))
             warnings.warn(
@@ -173,6 +173,7 @@ def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
     """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
+    name = weights if isinstance(weights, str) else "sample_weight"
     if isinstance(weights, str):
         if weights not in data:
             raise InputError(f"data has no column {weights!r} for sample_weight")
@@ -181,7 +182,7 @@ def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tu
     lacking = complete_rows(len(data), {"data": data[used]}).missing
     if lacking and missing == "raise":
         raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
-    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
+    complete = complete_rows(len(data), {"data": data[used], name: weights}, weights)
     return complete, complete.of(weights)
 
 

@@ -489,9 +489,9 @@ def _outcome_told(d: Diagnosis) -> str:
     if d.model == "ordinal":
         classes = [*map(str, table.labels)]
         return f"Order of the classes: {' < '.join(classes[:MOST_SHOWN])}{' < …' if len(classes) > MOST_SHOWN else ''}."
-    if d.model == "poisson" or d.kind not in ("complete", "quasi-complete"):
-        return ""
-    return f"Event: {table.has(1)}." if d.model == "logistic" else f"Reference: {table.has(0)}."
+    if d.model == "multinomial":
+        return f"Reference: {table.has(0)}."
+    return f"Event: {table.has(1)}." if d.model == "logistic" and d.kind in ("complete", "quasi-complete") else ""
 
 
 def _is_constant(d: Diagnosis, name: str) -> bool:
