@@ -201,6 +201,17 @@ def test_a_model_with_another_link_is_called_by_it():
         assert (like in found.next_steps) == (name != "logistic")
 
 
+def test_an_offset_is_told_not_to_be_in_the_lines():
+    sm = of("statsmodels.api")
+    X, y, ones = pandas.DataFrame({"const": 1.0, "t": [1.0, 1, 0, 0]}), [0, 0, 1, 2], np.ones(4)
+    family = {"family": sm.families.Poisson()}
+    told = "# the offset of the model is not in these lines"
+    for model in (sm.Poisson(y, X), sm.GLM(y, X, **family)):
+        assert told not in gordan.diagnose(model).next_steps
+    for model in (sm.Poisson(y, X, exposure=2 * ones), sm.GLM(y, X, offset=ones, **family)):
+        assert gordan.diagnose(model).next_steps[0] == told
+
+
 def test_rows_that_statsmodels_left_out_are_counted():
     """A formula of statsmodels drops rows with missing values: those that are named are still where they are in the data."""
     smf = of("statsmodels.formula.api")

@@ -35,7 +35,8 @@ BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial",
 class Design:
     """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`).
 
-    `link` is that of a binary model, in words, where it is another than the logit; `baselines` are the levels of factors that
+    `link` is that of a binary model, in words, where it is another than the logit; `offset` says that the model has an offset
+    or an exposure, which changes estimates and not whether they exist; `baselines` are the levels of factors that
     have no column of their own.
     """
 
@@ -51,6 +52,7 @@ class Design:
     dropped: tuple[str, ...] = ()
     weight_name: str | None = None
     link: str = ""
+    offset: bool = False
     baselines: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
@@ -239,7 +241,9 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
 
     own = DataFrame(np.asarray(source.exog)[kept.kept], columns=names), labels[kept.kept]
     design = Design(*own, found, intercept, kept.of(weights), names, outcome, order, _with_lost(kept, source))
-    return replace(design, link=_link_of(source), baselines=baselines(names, getattr(source.data, "frame", None)))
+    left_out = baselines(names, getattr(source.data, "frame", None))
+    offset = any(getattr(source, part, None) is not None for part in ("offset", "exposure"))
+    return replace(design, link=_link_of(source), offset=offset, baselines=left_out)
 
 
 def _link_of(source: Any) -> str:

@@ -239,8 +239,9 @@ class Diagnosis:
         if self.kind not in ("complete", "quasi-complete") or (self.model == "poisson" and self.separated.all()):
             return ()
         constant = any(name.endswith(INTERCEPT) for name, _, _ in self._lines())  # else it is a column of X, if there is one
-        names, weighted, link = self._data.columns, self.weights is not None, self._data.design.link
-        return Remedies(self.model, self.X, names, self.dependent or (), constant, weighted, link).lines
+        names, weighted, design = self._data.columns, self.weights is not None, self._data.design
+        about = self.model, self.X, names, self.dependent or (), constant, weighted
+        return Remedies(*about, design.link, design.offset).lines
 
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each coefficient: its `estimate`, and its part of the `direction`.

@@ -15,8 +15,8 @@ ORDERED = "from statsmodels.miscmodels.ordinal_model import OrderedModel  # pip 
 @dataclass(frozen=True)
 class Remedies:
     """What the lines depend on: the design X, the names of its columns and which of them (`dependent`) are combinations of
-    others; whether the model has a `constant` that is no column of X; whether there are weights; and the `link`, in words, if it
-    is another than the logit."""
+    others; whether the model has a `constant` that is no column of X; whether there are weights; the `link`, in words, if it is
+    another than the logit; and whether the model has an `offset`, which these lines do not have."""
 
     model: str
     X: Any
@@ -25,13 +25,13 @@ class Remedies:
     constant: bool
     weighted: bool
     link: str = ""
+    offset: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines; the last ones are estimates."""
-        return {"logistic": self._firth, "multinomial": self._ridge, "ordinal": self._ordered, "poisson": self._rest}[
-            self.model
-        ]()
+        made = {"logistic": self._firth, "multinomial": self._ridge, "ordinal": self._ordered, "poisson": self._rest}
+        return (*(("# the offset of the model is not in these lines",) if self.offset else ()), *made[self.model]())
 
     def _firth(self) -> tuple[str, ...]:
         """Firth's penalized likelihood, and a ridge."""
