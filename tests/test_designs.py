@@ -585,6 +585,13 @@ def test_a_baseline_of_two_levels(source):
     assert not any("baseline (" in sentence for sentence in diagnose("y ~ trt").explanation)
 
 
+def test_classes_that_the_baseline_of_two_levels_lacks():
+    of("formulaic")
+    frame = pandas.DataFrame({"trt": [*"ppppqqqqqq"], "y": [*"ababcabcab"]})
+    found = gordan.diagnose("y ~ trt", data=frame, model="multinomial")
+    assert found.explanation == ("none of the 4 rows with trt = p has y = c",)
+
+
 def test_levels_that_occur_together_in_words():
     of("formulaic")
     frame = pandas.DataFrame({"a": [*"xxyyxxyyxy"], "b": [*"ppppqqqqpq"], "y": [0, 1, 1, 0, 0, 1, 1, 1, 1, 1]})

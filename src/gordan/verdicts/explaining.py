@@ -100,8 +100,9 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
         if name not in dummies:
             yield from _thresholds(model, table, name, x)
             continue
-        for value in (1.0,) if groups.get(_factor(name)) == [name] else (1.0, 0.0):
-            yield from _level(model, table, level(name, value), x == value)
+        yield from _level(model, table, level(name, 1.0), x == 1)
+        if groups.get(_factor(name)) != [name]:
+            yield from _level(model, table, level(name, 0.0), x == 0)
     constant = any(map(table.is_constant, separated))
     for factor, names in groups.items():
         yield from _baseline(model, table, factor, names, constant)
@@ -176,10 +177,11 @@ def _baseline(model: str, table: Table, factor: str, names: Sequence[str], const
     outside = np.ones(len(table.which), bool)
     for name in names:
         outside &= table.column(name) == 0
-    alone = _alone(model, table, outside)
+    alone, own = _alone(model, table, outside), table.baselines.get(factor)
     if alone is None:
+        if len(names) == 1:
+            yield from _level(model, table, f"{factor} = {own}", outside)
         return
-    own = table.baselines.get(factor)
     baseline = f"the baseline level of {factor} (none of {_some(names)})" if own is None else f"{factor} = {own}, the baseline,"
     told = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
     other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
