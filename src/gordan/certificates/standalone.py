@@ -1459,33 +1459,36 @@ def table_in(
     gone |= set() if mass is None else {mass}
     gone |= set() if keep_index or not style.header else index_columns(header, body, at, gone)
     _, labels = label_apart(body, at, gone)
-    kept = [j for j in range(len(header)) if j not in gone | {at}]
-    try:
-        X = _numbers(body, kept, header, style, path, numbers)
-        loose = style._replace(missing=True)
-        weights = None if mass is None else [own for (own,) in _numbers(body, [mass], header, loose, path, numbers)]
-    except BadInput as error:
-        hint = _design_hint(about, header)
-        raise BadInput(f"{error}; {hint}" if hint else str(error)) from None
+    kept, names = _without([[*range(len(header))], header], gone | {at})
+    cells = Cells(path, header, body, numbers, _design_hint(about, header))
+    weights = None if mass is None else [own for (own,) in cells.values([mass], style._replace(missing=True))]
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
-    return Table(X, labels, [header[j] for j in kept] if style.header else None, weights, beside, numbers)
+    return Table(cells.values(kept, style), labels, names if style.header else None, weights, beside, numbers)
 
 
-def _numbers(
-    body: list[list[str]], kept: list[int], header: list[str], style: Style, path: Path, numbers: list[int]
-) -> list[list[Any]]:
-    """The numbers in these columns; what is none is named by its line and column."""
-    rows = []
-    for line, number in zip(body, numbers, strict=True):
-        row: list[Any] = []
-        try:
-            row.extend(_cell(line[j], style) for j in kept)
-        except BadInput as error:
-            j = kept[len(row)]
-            name = f" ({header[j]!r})" if header[j].strip() else ""
-            raise BadInput(f"{path}, line {number}, column {j}{name}: {error}") from None
-        rows.append(row)
-    return rows
+class Cells(NamedTuple):
+    """The cells of a table of text, with the line of each row, and what to say beside a cell that is no number."""
+
+    path: Path
+    header: list[str]
+    body: list[list[str]]
+    lines: list[int]
+    hint: str
+
+    def values(self, columns: list[int], style: Style) -> list[list[Any]]:
+        """The numbers in these columns; what is none is named by its line and column."""
+        rows = []
+        for cells, line in zip(self.body, self.lines, strict=True):
+            row: list[Any] = []
+            try:
+                row.extend(_cell(cells[j], style) for j in columns)
+            except BadInput as error:
+                j = columns[len(row)]
+                name = f" ({self.header[j]!r})" if self.header[j].strip() else ""
+                hint = self.hint and f"; {self.hint}"
+                raise BadInput(f"{self.path}, line {line}, column {j}{name}: {error}{hint}") from None
+            rows.append(row)
+        return rows
 
 
 def _design_hint(about: Mapping[str, Any], names: Sequence[str] | None) -> str:
@@ -1867,11 +1870,16 @@ def _as_claimed(table: Table, claim: Claim, positive: str | None) -> list[Any]:
     own = own if positive is None else one_against_the_rest(own, positive)
     kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
     for i, label in zip(kept, own, strict=True):
-        try:
-            found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
-        except BadInput as error:
-            raise BadInput(f"{_place(table, i)}: {error}") from None
+        found[i] = _label_in(table, i, label, "count" if claim.model == "poisson" else kind)
     return found
+
+
+def _label_in(table: Table, i: int, label: Any, kind: str) -> Any:
+    """A label of that type, or a count; what is none is named by its place."""
+    try:
+        return _count_in(label) if kind == "count" else as_label(label, kind)
+    except BadInput as error:
+        raise BadInput(f"{_place(table, i)}: {error}") from None
 
 
 def _place(table: Table, i: int) -> str:

@@ -25,7 +25,7 @@ def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
     What would take more than `most` bytes stays in its files, as `Parts`.
     """
     drop = wanted.dialect.missing == "drop"
-    table = open_parquet(path, wanted, missing=drop)
+    table = open_parquet(path, wanted)
     n, d = table.X.shape
     if 8 * n * d > most and drop:
         raise InputError(f"{path} is too large to be read into memory, which leaving out rows with missing values needs")
@@ -83,12 +83,10 @@ class RowGroup:
         return X
 
 
-def open_parquet(path: Path, wanted: Wanted, missing: bool = False) -> Table:
+def open_parquet(path: Path, wanted: Wanted) -> Table:
     """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read.
-    Values may be `missing`: they are NaN, and labels None."""
-    if wanted.dialect.missing == "drop" and not missing:
-        raise InputError(f"{path}: rows of Parquet with missing values are not left out here; write a file without them first")
-    files = _files(path)
+    Where rows with missing values are to be dropped, these are still there: values are NaN, and labels None."""
+    files, missing = _files(path), wanted.dialect.missing == "drop"
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
     with _Parquet(files[0]) as file:
@@ -106,14 +104,22 @@ def open_parquet(path: Path, wanted: Wanted, missing: bool = False) -> Table:
     if not groups:
         raise InputError(f"{path} has no rows")
     n = sum(rows for *_, rows in groups)
-    labels = np.concatenate(y) if y else None
-    if labels is not None and not missing:
-        require_labels(labels, n, path)
+    labels = _joined(y, n, path, missing)
     kinds = {schema[j][1] for j in chosen}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
     held = tuple(RowGroup(*group, picked, dtype, missing) for group in groups)
     label = None if at is None else names[at]
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen), label=label)
+
+
+def _joined(y: list[Array], n: int, path: Path, missing: bool) -> Array | None:
+    """The labels of all files, None where there are none; some of them may be `missing`."""
+    if not y:
+        return None
+    labels = np.concatenate(y)
+    if not missing:
+        require_labels(labels, n, path)
+    return labels
 
 
 def _files(path: Path) -> list[Path]:

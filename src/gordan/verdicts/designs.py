@@ -155,7 +155,8 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
         if values and len(numbers) == len(values):
-            found[name] = np.array(values, dtype=bool if all(isinstance(value, bool) for value in values) else np.float64)
+            plain = np.array(values)
+            found[name] = plain if plain.dtype == bool else plain.astype(np.float64)
         elif 2 * len(numbers) > len(values):
             text = next(value for value in values if not isinstance(value, (int, float, np.number)))
             warnings.warn(
