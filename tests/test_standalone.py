@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import math
+import os
 import random
 import struct
 import subprocess
@@ -860,6 +861,18 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     lines = told(capsys, tmp_path, "false.csv", "--weight", "weight", "--drop", "id", code=1)
     assert lines[0].startswith("rejected: ")
     assert lines[1].startswith("  it claims that the data is quasi-completely separated")
+
+
+def test_nobody_reads_what_is_printed(tmp_path):
+    """As after `| head -0`: the exit code is the answer, and nothing is reported."""
+    (tmp_path / "proof.json").write_text(gordan.separate([[1.0], [2.0]], [0, 1]).certificate.to_json())
+    (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-I", standalone.__file__, str(tmp_path / "proof.json"), str(tmp_path / "t.csv")]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 NUMBERS = "a,b,y\n1,2,no\n\n3,4,yes\n5,6,no\n"

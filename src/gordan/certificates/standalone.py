@@ -103,6 +103,7 @@ import json
 import lzma
 import math
 import operator
+import os
 import re
 import struct
 import sys
@@ -1809,8 +1810,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         accepted, told = _answer(options)
         _progress("")
-        for line in told:
-            _say(line, sys.stdout)
+        try:
+            _say("\n".join(told), sys.stdout)
+        except BrokenPipeError:  # whoever reads has stopped, as `head` does; nothing is to be written at the end then
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0 if accepted else 1
     except BadInput as error:
         _say(f"bad input: {error}", sys.stderr)
