@@ -47,6 +47,7 @@ PAGES = [
     HERE / "methods.md",
     HERE / "displays.md",
     HERE / "cli.md",
+    HERE / "certificates.md",
     HERE / "long_runs.md",
     *sorted((HERE / "tutorials").glob("*.md")),
 ]

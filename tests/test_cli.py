@@ -305,7 +305,7 @@ def test_certificates_in_a_model_say_what_they_are_about(tmp_path, capsys):
     assert told.stdout.count("for the file iris.csv") == 1
     proof.write_text(Model.load(model).certificates[1])
     assert standalone.main([str(proof), str(data)]) == 0
-    assert "the label column 'species', the class 'versicolor' against the rest, 4 named columns" in capsys.readouterr().out
+    assert "the label column 'species', the class 'versicolor' against the rest, 4 named columns (" in capsys.readouterr().out
     assert standalone.main([str(model), str(data)]) == 2
     line = re.search(r"(from pathlib import .*)", capsys.readouterr().err)[1]
     before, proof = proof.read_text(), tmp_path / "first.json"
@@ -415,7 +415,7 @@ def test_a_certificate_names_the_file_and_its_size(tmp_path):
         size = len(text) if given is not None else path.stat().st_size
         assert (about["file"], about["size"], about["label"]) == (name or file, size, "died")
         result = run("verify", proof, path, input=given)
-        assert f"for the file {name or file} ({size} bytes), the label column 'died', 2 named columns" in result.stdout
+        assert f"for the file {name or file} ({size} bytes), the label column 'died', 2 named columns (" in result.stdout
         assert result.stdout.endswith("  all that the claim depends on is as in the data that it was made for\n")
 
 
@@ -473,7 +473,7 @@ def test_models_on_the_command_line(tmp_path):
     assert (found["kind"], found["model"], found["rows"], found["event"]) == ("quasi-complete", "poisson", [2], None)
     result = run("verify", proof, tmp_path / "visits.csv")
     assert result.stdout.startswith("accepted: the data of a Poisson regression is separated")
-    assert "for the file visits.csv (41 bytes), the label column 'visits', 2 named columns\n" in result.stdout
+    assert "for the file visits.csv (41 bytes), the label column 'visits', 2 named columns ('x', 'z')\n" in result.stdout
     (tmp_path / "named.csv").write_text((tmp_path / "visits.csv").read_text().replace("x,z", "x,w"))
     told = run("verify", proof, tmp_path / "named.csv").stdout
     assert "the columns have other names than those it was made for: 'w' in place of 'z'" in told

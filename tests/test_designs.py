@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from types import SimpleNamespace
 
@@ -66,6 +67,23 @@ def test_functions_in_a_formula_are_those_of_the_caller():
 
     found = gordan.diagnose("died ~ doubled(age) + np.abs(age)", data=trial().dropna())
     assert {*found.columns} | {*found.dependent} == {"Intercept", "doubled(age)", "np.abs(age)"}
+
+
+def test_truths_with_missing_ones_stay_truths():
+    """As an outcome, and as a column: its name is that of a column without missing values."""
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 3, 4, 5], "old": [True, None, False, True, False]})
+    frame["well"] = [False, False, None, True, True]
+    found = gordan.diagnose("well ~ x", data=frame, missing="drop")
+    assert "Event: well = True." in str(found)
+    plain = frame.dropna().astype({"old": bool, "well": bool})
+    assert gordan.diagnose("well ~ old", data=frame, missing="drop").columns == gordan.diagnose("well ~ old", data=plain).columns
+
+
+def test_missing_weights_are_counted_by_the_name_of_their_column():
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 1, 2], "y": [0, 1, 1, 0], "n": [1.0, np.nan, 2, 3]})
+    assert gordan.diagnose("y ~ x", data=frame, missing="drop", sample_weight="n").missing == {"n": 1}
 
 
 def test_weights_by_the_name_of_a_column():
@@ -169,6 +187,31 @@ def test_binary_models_of_statsmodels():
     assert gordan.diagnose(fitted).kind == "overlap"
 
 
+def test_a_model_with_another_link_is_called_by_it():
+    sm = of("statsmodels.api")
+    X, y = pandas.DataFrame({"const": 1.0, "x": [1.0, 2, 2, 4, 9]}), [0, 1, 0, 1, 1]
+    links = sm.families.links
+    models = {"logistic": sm.Logit(y, X), "probit": sm.Probit(y, X)}
+    for name, link in {"probit": links.Probit, "complementary log-log": links.CLogLog, "log-log": links.LogLog}.items():
+        models |= {f"{name} ": sm.GLM(y, X, family=sm.families.Binomial(link()))}
+    for name, model in models.items():
+        found = gordan.diagnose(model)
+        assert f"estimates of a {name.strip()} regression do not exist" in str(found)
+        like = f"# logistic fits: a {name.strip()} regression is separated exactly where a logistic one is"
+        assert (like in found.next_steps) == (name != "logistic")
+
+
+def test_an_offset_is_told_not_to_be_in_the_lines():
+    sm = of("statsmodels.api")
+    X, y, ones = pandas.DataFrame({"const": 1.0, "t": [1.0, 1, 0, 0]}), [0, 0, 1, 2], np.ones(4)
+    family = {"family": sm.families.Poisson()}
+    told = "# the offset of the model is not in these lines"
+    for model in (sm.Poisson(y, X), sm.GLM(y, X, **family)):
+        assert told not in gordan.diagnose(model).next_steps
+    for model in (sm.Poisson(y, X, exposure=2 * ones), sm.GLM(y, X, offset=ones, **family)):
+        assert gordan.diagnose(model).next_steps[0] == told
+
+
 def test_rows_that_statsmodels_left_out_are_counted():
     """A formula of statsmodels drops rows with missing values: those that are named are still where they are in the data."""
     smf = of("statsmodels.formula.api")
@@ -217,7 +260,7 @@ def test_models_that_are_not_known():
     with pytest.raises(gordan.InputError, match="the statsmodels model is logistic; leave model out"):
         gordan.diagnose(sm.Logit(frame.died, X), model="poisson")
     counts = np.column_stack([frame.weight, 3 - frame.weight])
-    with pytest.raises(gordan.InputError, match="counts of successes and failures; pass a row for each outcome"):
+    with pytest.raises(gordan.InputError, match="counts of successes and failures; pass two rows for each"):
         gordan.diagnose(sm.GLM(counts, X, family=sm.families.Binomial()))
 
 
@@ -301,17 +344,60 @@ def test_text_is_told_how_to_become_numbers():
     assert gordan.diagnose(X, frame.died).columns["region_B"] == -1
 
 
+@pytest.mark.parametrize("formula", [False, True])
+def test_refused_rows_are_numbered_as_given(formula):
+    """Whatever was left out before them."""
+    if formula:
+        of("formulaic")
+    frame = pandas.DataFrame({"x": [np.nan, 1.0, 2, 3, np.inf, 4], "y": [1.0, 0, 3, 1, 0, 2], "n": [1, 0, 1, 1, 1, 1]})
+
+    def diagnose(frame, **options):
+        if formula:
+            return gordan.diagnose("y ~ x", data=frame, missing="drop", sample_weight="n", **options)
+        return gordan.diagnose(frame[["x"]], frame.y, missing="drop", sample_weight=frame.n, **options)
+
+    with pytest.raises(gordan.InputError, match=r"X\[4, [01]\] \(column 'x'\) is inf"):
+        diagnose(frame, model="poisson")
+    frame.loc[4, "x"], frame.loc[5, "y"] = 0.0, -1.0
+    with pytest.raises(gordan.InputError, match=r"y\[5\] is -1; counts"):
+        diagnose(frame, model="poisson")
+    frame["y"] = [*"aababa"]
+    frame.loc[3, "x"] = -np.inf
+    with pytest.raises(gordan.InputError, match=r"X\[3, [01]\] \(column 'x'\) is -inf"):
+        diagnose(frame)
+
+
 def test_proportions_and_counts_are_told_how_to_be_expanded():
-    """And what is told works: an outcome that did not occur has the frequency 0."""
-    X, successes, failures = np.array([[0.0], [1.0], [2.0]]), np.array([0, 2, 5]), np.array([4, 3, 0])
-    with pytest.raises(gordan.InputError, match=r"values between 0 and 1, as proportions have.*np.repeat\(X, 2, axis=0\)"):
-        gordan.diagnose(X, successes / (successes + failures))
-    with pytest.raises(gordan.InputError, match="two columns, as counts"):
-        gordan.diagnose(X, np.column_stack([successes, failures]))
-    X2, y2 = np.repeat(X, 2, axis=0), np.tile([1, 0], len(X))
-    counts = np.ravel(np.column_stack([successes, failures]))
-    found = gordan.diagnose(X2, y2, sample_weight=counts)
-    assert (found.kind, found.rows) == ("quasi-complete", (1, 4))
+    """And what is told works, with the names of the columns: an outcome that did not occur has the frequency 0."""
+    successes, failures = np.array([0, 2, 5]), np.array([4, 3, 0])
+    shares = successes / (successes + failures)
+    frame = pandas.DataFrame({"dose": [0.0, 1, 2], "share": shares})
+
+    def told(*given, **options):
+        with pytest.raises(gordan.InputError) as refused:
+            gordan.diagnose(*given, **options)
+        what, _, code = str(refused.value).partition("its frequency as weight: ")
+        *before, last = code.split("; ")
+        space = {"np": np, "pandas": pandas, "gordan": gordan, "frame": frame, "X": given[0], "y": given[-1], "model": given[0]}
+        exec("; ".join(before), space)
+        return what, eval(last, space)
+
+    X = frame[["dose"]]
+    for form in (X, X.to_numpy(), X.to_numpy().tolist(), sp.csr_array(X)):
+        for y in (shares, np.column_stack([successes, failures]), pandas.Series(shares)):
+            what, found = told(form, y)
+            assert ("two columns, as counts" if np.ndim(y) == 2 else "values between 0 and 1, as proportions have") in what
+            assert (found.kind, found.rows) == ("quasi-complete", (1, 4))
+            assert [*found.columns] == ["dose" if form is X else "x0", "(intercept)"]
+    if importlib.util.find_spec("formulaic"):
+        _, found = told("share ~ dose", data=frame)
+        assert (found.rows, [*found.columns]) == ((1, 4), ["Intercept", "dose"])
+    if importlib.util.find_spec("statsmodels"):
+        sm = of("statsmodels.api")
+        model = sm.GLM(np.column_stack([successes, failures]), sm.add_constant(X), family=sm.families.Binomial())
+        _, found = told(model)
+        assert (found.rows, [*found.columns], found.weights.tolist()) == ((1, 4), ["const", "dose"], [4, 2, 3, 5])
+    X = X.to_numpy()
     with pytest.raises(gordan.InputError, match="model='multinomial', 'ordinal' or 'poisson'"):
         gordan.diagnose(X, [0, 1, 2])
 
@@ -398,11 +484,11 @@ def test_a_baseline_that_separates():
     found = gordan.diagnose(X, frame.y)
     (sentence,) = found.explanation
     assert sentence.startswith("all 3 rows with the baseline level of region (none of region_B, region_C, region_D) have y = 1")
-    assert ": make another level the baseline (of the 0/1 columns of all levels leave out region_B) to have fewer" in sentence
+    assert "; with another level as the baseline (of the 0/1 columns of all levels leave out region_B) fewer" in sentence
     other = pandas.get_dummies(frame[["region"]], dtype=float).drop(columns="region_B")
     for levels in ("A", "AD"):  # one level separates, then two
         frame.loc[frame.region == "D", "y"] = [0, 1, 1] if levels == "A" else 0
-        assert any("to have fewer infinite coefficients" in told for told in gordan.diagnose(X, frame.y).explanation)
+        assert any("fewer coefficients can be infinite" in told for told in gordan.diagnose(X, frame.y).explanation)
         now, then = (gordan.diagnose(Z, frame.y).columns.values() for Z in (X, other))
         assert (sum(sign != 0 for sign in now), sum(sign != 0 for sign in then)) == (4, len(levels))
     frame["y"] = [*"aaabbbcccccc"]  # each level has one outcome: no baseline is better than another
@@ -459,16 +545,65 @@ def test_what_to_do_next_leaves_out_columns_that_depend_on_others():
 
 @pytest.mark.parametrize("level", ["A", "2.0"])
 def test_a_baseline_that_separates_in_a_formula(level):
-    """And what is told works."""
+    """The level is named, and what is told works."""
     of("formulaic")
     levels = [*"ABCD"] if level == "A" else [2.0, 4.0, 6.5, 8.0]
     frame = pandas.DataFrame({"region": np.repeat(levels, 3), "y": [1, 1, 1, *[0, 1, 1] * 3]})
     (sentence,) = gordan.diagnose("y ~ C(region)", data=frame).explanation
-    term = sentence.partition("the baseline (")[2].partition(" in a formula)")[0]
+    assert sentence.startswith(f"all 3 rows with region = {level}, the baseline, have y = 1; with another level")
+    term = sentence.partition("as the baseline (")[2].partition(" in a formula)")[0]
     assert term == ("C(region, Treatment('B'))" if level == "A" else "C(region, Treatment(4.0))")
     found = gordan.diagnose(f"y ~ {term}", data=frame)
     assert [sign for sign in found.columns.values() if sign != 0] == [1]
     assert found.explanation == (f"all 3 rows with region = {level} have y = 1",)
+
+
+@pytest.mark.parametrize("source", ["formulaic", "statsmodels"])
+def test_a_baseline_of_two_levels(source):
+    """It has its name, and another baseline is said to change no more than it does: the sign, and the constant."""
+    of(source)
+    frame = pandas.DataFrame({"trt": [*"ppppqqqqqq"], "age": [3.0, 1, 2, 5, 2, 4, 1, 6, 3, 5], "y": [*[0] * 4, *[0, 1, 1] * 2]})
+    frame["trt"] = frame.trt.astype("category")
+
+    def diagnose(formula):
+        if source == "formulaic":
+            return gordan.diagnose(formula, data=frame)
+        return gordan.diagnose(of("statsmodels.formula.api").logit(formula, frame))
+
+    found = diagnose("y ~ age + trt")
+    (sentence,) = found.explanation
+    assert sentence == (
+        "all 4 rows with trt = p, the baseline, have y = 0; with the other level as the baseline (C(trt, Treatment('q')) in a "
+        "formula) the constant can be finite, and the coefficient only changes its sign"
+    )
+    assert (found.columns["Intercept"], found.columns["trt[T.q]"]) == (-1, 1)
+    other = diagnose("y ~ age + C(trt, Treatment('q'))")
+    assert (other.columns["Intercept"], other.columns["C(trt, Treatment('q'))[T.p]"]) == (0, -1)
+    assert other.explanation == ("all 4 rows with trt = p have y = 0",)
+    assert "or drop or coarsen trt[T.q], if it only restates" in str(found)
+    frame["y"] = [0] * 4 + [1] * 6  # with either baseline, everything is infinite
+    assert not any("baseline (" in sentence for sentence in diagnose("y ~ trt").explanation)
+
+
+def test_classes_that_the_baseline_of_two_levels_lacks():
+    of("formulaic")
+    frame = pandas.DataFrame({"trt": [*"ppppqqqqqq"], "y": [*"ababcabcab"]})
+    found = gordan.diagnose("y ~ trt", data=frame, model="multinomial")
+    assert found.explanation == ("none of the 4 rows with trt = p has y = c",)
+
+
+def test_levels_that_occur_together_in_words():
+    of("formulaic")
+    frame = pandas.DataFrame({"a": [*"xxyyxxyyxy"], "b": [*"ppppqqqqpq"], "y": [0, 1, 1, 0, 0, 1, 1, 1, 1, 1]})
+    found = gordan.diagnose("y ~ a * b", data=frame)
+    assert "all 3 rows with a = y and b = q have y = 1" in found.explanation
+
+
+def test_counts_that_are_all_zero():
+    found = gordan.diagnose(pandas.DataFrame({"x": [0.0, 0, 1, 2]}), pandas.Series([0, 0, 0, 0], name="visits"), model="poisson")
+    assert found.explanation == ("all 4 rows have visits = 0: the likelihood increases as all fitted means go to 0",)
+    assert "nothing to estimate where visits = 0 in every row" in str(found)
+    assert found.next_steps == ()
 
 
 def test_combinations_and_counts_in_words():
@@ -534,6 +669,38 @@ def test_what_comes_next_runs_for_every_form_of_x(form):
     space = {"d": d, "gordan": gordan}
     exec(d.next_steps[0], space)
     assert all(np.isfinite(eval(line, space)).all() for line in d.next_steps[1:])
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "frame", "list", "formula", "weights"])
+@pytest.mark.parametrize("model", ["poisson", "ordinal"])
+def test_what_comes_next_for_counts_and_orders_runs(model, form):
+    """As printed. The rest of the counts overlaps, and has the estimates to which those of all rows converge."""
+    of("statsmodels")
+    frame = pandas.DataFrame({"t": [0.0] * 9 + [1] * 3, "age": [1.0, 2, 3, 4, 5, 6, 7, 8, 9, 2, 5, 7]})
+    y = pandas.Series([1, 0, 2, 1, 0, 2, 1, 2, 2, 0, 0, 0], name="y")
+    n = np.array([1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 0, 1])
+    if form == "formula":
+        of("formulaic")
+        d = gordan.diagnose("y ~ t + age", data=frame.assign(y=y), model=model)
+    else:
+        X = {"array": frame.to_numpy(), "sparse": sp.csr_array(frame), "list": frame.to_numpy().tolist()}.get(form, frame)
+        d = gordan.diagnose(X, y, model=model, sample_weight=n if form == "weights" else None)
+    assert d.kind == "quasi-complete"
+    assert np.flatnonzero(d.separated).tolist() == ([9, 10] if form == "weights" else [9, 10, 11])
+    *before, last = d.next_steps
+    assert str(d).endswith("\n".join(f"    {line}" for line in d.next_steps))
+    space = {"d": d, "gordan": gordan}
+    exec("\n".join(before), space)
+    estimates = np.asarray(eval(last, space))
+    assert np.isfinite(estimates).all()
+    if model == "poisson":
+        assert space["rest"].kind == "overlap"
+        mean = np.exp(estimates[0] + estimates[1] * frame.age[:9])
+        residuals = (y[:9] - mean) * (n[:9] if form == "weights" else 1)
+        assert max(abs(residuals.sum()), abs(residuals @ frame.age[:9])) < 1e-6
+    else:
+        assert -9 < estimates[0] < -0.5  # finite by the prior
+        assert 0 < estimates[1] < 2
 
 
 @pytest.mark.parametrize("formula", [False, True])

@@ -441,7 +441,7 @@ def test_stories():
     assert told.startswith(
         "Quasi-complete separation (proved): a plane has 2 of 5 rows strictly on the right side and the other 3 on"
     )
-    assert "Coefficients: x1 goes to +∞; x0 and (intercept) stay finite." in told
+    assert "\nEvent: y = 1.\nCoefficients: x1 goes to +∞; x0 and (intercept) stay finite." in told
     assert "Firth's penalized likelihood" in told
     assert "exact or profile-likelihood methods" in told
     assert "drop or coarsen x1" in told
@@ -452,7 +452,7 @@ def test_stories():
     assert told.startswith("Overlap (proved): no plane separates the classes, not even weakly.")
     assert "The maximum-likelihood estimates exist and are unique.\nNext: fit as usual." in told
     html = gordan.diagnose(*QUASI)._repr_html_()
-    assert html.count("<p>") == html.count("</p>") == 3
+    assert html.count("<p>") == html.count("</p>") == 4
 
 
 def test_rank_is_told_first():

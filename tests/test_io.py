@@ -678,6 +678,33 @@ def test_parquet(arrow, tmp_path):
     refused(path, "column 'y' is of type dictionary", label="a")
 
 
+@pytest.mark.parametrize("labels", [[0, 1, 1, 0, 1, 0], [*"abbaba"], [False, True] * 3], ids=["int", "text", "bool"])
+def test_parquet_without_rows_that_miss_a_value(labels, arrow, tmp_path):
+    """As the same table in text, over row groups; an infinite value is refused by its row in the file."""
+    columns = {"a": [1.5, None, 3.0, 4.0, np.nan, 6.0], "b": [1, 2, 3, None, 5, 6], "y": [*labels]}
+    columns["y"][2] = None
+    path = parquet(tmp_path / "a.parquet", columns, row_group_size=4)
+    table = read(path, missing="drop")
+    assert table.X.tolist() == [[1.5, 1.0], [6.0, 6.0]]
+    assert table.y.tolist() == [labels[0], labels[5]]
+    assert table.left_out == (1, 2, 3, 4)
+    assert table.notices == ("left out 4 of 6 rows of a.parquet for missing values (a: 2, b: 1, y: 1): rows 1, 2, 3, 4",)
+    text = "\n".join(",".join("" if cell is None else str(cell) for cell in row) for row in zip(*columns.values(), strict=True))
+    other = read(written(tmp_path, "a.csv", f"a,b,y\n{text}\n".encode()), missing="drop")
+    assert (other.X.tolist(), other.left_out) == (table.X.tolist(), table.left_out)
+    assert [*map(str, other.y.tolist())] == [*map(str, table.y.tolist())]  # text has no type of its own for truths
+    refused(path, "row 2 (from 0), column 'y'", "the value is missing", "missing='drop'")
+    with pytest.raises(InputError, match="too large to be read into memory"):
+        read(path, missing="drop", memory_limit=64)
+    with pytest.raises(InputError, match="convert leaves no rows of Parquet out"):
+        gordan.io.convert(path, tmp_path / "folder", missing="drop")
+    columns["a"][5] = np.inf
+    with pytest.raises(InputError, match=r"row 5 \(from 0\), column 'a': the value is inf"):
+        read(parquet(tmp_path / "b.parquet", columns), missing="drop")
+    with pytest.raises(InputError, match="no rows beside those with missing values"):
+        read(parquet(tmp_path / "c.parquet", {"a": [1.0, None], "y": [None, 1]}), missing="drop")
+
+
 def test_folder_of_parquet_files(arrow, tmp_path):
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -502,6 +502,14 @@ def test_a_certificate_knows_the_data_of_its_column(tmp_path, capsys):
         assert "as in the data that it was made for" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("ask", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])
+def test_certificates_of_columns_have_the_names_of_x(ask):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0]})
+    for found in ask(X, np.array([[-1, 1], [-1, -1], [1, -1], [1, 1]])):
+        assert found.certificate.about.columns == ("a", "b")
+
+
 def test_certificates_that_name_rows_which_are_left_out():
     X, y = np.array([[0.0], [0.0], [1.0], [2.0]]), [-1, 1, 0, 1]
     good = gordan.Certificate("witness", "free", (-1, 1), (4, 1), rows=(0, 1), weights=(1, 1))

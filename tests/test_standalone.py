@@ -9,6 +9,7 @@ import io
 import json
 import lzma
 import math
+import os
 import random
 import struct
 import subprocess
@@ -21,7 +22,7 @@ import flint
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from checkers import Distant
+from checkers import Distant, both
 
 import gordan
 from gordan.certificates import bounds, standalone
@@ -837,8 +838,9 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     unasked = "  columns that it does not name are left out: 'id'"
     assert [*lines[:-1], unasked, lines[-1]] == told(capsys, tmp_path, "trial.csv")
     assert lines[0].startswith("accepted: the data is quasi-completely separated")
-    assert lines[1].endswith("for the label column 'ill', the weights 'weight', 2 named columns")
+    assert lines[1].endswith("for the label column 'ill', the weights 'weight', 2 named columns ('age', 'soap')")
     assert lines[2:] == [
+        "  the positive class is 'yes', the other one 'no'",
         "  rows with a missing value are left out, and row numbers do not count them",
         "  rows of weight zero are left out, and row numbers do not count them",
         SAME,
@@ -859,6 +861,109 @@ def test_rules_and_names_are_applied_to_files(tmp_path, capsys):
     lines = told(capsys, tmp_path, "false.csv", "--weight", "weight", "--drop", "id", code=1)
     assert lines[0].startswith("rejected: ")
     assert lines[1].startswith("  it claims that the data is quasi-completely separated")
+
+
+def test_nobody_reads_what_is_printed(tmp_path):
+    """As after `| head -0`: the exit code is the answer, and nothing is reported."""
+    (tmp_path / "proof.json").write_text(gordan.separate([[1.0], [2.0]], [0, 1]).certificate.to_json())
+    (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-I", standalone.__file__, str(tmp_path / "proof.json"), str(tmp_path / "t.csv")]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+NUMBERS = "a,b,y\n1,2,no\n\n3,4,yes\n5,6,no\n"
+WRONG_CELLS = {
+    "text": ("5,6", "5,six", "line 5, column 1 ('b'): the cell 'six' is not a finite number; see --decimal"),
+    "empty": ("3,4", ",4", "line 4, column 0 ('a'): the cell '' is not a finite number; --missing drop leaves out such rows"),
+    "infinite": ("3,4", "3,inf", "line 4, column 1 ('b'): the cell 'inf' is not a finite number"),
+    "after a cell of two lines": ("1,2,no\n\n3,4,yes", '1,2,"n\no"\n\n3,x,yes', "line 5, column 1 ('b'): the cell 'x'"),
+    "a field too many": ("3,4", "3,4,5", "line 4 has 4 fields; the header has 3"),
+    "no label": ("4,yes", "4,", "line 4: the label is empty; every row needs a label"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CELLS)
+def test_what_is_wrong_in_a_table_is_named_by_line_and_column(name, tmp_path, capsys):
+    X, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["no", "yes", "no"]
+    (tmp_path / "proof.json").write_text(gordan.separate(X, y).certificate.to_json())
+    (tmp_path / "t.csv").write_text(NUMBERS)
+    assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "t.csv")]) == 0
+    before, after, message = WRONG_CELLS[name]
+    (tmp_path / "t.csv").write_text(NUMBERS.replace(before, after))
+    assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "t.csv")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_design_that_a_formula_made(tmp_path, capsys):
+    """Its certificate is about no column of the table; both checkers say which file to ask for, and accept that."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("formulaic")
+    frame = pandas.DataFrame({"age": [30.1, 41, 52, 33, 45, 37], "town": [*"AABBAA"], "ill": [*["no", "yes"] * 2, "no", "yes"]})
+    frame.loc[frame.town == "B", "ill"] = "yes"
+    d = gordan.diagnose("ill ~ age + town", data=frame)
+    proof, table = tmp_path / "proof.json", tmp_path / "table.csv"
+    proof.write_text(d.certificate.to_json())
+    frame.to_csv(table, index=False)
+    code = "d.X.assign(ill=d.y).to_csv('design.csv', index=False)"
+    assert standalone.main([str(proof), str(table)]) == 2
+    assert code in capsys.readouterr().err
+    frame.drop(columns="town").to_csv(table, index=False)
+    assert standalone.main([str(proof), str(table)]) == 1
+    assert code in capsys.readouterr().out
+    assert code in str(gordan.verify(d.certificate, frame[["age"]], frame.ill))
+    design = str(tmp_path / "design.csv")
+    eval(code.replace("'design.csv'", repr(design)), {"d": d})
+    assert standalone.main([str(proof), design]) == 0
+    out = capsys.readouterr().out
+    assert "3 named columns ('Intercept', 'age', 'town[T.B]')" in out
+    assert "the positive class is 'yes', the other one 'no'" in out
+    assert out.rstrip().endswith(SAME)
+
+
+WRONG = {
+    "logistic": ([0, 1, 0, 1, 1, 1, 1], 5, 0),
+    "multinomial": ([*"abcabcb"], 4, "a"),
+    "ordinal": ([1, 2, 3, 1, 3, 3, 3], 5, 1),
+    "poisson": ([1, 0, 2, 3, 0, 0, 0], 5, 1),
+}
+
+
+@pytest.mark.parametrize("model", WRONG)
+def test_both_checkers_name_the_row_that_was_changed(model):
+    """As it is in the data, also where a model makes several rows of it."""
+    y, i, other = WRONG[model]
+    X = [[1.0, 0], [2, 0], [3, 0], [4, 0], [2, 1], [3, 1], [1, 1]]
+    certificate = gordan.diagnose(X, y, model=model).certificate
+    assert both(certificate, X, y) == (True, True)
+    y = [*y[:i], other, *y[i + 1 :]]
+    reason = f"row {i} is on the wrong side"
+    assert gordan.verify(certificate, X, y).reason == reason
+    assert standalone.check(json.loads(certificate.to_json()), X, y) == (False, reason)
+
+
+CLASSES = {
+    "logistic": ([*"abab"], "the positive class is 'b', the other one 'a'"),
+    "multinomial": ([*"abcab"], "its classes are 'a', 'b', 'c'; the first is the reference"),
+    "ordinal": ([3, 7, 9, 11, 20, 3], "the order of its classes is 3 < 7 < 9 < 11 < …"),
+    "poisson": ([0, 1, 0, 2], None),
+}
+
+
+@pytest.mark.parametrize("model", CLASSES)
+def test_both_checkers_say_which_classes_it_is_about(model, tmp_path, capsys):
+    y, words = CLASSES[model]
+    X = np.arange(len(y), dtype=float)[:, None] % 3
+    certificate = gordan.diagnose(X, y, model=model).certificate
+    (tmp_path / "proof.json").write_text(certificate.to_json())
+    np.savetxt(tmp_path / "t.csv", np.column_stack([X.astype(str), y]), fmt="%s", delimiter=",", header="x,y", comments="")
+    lines = told(capsys, tmp_path, "t.csv")
+    notes = str(gordan.verify(certificate, X, y)).splitlines()
+    assert [line.replace("...", "…") for line in lines] == notes
+    assert words is None or f"  {words}" in notes
 
 
 SAME = "  all that the claim depends on is as in the data that it was made for"

@@ -103,6 +103,7 @@ import json
 import lzma
 import math
 import operator
+import os
 import re
 import struct
 import sys
@@ -360,7 +361,7 @@ class Claim:
         _demand(self.w is not None, "it has no w")
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         for i, (near, error) in enumerate(self._near(X, y, self.b)):
-            _demand(near > error or self._score(X, y, i, self.b) > 0, f"row {i} is not on the right side")
+            _demand(near > error or self._score(X, y, i, self.b) > 0, f"row {_data_row(X, i)} is not on the right side")
         if self.states_bracket:
             self._bracket(X, y)
 
@@ -410,8 +411,9 @@ class Claim:
         return row if self.intercept == "none" else {**row, self.shape[1]: Fraction(1)}
 
     def _quasi_separation(self, X: Sequence[Row], y: Sequence[int]) -> None:
+        on_plane = self._on_plane(X, y)
         self._witness(X, y)
-        _demand(self._spanned(X, self._on_plane(X, y)), "its rows do not span the rows on the plane of w")
+        _demand(self._spanned(X, on_plane), "its rows do not span the rows on the plane of w")
 
     def _on_plane(self, X: Sequence[Row], y: Sequence[int]) -> list[int]:
         """The rows on the plane of w, if all others are on its right side and there are some."""
@@ -419,7 +421,8 @@ class Claim:
         _demand(self.intercept != "none" or self.b == 0, "it has b although there is no intercept")
         enclosed = enumerate(self._near(X, y, self.b))
         scores = [near if abs(near) > error else self._score(X, y, i, self.b) for i, (near, error) in enclosed]
-        _demand(all(score >= 0 for score in scores), "a row is on the wrong side")
+        wrong = next((_data_row(X, i) for i, score in enumerate(scores) if score < 0), None)
+        _demand(wrong is None, f"row {wrong} is on the wrong side")
         _demand(any(score > 0 for score in scores), "w separates nothing: every row is on its plane")
         return [i for i, score in enumerate(scores) if score == 0]
 
@@ -1253,6 +1256,11 @@ class Made(Sequence[Row]):
         return {(block - 1) * width + j: sign * value for block, sign in blocks if block for j, value in z.items()}
 
 
+def _data_row(X: Sequence[Row], i: int) -> int:
+    """The row of the data that row i comes from."""
+    return X.places[i][0] if isinstance(X, Made) else i
+
+
 class Matrix(Sequence[Sequence[Any]]):
     """The rows of a .npy file, each unpacked when it is asked for; `kept` are its columns, all of them if None."""
 
@@ -1325,10 +1333,13 @@ def _rows(X: Iterable[Any], d: int) -> tuple[Rows, int]:
         if type(row) in (list, tuple) and _is_finite(row):
             lengths.add(len(row))
             continue
+        j: Any = "?"
         try:
-            entries = {operator.index(j): _exact(v) for j, v in (row.items() if isinstance(row, Mapping) else enumerate(row))}
+            entries = {}
+            for j, value in row.items() if isinstance(row, Mapping) else enumerate(row):
+                entries[operator.index(j)] = _exact(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise BadInput(f"an entry of row {i} is not a finite number: {error}") from None
+            raise BadInput(f"the entry of row {i} in column {j} is not a finite number: {error}") from None
         if min(entries, default=0) < 0:
             raise BadInput(f"row {i} has an entry in the column {min(entries)}")
         last = max([last, *entries])
@@ -1416,14 +1427,15 @@ class Style(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, and the names of
-    columns `beside` those of a certificate, which are left out."""
+    """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, the names of
+    columns `beside` those of a certificate, which are left out, and the line on which each row begins."""
 
     X: Any
     y: list[Any]
     names: list[str] | None = None
     weights: list[Any] | None = None
     beside: tuple[str, ...] = ()
+    lines: Sequence[int] | None = None
 
 
 def table_in(
@@ -1438,7 +1450,7 @@ def table_in(
     """A CSV or TSV file. `about` is that of a certificate: its columns of labels and weights and the others that it names are
     taken, if they are there."""
     about, style = about or {}, style or Style()
-    header, body = _lines(path, style)
+    header, body, numbers = _lines(path, style)
     label, weight = _named(label, "label", about, header), _named(weight, "weight", about, header)
     at = position("-1" if label is None else label, len(header), header)
     mass = None if weight is None else position(weight, len(header), header)
@@ -1447,12 +1459,49 @@ def table_in(
     gone = asked | others
     gone |= set() if mass is None else {mass}
     gone |= set() if keep_index or not style.header else index_columns(header, body, at, gone)
-    rows, labels = label_apart(body, at, gone)
-    (names,), _ = label_apart([header], at, gone)
-    X = [[_cell(cell, path, style) for cell in row] for row in rows]
-    weights = None if mass is None else [_cell(line[mass], path, style._replace(missing=True)) for line in body]
+    _, labels = label_apart(body, at, gone)
+    kept, names = _without([[*range(len(header))], header], gone | {at})
+    cells = Cells(path, header, body, numbers, _design_hint(about, header))
+    weights = None if mass is None else [own for (own,) in cells.values([mass], style._replace(missing=True))]
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
-    return Table(X, labels, names if style.header else None, weights, beside)
+    return Table(cells.values(kept, style), labels, names if style.header else None, weights, beside, numbers)
+
+
+class Cells(NamedTuple):
+    """The cells of a table of text, with the line of each row, and what to say beside a cell that is no number."""
+
+    path: Path
+    header: list[str]
+    body: list[list[str]]
+    lines: list[int]
+    hint: str
+
+    def values(self, columns: list[int], style: Style) -> list[list[Any]]:
+        """The numbers in these columns; what is none is named by its line and column."""
+        rows = []
+        for cells, line in zip(self.body, self.lines, strict=True):
+            row: list[Any] = []
+            try:
+                row.extend(_cell(cells[j], style) for j in columns)
+            except BadInput as error:
+                j = columns[len(row)]
+                name = f" ({self.header[j]!r})" if self.header[j].strip() else ""
+                hint = self.hint and f"; {self.hint}"
+                raise BadInput(f"{self.path}, line {line}, column {j}{name}: {error}{hint}") from None
+            rows.append(row)
+        return rows
+
+
+def _design_hint(about: Mapping[str, Any], names: Sequence[str] | None) -> str:
+    """What to ask for if the certificate is about columns that a formula made, and not about those of the file; or nothing."""
+    if not names or set(about.get("columns") or ()) <= set(names):
+        return ""
+    label = about.get("label") or "y"
+    y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
+    return (
+        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
+    )
 
 
 def _named(column: str | None, part: str, about: Mapping[str, Any], header: list[str]) -> str | None:
@@ -1468,22 +1517,32 @@ def _beside(header: list[str], at: int, about: Mapping[str, Any]) -> set[int]:
     return {j for j, name in enumerate(header) if known and j != at and name not in wanted}
 
 
-def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns, empty where there are none, and the cells. A first line `sep=;`, for spreadsheets, is skipped."""
+def _lines(path: Path, style: Style) -> tuple[list[str], list[list[str]], list[int]]:
+    """The names of the columns, empty where there are none, the cells, and the line on which each row begins. A first line
+    `sep=;`, for spreadsheets, is skipped."""
     text = _text_in(path)
     named = re.match(r'"?sep=([^\r\n"])"?\r?\n', text, re.IGNORECASE)
     text = "\n" + text[named.end() :] if named else text  # lines keep their numbers
+    lines, numbers, last = [], [], 0
     try:
         mark = style.sep or (named and named[1]) or _separator(text, "\t" if _suffix(path) in (".tsv", ".tab") else ",", style)
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if line]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+        for line in reader:
+            if line:
+                lines.append(line)
+                numbers.append(last + 1)
+            last = reader.line_num
     except (csv.Error, TypeError, ValueError) as error:  # the last two: a separator that is none
         raise BadInput(f"{path}: {error}") from None
     if not lines:
         raise BadInput(f"{path} is empty")
-    header, body = (lines[0], lines[1:]) if style.header else ([""] * len(lines[0]), lines)
-    if any(len(line) != len(header) for line in body):
-        raise BadInput(f"{path}: a line has more or fewer fields than the {'header' if style.header else 'first one'}")
-    return header, body
+    first = 1 if style.header else 0
+    header = lines[0] if style.header else [""] * len(lines[0])
+    for line, number in zip(lines, numbers, strict=True):
+        if len(line) != len(header):
+            as_many = f"the {'header' if style.header else 'first line'} has {len(header)}"
+            raise BadInput(f"{path}, line {number} has {len(line)} fields; {as_many}")
+    return header, lines[first:], numbers[first:]
 
 
 def _separator(text: str, usual: str, style: Style) -> str:
@@ -1560,7 +1619,7 @@ def read_svmlight(path: Path, drop: Sequence[str] = ()) -> tuple[list[Any], list
     for number, line in enumerate(_text_in(path).encode().split(b"\n"), 1):  # of bytes: only ASCII has white space then
         label, *entries = (field.decode() for field in line.split(b"#")[0].split() or [b""])
         if label:
-            rows.append(_svmlight_row(label, entries, path, f"{path}, line {number}"))
+            rows.append(_svmlight_row(label, entries, f"{path}, line {number}"))
             labels.append(label)
     if not any(rows):
         raise BadInput(f"{path} has no entries")
@@ -1578,11 +1637,11 @@ def _closed_up(rows: list[dict[int, float]], gone: set[int]) -> list[dict[int, f
     return [{places[column]: value for column, value in row.items() if column in places} for row in rows]
 
 
-def _svmlight_row(label: str, entries: list[str], path: Path, where: str) -> dict[int, float]:
+def _svmlight_row(label: str, entries: list[str], where: str) -> dict[int, float]:
     """Index and value of the entries of a line."""
     pairs = [entry.split(":") for entry in entries if not entry.startswith("qid:")]
     try:
-        row = {int(column): _cell(value, path, Style()) for column, value in pairs}
+        row = {int(column): _cell(value, Style()) for column, value in pairs}
         digits = all(column.isascii() and column.lstrip("-").isdigit() for column, _ in pairs)
         if not digits or any(map(str.isspace, label)):
             raise ValueError("an index has other characters than digits, or a label has white space")
@@ -1664,7 +1723,7 @@ def _values(kind: Any, count: int, content: bytes, start: int) -> list[Any] | No
         return None
 
 
-def _cell(cell: str, path: Path, style: Style) -> Any:
+def _cell(cell: str, style: Style) -> Any:
     """The number in a cell; None where it may be missing, and is."""
     if style.missing and _is_missing(cell):
         return None
@@ -1681,9 +1740,13 @@ def _cell(cell: str, path: Path, style: Style) -> Any:
             text = text.replace(".", "_").replace(",", ".")  # a point is no decimal mark then
         if "_" in text or not text.isascii():  # Python's digits of other scripts, and between them
             raise ValueError
-        return float(text)
+        value = float(text)
+        if math.isfinite(value):
+            return value
     except ValueError:
-        raise BadInput(f"{path}: {cell[:40]!r} is not a number; --decimal, --thousands and --sep say how it is written") from None
+        pass
+    hint = "--missing drop leaves out such rows" if _is_missing(cell) else "see --decimal, --thousands and --sep"
+    raise BadInput(f"the cell {cell[:40]!r} is not a finite number; {hint}")
 
 
 def _text_in(path: Path) -> str:
@@ -1765,8 +1828,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         accepted, told = _answer(options)
         _progress("")
-        for line in told:
-            _say(line, sys.stdout)
+        try:
+            _say("\n".join(told), sys.stdout)
+        except BrokenPipeError:  # whoever reads has stopped, as `head` does; nothing is to be written at the end then
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0 if accepted else 1
     except BadInput as error:
         _say(f"bad input: {error}", sys.stderr)
@@ -1796,11 +1861,13 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
         claim.dropped = ["missing", *(rule for rule in claim.dropped if rule != "missing")]
     _progress(f"reading {options.data}")
     found = _read(options, claim)
-    labels = _as_claimed(found.y, claim, options.positive)
+    labels = _as_claimed(found, claim, options.positive)
     claim.progress = _progress
     accepted, reason = claim.decided(*claim.data(found.X, labels, found.weights))
     told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
     told += _provenance(claim, found, labels)
+    hint = "" if accepted else _design_hint(claim.about, found.names)
+    told += [f"  {hint}"] if hint else []
     if accepted and told[-1].endswith(OTHER_DATA):
         told[-1] += ", but the claim holds for it as well"
     return accepted, told
@@ -1810,28 +1877,43 @@ BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
 
 
-def _as_claimed(labels: Sequence[Any], claim: Claim, positive: str | None) -> list[Any]:
+def _as_claimed(table: Table, claim: Claim, positive: str | None) -> list[Any]:
     """Labels of a file, as the type that the certificate is about; one class against the rest where it is about that."""
+    labels = table.y
     if claim.model != "logistic" and positive is not None:
         raise BadInput(f"there is no class against the rest in its model, {claim.model}; leave out --positive")
     positive = _stated_class(labels, claim) if positive is None else positive
     if positive is not None and claim.class_type != "bool":
         raise BadInput("the certificate names its two classes; leave out --positive")
     kept = [i for i, label in enumerate(labels) if not (claim.dropped and _is_missing(label))]
-    _require_labels(labels, kept)
+    _require_labels(table, kept)
     found, own = [*labels], [labels[i] for i in kept]
     own = own if positive is None else one_against_the_rest(own, positive)
     kind = claim.class_type if claim.class_type == "bool" or all(map(_is_number, own)) else "str"
     for i, label in zip(kept, own, strict=True):
-        found[i] = _count_in(label) if claim.model == "poisson" else as_label(label, kind)
+        found[i] = _label_in(table, i, label, "count" if claim.model == "poisson" else kind)
     return found
 
 
-def _require_labels(labels: Sequence[Any], kept: Iterable[int]) -> None:
+def _label_in(table: Table, i: int, label: Any, kind: str) -> Any:
+    """A label of that type, or a count; what is none is named by its place."""
+    try:
+        return _count_in(label) if kind == "count" else as_label(label, kind)
+    except BadInput as error:
+        raise BadInput(f"{_place(table, i)}: {error}") from None
+
+
+def _place(table: Table, i: int) -> str:
+    """Where row i is in the file."""
+    return f"row {i}" if table.lines is None else f"line {table.lines[i]}"
+
+
+def _require_labels(table: Table, kept: Iterable[int]) -> None:
     """Refuse rows that are kept and have no label."""
     for i in kept:
-        if isinstance(labels[i], str) and labels[i].strip().lower() in ("", "nan", "+nan", "-nan"):
-            raise BadInput(f"the label of row {i} is {labels[i].strip() or 'empty'}; every row needs a label")
+        label = table.y[i]
+        if isinstance(label, str) and label.strip().lower() in ("", "nan", "+nan", "-nan"):
+            raise BadInput(f"{_place(table, i)}: the label is {label.strip() or 'empty'}; every row needs a label")
 
 
 def _stated_class(labels: Sequence[Any], claim: Claim) -> Any:
@@ -1915,7 +1997,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
         more = ", ..." if len(pairs) > 4 else ""
         told.append(f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}")
     if found.beside:
-        told.append(f"  {BESIDE}: {', '.join(map(repr, found.beside[:4]))}{', ...' if len(found.beside) > 4 else ''}")
+        told.append(f"  {BESIDE}: {_some(found.beside)}")
     if claim.data_hash is None:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
@@ -1939,15 +2021,33 @@ def _source(claim: Claim) -> list[str]:
         "label": lambda name: f"the label column {name!r}",
         "weight": lambda name: f"the weights {name!r}",
         "positive": lambda name: f"the class {name!r} against the rest",
-        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)}",
+        "columns": lambda names: f"{len(names)} named column{'s' * (len(names) > 1)} ({_some(names)})",
     }
     source, told = ", ".join(words(about[part]) for part, words in parts.items() if about.get(part)), []
     if source or about.get("version"):
         version = _printable(about["version"] or "(unknown version)")
-        told.append(f"  the certificate was made by gordan {version}{' for ' if source else ''}{source}")
+        told.append(f"  the certificate says it was made by gordan {version}{' for ' if source else ''}{source}")
     if about.get("statement") not in (None, claim.words()):
         told.append(f"  its own statement reads differently, and was not checked: {about['statement']!r}")
-    return told
+    return told + _classes_told(claim)
+
+
+def _classes_told(claim: Claim) -> list[str]:
+    """Which class is the positive one, or the order of the classes, where that is not said already."""
+    if claim.model == "poisson" or claim.about.get("positive"):
+        return []
+    if claim.model == "ordinal":
+        return [f"  the order of its classes is {_some(claim.classes, ' < ')}"]
+    if claim.model == "multinomial":
+        return [f"  its classes are {_some(claim.classes)}; the first is the reference"]
+    if claim.several:
+        return [f"  its classes are {_some(claim.classes)}"]
+    return [f"  the positive class is {claim.classes[1]!r}, the other one {claim.classes[0]!r}"]
+
+
+def _some(values: Sequence[Any], mark: str = ", ") -> str:
+    """The first few of the values."""
+    return mark.join(map(repr, values[:4])) + (mark + "..." if len(values) > 4 else "")
 
 
 def _progress(words: str) -> None:

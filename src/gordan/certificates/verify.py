@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -69,7 +70,8 @@ class Check:
         if self._asked is None:
             return ()
         certificate, X = self._asked[:2]
-        return other_names(certificate, column_names(X, certificate.shape[1]))
+        shape = getattr(X, "shape", certificate.shape)
+        return other_names(certificate, column_names(X, shape[-1]))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -90,27 +92,60 @@ def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[
     return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("more or fewer of them",)
 
 
-def provenance(certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool) -> tuple[str, ...]:
-    """What to say of a certificate and the data beside the claim."""
+def provenance(
+    certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool, *, classes: bool = True
+) -> tuple[str, ...]:
+    """What to say of a certificate and the data beside the claim; of its `classes` unless that has been said."""
     more = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
     return (
         *_source(certificate.about or About()),
         *_other_statement(certificate),
+        *(_classes_told(certificate) if classes else ()),
         *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
         *(f"the columns have other names than those it was made for: {names}" for names in more),
         OTHER_DATA[same_data, accepted and same_data is False],
+        *((design_hint(certificate),) if renamed and not accepted else ()),
+    )
+
+
+def design_hint(certificate: Certificate) -> str:
+    """What to ask for if a certificate is about columns that a formula made of a table."""
+    label = (None if certificate.about is None else certificate.about.label) or "y"
+    y = f"{label}=d.y" if label.isidentifier() else f"**{{{label!r}: d.y}}"
+    return (
+        "if a formula made the columns that the certificate names, ask for a file of these, which "
+        f"d.X.assign({y}).to_csv('design.csv', index=False) writes for a diagnosis d"
     )
 
 
 def _source(about: About) -> list[str]:
     """What a certificate says it was made for, in one sentence; none where it says nothing."""
     told = [words.format(_printable(getattr(about, part))) for part, words in SOURCES.items() if getattr(about, part)]
-    told += [f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)}"] if about.columns else []
+    if about.columns:
+        told.append(f"{len(about.columns)} named column{'s' * (len(about.columns) > 1)} ({_some(about.columns)})")
     if about.size is not None and about.file:
         told[0] += f" ({about.size:,} bytes)"
     version = _printable(about.version or "(unknown version)")
-    made = f"the certificate was made by gordan {version}{' for ' if told else ''}{', '.join(told)}"
+    made = f"the certificate says it was made by gordan {version}{' for ' if told else ''}{', '.join(told)}"
     return [made] if told or about.version else []
+
+
+def _classes_told(certificate: Certificate) -> list[str]:
+    """Which class is the positive one, or the order of the classes, where that is not said already."""
+    classes = certificate.classes
+    if certificate.model == "poisson" or (certificate.about is not None and certificate.about.positive):
+        return []
+    if certificate.model == "ordinal":
+        return [f"the order of its classes is {_some(classes, ' < ')}"]
+    if certificate.several:
+        reference = "; the first is the reference" if certificate.model == "multinomial" else ""
+        return [f"its classes are {_some(classes)}{reference}"]
+    return [f"the positive class is {classes[1]!r}, the other one {classes[0]!r}"]
+
+
+def _some(values: Sequence[Any], mark: str = ", ") -> str:
+    """The first few of the values."""
+    return mark.join(map(repr, values[:MOST_NAMES])) + (mark + "…" if len(values) > MOST_NAMES else "")
 
 
 def _printable(text: Any) -> Any:
@@ -276,10 +311,11 @@ def _about_a_model(certificate: Certificate, X: Any, y: Any) -> Check:
             if reason:
                 return Check(False, claim, reason)
             given.require_finite()
-            made = given.ordered(certificate.classes).made()[0]
+            made, of = given.ordered(certificate.classes).made()
     except NotIEEE as error:
         return Check(False, claim, str(error))
-    return replace(check(given.inward(certificate, made), made), claim=claim)
+    found = check(given.inward(certificate, made), made)
+    return replace(found, claim=claim, reason=re.sub(r"(?<=^row )\d+", lambda row: str(of[int(row[0])]), found.reason))
 
 
 def check(certificate: Certificate, problem: Problem) -> Check:

@@ -305,7 +305,7 @@ class Source(Columns):
         `rows.lazy.read_on`). Columns that are left out unasked, or look like the number of the row, are told on stderr at once.
         """
         path, limit = self.file if client is not None else on_disk(self.file), bytes_of(memory_limit)
-        if weight is not None and client is None and format_of(path) in DELIMITERS:
+        if weight is not None and client is None and (format_of(path) in DELIMITERS or self.missing is OnMissing.DROP):
             return self._weighted(path, weight, classes, limit)
         if weight is not None:
             features = replace(self, file=path, drop=[*(self.drop or ()), weight])
@@ -333,7 +333,7 @@ class Source(Columns):
         return replace(data, notices=(*table.notices, *found), dialect=table.dialect, left_out=table.left_out)
 
     def _weighted(self, path: Path, weight: str, allowed: tuple[int, float], limit: int | None) -> Data:
-        """The data of a table of text, of which one column holds weights: it is read as the features are."""
+        """The data of a table in memory, of which one column holds weights: it is read as the features are."""
         table = read(path, **self.columns, memory_limit=limit)
         header = names_in(path, table.dialect) or []
         at = Wanted().position(weight, header if table.dialect.header else None, path, len(header))

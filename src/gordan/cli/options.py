@@ -84,7 +84,7 @@ Weight = Annotated[
     ),
 ]
 Missing = Annotated[
-    OnMissing, typer.Option("--missing", help="Rows of a text table with an empty or NA cell: refuse them, or drop them.")
+    OnMissing, typer.Option("--missing", help="Rows of a table with an empty or NA cell: refuse them, or drop them.")
 ]
 Standardize = Annotated[
     bool, flag("--standardize", "Scale columns to mean 0 and standard deviation 1 first; sparse ones keep their zeros.")

@@ -16,7 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
-from gordan.certificates.verify import MOST_NAMES, other_names, provenance, verified_for
+from gordan.certificates.verify import MOST_NAMES, design_hint, other_names, provenance, verified_for
 from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source, TooManyClasses, class_named, model_in, on_disk
@@ -83,6 +83,10 @@ def _data_for(claims: Sequence[Claim], source: Source, weight: str | None) -> Da
     except TooManyClasses as error:
         names = " and ".join(map(str, claims[0].certificate.classes))
         raise InputError(f"{error}, or a file with rows of {names} only, if the certificate is about these") from None
+    except InputError as error:
+        certificate = claims[0].certificate
+        renamed = other_names(certificate, names_in(source.file, Dialect(**source.dialect)))
+        raise InputError(f"{error}; {design_hint(certificate)}" if renamed else str(error)) from None
 
 
 def _remarks(unasked: Sequence[Any], model: Model | None) -> list[str]:
@@ -210,7 +214,7 @@ def as_stated(source: Source, weight: str | None, certificate: gordan.Certificat
     names = names_in(path, Dialect(**source.dialect)) or []
     label, mass = (name if names.count(name or "") == 1 else None for name in (about.label, about.weight))
     label, weight = source.label or label, weight or (mass if certificate.dropped else None)
-    if "missing" in certificate.dropped and format_of(path) in DELIMITERS:
+    if "missing" in certificate.dropped and format_of(path) in (*DELIMITERS, "parquet"):
         source = replace(source, missing=OnMissing.DROP)
     if not source.drop and not source.keep_index:
         others = beside(names, about.columns or (), {weight, label or "".join(names[-1:])})
@@ -270,7 +274,8 @@ class Checked:
         certificate = self.claim.certificate
         if self.claim.positive is not None and certificate.about is not None:  # which is in the first line
             certificate = replace(certificate, about=replace(certificate.about, positive=None))
-        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted)
+        told = self.claim.positive is not None
+        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted, classes=not told)
 
     def tell(self) -> None:
         """In words."""

@@ -149,7 +149,7 @@ def diagnose(
     else:
         _tell_diagnosis(found, data, _outcome_told(data, source, model))
         _tell_written(certificate, written)
-        if found.next_steps:
+        if found.next_steps and model in (Regression.LOGISTIC, Regression.MULTINOMIAL):
             say_lines(["", *_next_commands(source, weight, intercept, data, found)])
     if interrupts.pressed:
         note(interrupts.told)
@@ -157,8 +157,9 @@ def diagnose(
 
 
 def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
-    """A diagnosis in words, with what is asked about, and without the lines of Python."""
-    first, *rest = (line for line in _of_class(str(found), data).split("\n") if line.strip() not in found.next_steps)
+    """A diagnosis in words, with what is asked about, and without the lines of Python and the event, which that has."""
+    lines = (line for line in str(found).split("\n") if not line.startswith("Event: ") and line.strip() not in found.next_steps)
+    first, *rest = (_of_class(line, data) for line in lines)
     headline(first, {"overlap": True, "undecided": None}.get(found.kind, False))
     for line in (outcome, *rest):
         say(line)

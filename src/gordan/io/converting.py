@@ -359,6 +359,8 @@ class _Arrays:
         self.chosen: list[int] | None = None
         self.names: tuple[str, ...] | None = None
         if kind == "parquet":
+            if wanted.dialect.missing == "drop":
+                raise InputError(f"{path}: convert leaves no rows of Parquet out; write a file without missing values first")
             table = open_parquet(path, wanted)
             self.X, self.y, self.names = table.X, table.y, table.names
         else:

@@ -13,9 +13,10 @@ import numpy as np
 from gordan.arrays import Array
 from gordan.errors import InputError, MissingExtra
 from gordan.io.parts import Parts
-from gordan.io.table import Table, Wanted, require_finite, require_labels
+from gordan.io.table import Table, Wanted, is_missing, require_finite, require_labels
 
 ROWS = 1 << 16  # of labels, at a time
+MOST_LISTED = 8  # rows that are left out
 
 
 def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
@@ -23,9 +24,36 @@ def read_parquet(path: Path, wanted: Wanted, most: int) -> Table:
 
     What would take more than `most` bytes stays in its files, as `Parts`.
     """
+    drop = wanted.dialect.missing == "drop"
     table = open_parquet(path, wanted)
     n, d = table.X.shape
-    return table if 8 * n * d > most else replace(table, X=np.asarray(table.X, dtype=np.float64))
+    if 8 * n * d > most and drop:
+        raise InputError(f"{path} is too large to be read into memory, which leaving out rows with missing values needs")
+    table = table if 8 * n * d > most else replace(table, X=np.asarray(table.X, dtype=np.float64))
+    return _complete(table) if drop else table
+
+
+def _complete(table: Table) -> Table:
+    """The table without the rows in which a value or the label is missing."""
+    X, y, n = table.X, table.y, len(table.X)
+    lost = {name: np.isnan(X[:, j]) for j, name in enumerate(table.names or ())}
+    if y is not None:
+        missing = [value is None or value != value or (isinstance(value, str) and is_missing(value)) for value in y.tolist()]
+        lost[table.label or "the label"] = np.array(missing)
+    kept = np.flatnonzero(~np.any([*lost.values()], axis=0))
+    gone = tuple(np.setdiff1d(np.arange(n), kept).tolist())
+    if not len(kept):
+        raise InputError(f"{table.path} has no rows beside those with missing values")
+    X[[*gone]] = 0.0  # so that what is refused has the number of its row
+    require_finite(X, table.path, table.names)
+    if y is not None:
+        y = np.array(y[kept].tolist())
+        require_labels(y, len(kept), table.path)
+    counted = ", ".join(f"{name}: {np.count_nonzero(where)}" for name, where in lost.items() if where.any())
+    rows = ", ".join(map(str, gone[:MOST_LISTED])) + (", …" if len(gone) > MOST_LISTED else "")
+    told = f"left out {len(gone)} of {n} rows of {table.path.name} for missing values ({counted})"
+    told += f": row{'s' * (len(gone) > 1)} {rows}"
+    return replace(table, X=X[kept], y=y, left_out=gone, notices=(told,) if gone else ())
 
 
 @dataclass(frozen=True)
@@ -38,6 +66,7 @@ class RowGroup:
     n: int
     names: tuple[str, ...]
     dtype: str
+    missing: bool = False  # values may be missing, and are NaN then
 
     def read(self) -> Array:
         """Its rows; an InputError names the file, the row and what is wrong with it."""
@@ -46,16 +75,18 @@ class RowGroup:
             if len(columns[0]) != self.n:
                 where = f"{self.path}, row group {self.k}"
                 raise InputError(f"{where} has {len(columns[0])} rows, where there were {self.n}; the file was changed")
-            for name, column in zip(self.names, columns, strict=True):
+            for name, column in () if self.missing else zip(self.names, columns, strict=True):
                 file.require_values(name, column, self.first)
             X = file.features(self.names, columns).astype(self.dtype, copy=False)
-        require_finite(X, self.path, self.names, self.first)
+        if not self.missing:
+            require_finite(X, self.path, self.names, self.first)
         return X
 
 
 def open_parquet(path: Path, wanted: Wanted) -> Table:
-    """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read."""
-    files = _files(path)
+    """The table in a Parquet file or folder, X left in its row groups; labels and what the files say of themselves are read.
+    Where rows with missing values are to be dropped, these are still there: values are NaN, and labels None."""
+    files, missing = _files(path), wanted.dialect.missing == "drop"
     groups: list[tuple[Path, int, int, int]] = []
     y: list[Array] = []
     with _Parquet(files[0]) as file:
@@ -69,18 +100,26 @@ def open_parquet(path: Path, wanted: Wanted) -> Table:
             file.require_numbers(picked)
             groups += [(part, k, first, n) for k, first, n in file.groups if n]
             if at is not None:
-                y += file.labels(names[at])
+                y += file.labels(names[at], missing)
     if not groups:
         raise InputError(f"{path} has no rows")
     n = sum(rows for *_, rows in groups)
-    labels = np.concatenate(y) if y else None
-    if labels is not None:
-        require_labels(labels, n, path)
+    labels = _joined(y, n, path, missing)
     kinds = {schema[j][1] for j in chosen}
     dtype = "float32" if kinds <= {"float", "halffloat"} else "float64"
-    held = tuple(RowGroup(*group, picked, dtype) for group in groups)
+    held = tuple(RowGroup(*group, picked, dtype, missing) for group in groups)
     label = None if at is None else names[at]
     return Table(Parts(held, (n, len(picked)), np.dtype(dtype), picked), labels, picked, path, tuple(chosen), label=label)
+
+
+def _joined(y: list[Array], n: int, path: Path, missing: bool) -> Array | None:
+    """The labels of all files, None where there are none; some of them may be `missing`."""
+    if not y:
+        return None
+    labels = np.concatenate(y)
+    if not missing:
+        require_labels(labels, n, path)
+    return labels
 
 
 def _files(path: Path) -> list[Path]:
@@ -176,7 +215,7 @@ class _Parquet:
         if column.null_count:
             row = first + int(np.argmax(np.asarray(column.is_null())))
             where = f"{self._path}, row {row} (from 0), column {name!r}"
-            raise InputError(f"{where}: the value is missing; fill or drop missing values first")
+            raise InputError(f"{where}: the value is missing; fill missing values first, or leave such rows out: missing='drop'")
 
     def group(self, k: int, names: tuple[str, ...]) -> list[Any]:
         """These columns of row group k, as Arrow has them."""
@@ -190,8 +229,8 @@ class _Parquet:
             X[:, k] = self._guarded(self._as_float64(column, name).to_numpy)
         return X
 
-    def labels(self, name: str) -> list[Array]:
-        """A column as labels, some rows at a time."""
+    def labels(self, name: str, missing: bool = False) -> list[Array]:
+        """A column as labels, some rows at a time; as objects if some may be missing."""
         kind = self._schema.field(name).type
         if self._arrow.types.is_nested(kind):
             raise InputError(f"{self._path}, column {name!r} is of type {kind}; labels must be numbers, booleans or text")
@@ -199,6 +238,9 @@ class _Parquet:
         batches = self._guarded(lambda: self._file.iter_batches(batch_size=ROWS, columns=[name]))
         while (batch := self._guarded(lambda: next(batches, None))) is not None:
             column = batch.column(batch.schema.get_field_index(name))
+            if missing:
+                parts.append(np.array([*self._guarded(column.to_pylist), None], dtype=object)[:-1])
+                continue
             self.require_values(name, column, sum(map(len, parts)))
             parts.append(self._labels(column))
         return parts

@@ -79,8 +79,9 @@ def read(
     header : bool, default=True
         False: the table of text has no names of columns, and its first line is a row.
     missing : {"raise", "drop"}, default="raise"
-        "drop": rows of a table of text are left out where a cell that is wanted is empty, NA, N/A, NaN, <NA>, null or None,
-        the label too; a notice has their number. True and False are read as 1 and 0 in any case.
+        "drop": rows of a table of text, and of Parquet that fits into memory, are left out where a cell that is wanted is
+        empty, NA, N/A, NaN, <NA>, null or None, the label too; a notice has their number. True and False are read as 1 and 0
+        in any case.
     memory_limit : int, optional
         Bytes that the process should stay below. X is read into memory if it takes at most half of that; else .npy files and
         converted folders are mapped, Parquet is left in its row groups, and other files are refused. Default: .npy files and
@@ -150,8 +151,9 @@ def prepared(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, 
     notices: tuple[str, ...] = ()
     if kind in DELIMITERS:
         wanted, notices = settled(path, kind, wanted)
-    elif wanted.dialect != Dialect():
-        raise InputError(f"{path} is not a text table: sep, decimal, thousands, header and missing are for CSV and TSV files")
+    elif wanted.dialect != (Dialect(missing=wanted.dialect.missing) if kind == "parquet" else Dialect()):
+        missing = "" if kind == "parquet" else " and missing"
+        raise InputError(f"{path} is not a text table: sep, decimal, thousands, header{missing} are for CSV and TSV files")
     wanted, more = without_index(path, kind, wanted)
     return wanted, (*notices, *more)
 

@@ -6,8 +6,8 @@ import difflib
 import math
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gordan.arrays import Array, is_sparse, require_aligned
 from gordan.certificates.data import MODELS
 from gordan.errors import InputError, MissingExtra
 from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
+from gordan.verdicts.explaining import baselines
 
 MISSING = ("raise", "drop")
 # Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
@@ -25,14 +26,19 @@ UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the
 # Texts in a formula; and names in backticks, or by themselves: not of functions, attributes or arguments.
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 NAMES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
-# The links of a binomial family whose log-likelihood is concave and grows forever in the same directions.
-LINKS = ("Logit", "Probit", "CLogLog", "LogLog")
+# The links of a binomial family whose log-likelihood is concave and grows forever in the same directions, in words.
+LINKS = {"Logit": "", "Probit": "probit", "CLogLog": "complementary log-log", "LogLog": "log-log"}
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`)."""
+    """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`).
+
+    `link` is that of a binary model, in words, where it is another than the logit; `offset` says that the model has an offset
+    or an exposure, which changes estimates and not whether they exist; `baselines` are the levels of factors that
+    have no column of their own.
+    """
 
     X: Any
     y: Any
@@ -45,6 +51,9 @@ class Design:
     complete: Complete | None = None
     dropped: tuple[str, ...] = ()
     weight_name: str | None = None
+    link: str = ""
+    offset: bool = False
+    baselines: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
         """Where these rows of X are in what was given."""
@@ -77,7 +86,8 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         found = _complete(found, missing)
         _require_outcomes(found)
     _require_numbers(found.X)
-    return replace(found, order=_order(found, reference), y=_plain_outcome(found))
+    _refuse_proportions(found, X)
+    return replace(found, order=_order(found, reference))
 
 
 def _name_of(column: Any) -> str | None:
@@ -117,7 +127,8 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
         matrix = matrix.drop(columns="Intercept")
     names = [*map(str, matrix.columns)]
-    return Design(matrix, left, model, "free" if model == "ordinal" else "none", weights, names, outcome, complete=complete)
+    intercept, left_out = "free" if model == "ordinal" else "none", baselines(names, kept)
+    return Design(matrix, left, model, intercept, weights, names, outcome, complete=complete, baselines=left_out)
 
 
 def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
@@ -135,8 +146,8 @@ def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
 
 
 def _with_numbers(data: Any, variables: set[str]) -> Any:
-    """The data with columns of numbers as such, also where text such as "NA" in rows that were left out made them columns of
-    objects, of which a formula would make a category for each value; and without categories that no row has, as in R."""
+    """The data with columns of numbers or truths as such, also where text such as "NA" in rows that were left out made them
+    columns of objects, of which a formula would make a category for each value; and without categories that no row has."""
     if not hasattr(data, "assign"):
         return data
     found = _with_used_categories(data, variables)
@@ -144,7 +155,8 @@ def _with_numbers(data: Any, variables: set[str]) -> Any:
         values = data[name].tolist()
         numbers = [value for value in values if isinstance(value, (int, float, np.number))]
         if values and len(numbers) == len(values):
-            found[name] = np.array(values, dtype=np.float64)
+            plain = np.array(values)
+            found[name] = plain if plain.dtype == bool else plain.astype(np.float64)
         elif 2 * len(numbers) > len(values):
             text = next(value for value in values if not isinstance(value, (int, float, np.number)))
             warnings.warn(
@@ -164,6 +176,7 @@ def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
     """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
+    name = weights if isinstance(weights, str) else "sample_weight"
     if isinstance(weights, str):
         if weights not in data:
             raise InputError(f"data has no column {weights!r} for sample_weight")
@@ -172,7 +185,7 @@ def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tu
     lacking = complete_rows(len(data), {"data": data[used]}).missing
     if lacking and missing == "raise":
         raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
-    complete = complete_rows(len(data), {"data": data[used], "sample_weight": weights}, weights)
+    complete = complete_rows(len(data), {"data": data[used], name: weights}, weights)
     return complete, complete.of(weights)
 
 
@@ -220,13 +233,25 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     weights = None if weights is None else np.asarray(weights) * np.asarray(source.var_weights)
     trials = getattr(source, "n_trials", 1)
     if found == "logistic" and np.any(np.asarray(trials) != 1):
-        raise InputError(_proportions("the model has counts of successes and failures"))
+        data = "X, y = pandas.DataFrame(model.exog, columns=model.exog_names), model.endog; "
+        code = data + _two_rows("X.iloc", f"{PARTS} * np.repeat(model.n_trials, 2)", ", intercept='none'")
+        raise InputError(f"the model has counts of successes and failures{EXPAND}{code}")
     kept = complete_rows(len(labels), {}, weights)
     intercept = "free" if found == "ordinal" else "none"
     from pandas import DataFrame  # which statsmodels needs
 
     own = DataFrame(np.asarray(source.exog)[kept.kept], columns=names), labels[kept.kept]
-    return Design(*own, found, intercept, kept.of(weights), names, outcome, order, _with_lost(kept, source))
+    design = Design(*own, found, intercept, kept.of(weights), names, outcome, order, _with_lost(kept, source))
+    left_out = baselines(names, getattr(source.data, "frame", None))
+    offset = any(getattr(source, part, None) is not None for part in ("offset", "exposure"))
+    return replace(design, link=_link_of(source), offset=offset, baselines=left_out)
+
+
+def _link_of(source: Any) -> str:
+    """The link of a binary model in words, if it is another than the logit."""
+    family = getattr(source, "family", None)
+    kinds = [kind.__name__ for kind in type(source if family is None else family.link).__mro__]
+    return next((LINKS[kind] for kind in kinds if kind in LINKS), "")
 
 
 def _outcomes_of(source: Any, found: str) -> tuple[Array, list[Any] | None]:
@@ -370,25 +395,45 @@ def _is_numeral(value: Any) -> bool:
         return False
 
 
-def _plain_outcome(design: Design) -> Any:
-    """y, unless it is a proportion or a pair of counts, for which logistic regression has another form."""
+# What to do about proportions and counts, and how much of a proportion y is in either outcome.
+EXPAND = "; pass two rows for each, one for either outcome, with its frequency as weight: "
+PARTS = "np.ravel(np.column_stack([y, 1 - y]))"
+
+
+def _refuse_proportions(design: Design, given: Any) -> None:
+    """Refuse y that is a proportion or a pair of counts, for which logistic regression has another form; `given` is X, or the
+    formula."""
     if design.model != "logistic":
-        return design.y
+        return
     values = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y))
+    X = "X.iloc" if hasattr(given, "iloc") else "X" if hasattr(given, "shape") else "np.asarray(X)"
     if values.ndim == 2 and values.shape[1] == 2 and values.dtype.kind in "iuf":
-        raise InputError(_proportions(f"y has the shape {values.shape}: two columns, as counts of successes and failures have"))
-    if values.ndim == 1 and values.dtype.kind == "f" and len(values):
-        inside = values[np.isfinite(values)]
-        if len(inside) and inside.min() >= 0 and inside.max() <= 1 and len({*inside[:1000].tolist()} - {0.0, 1.0}):
-            raise InputError(_proportions("y has values between 0 and 1, as proportions have"))
-    return design.y
+        told = f"y has the shape {values.shape}: two columns, as counts of successes and failures have"
+        raise InputError(f"{told}{EXPAND}{_two_rows(X, 'np.ravel(y)')}")
+    if _are_proportions(values):
+        code = _two_rows_of_formula(given, design.outcome) if isinstance(given, str) else _two_rows(X, PARTS)
+        raise InputError(f"y has values between 0 and 1, as proportions have{EXPAND}{code}")
 
 
-def _proportions(what: str) -> str:
-    return (
-        f"{what}; pass a row for each outcome that occurs: X2 = np.repeat(X, 2, axis=0); y2 = np.tile([1, 0], len(X)); "
-        "counts = np.ravel(np.column_stack([successes, failures])); gordan.diagnose(X2, y2, sample_weight=counts)"
-    )
+def _are_proportions(values: Array) -> bool:
+    """Whether these are numbers from 0 to 1, and not only 0 and 1."""
+    if values.ndim != 1 or values.dtype.kind != "f":
+        return False
+    inside = values[np.isfinite(values)]
+    return bool(len({*inside[:1000].tolist()} - {0.0, 1.0})) and inside.min() >= 0 and inside.max() <= 1
+
+
+def _two_rows(X: str, counts: str, options: str = "") -> str:
+    """Code that makes two rows of each, one for either outcome, and keeps the names of columns."""
+    X2 = f"X2 = {X}[np.repeat(np.arange(len(y)), 2)]"
+    return f"{X2}; gordan.diagnose(X2, np.tile([1, 0], len(y)), sample_weight={counts}{options})"
+
+
+def _two_rows_of_formula(formula: str, outcome: str | None) -> str:
+    """The same for a formula and the data frame of it."""
+    formula = f"event ~ {formula.partition('~')[2].strip()}"
+    long = f"frame.iloc[np.repeat(np.arange(len(y)), 2)].assign(event=np.tile([1, 0], len(y)), count={PARTS})"
+    return f"y = frame[{outcome!r}]; long = {long}; gordan.diagnose({formula!r}, data=long, sample_weight='count')"
 
 
 def _order(design: Design, reference: Any) -> Sequence[Any] | None:

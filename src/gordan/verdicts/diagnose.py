@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from gordan.rows import column_names
 from gordan.solve.finders import answer
 from gordan.verdicts.designs import Design, design_of
 from gordan.verdicts.explaining import COUNTS, Table, explanation
+from gordan.verdicts.remedies import Remedies
 from gordan.verdicts.telling import described
 
 Kind = Literal["complete", "quasi-complete", "overlap", "undecided"]
@@ -44,6 +46,8 @@ MOST_SHOWN, MOST_LINES = 6, 40
 # What to say beside a refusal of X or y, by a part of its words.
 HINTS = dict.fromkeys((" is nan;", " is None;", " is <NA>;", " is NaT;"), "; or pass missing='drop'")
 HINTS["classes; two are"] = "; or is it model='multinomial', 'ordinal' or 'poisson'?"
+# The row that a refusal names.
+REFUSED_ROW = re.compile(r"(?<=^[Xy]\[)\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +68,8 @@ class Data:
             return Data._read(design)
         except InputError as error:
             hint = next((hint for part, hint in HINTS.items() if part in str(error)), "")
-            raise InputError(f"{error}{hint}") from None
+            told = REFUSED_ROW.sub(lambda row: str(design.rows([int(row[0])])[0]), str(error))
+            raise InputError(f"{told}{hint}") from None
 
     @staticmethod
     def _read(design: Design) -> Data:
@@ -114,10 +119,10 @@ class Data:
         X = self.problem.storage.plain() if made is None else made.X.storage.plain()
         X = X.tocsc() if is_sparse(X) else X
         columns = _names(self.columns, X.shape[1], True)
-        outcome = self.design.outcome or "y"
+        outcome, baselines = self.design.outcome or "y", self.design.baselines
         if made is None:
-            return Table(X, columns, outcome, self.problem.classes, (self.problem.signs > 0).astype(int))
-        return Table(X, columns, outcome, COUNTS if made.model == "poisson" else made.classes, made.which)
+            return Table(X, columns, outcome, self.problem.classes, (self.problem.signs > 0).astype(int), baselines)
+        return Table(X, columns, outcome, COUNTS if made.model == "poisson" else made.classes, made.which, baselines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +186,13 @@ class Diagnosis:
         return self._data.design.y
 
     @property
+    def separated(self) -> Array:
+        """Whether each row of `X` is separated: true for those that `rows` names by their place in what was given."""
+        found = np.zeros(self._data.n, bool)
+        found[[*self._separated]] = True
+        return found
+
+    @property
     def weights(self) -> Any:
         """The sample weights that go with `X`, which estimates depend on; None if there are none."""
         return self._data.design.weights
@@ -222,36 +234,14 @@ class Diagnosis:
 
     @property
     def next_steps(self) -> tuple[str, ...]:
-        """What to do about separated data, in a logistic or multinomial model: lines of Python that run where `d` is this
-        diagnosis."""
-        if self.model not in ("logistic", "multinomial") or self.kind not in ("complete", "quasi-complete"):
+        """What to do about separated data: lines of Python that run where `d` is this diagnosis. Each model has its own; of
+        counts that are all 0 there is nothing to estimate."""
+        if self.kind not in ("complete", "quasi-complete") or (self.model == "poisson" and self.separated.all()):
             return ()
         constant = any(name.endswith(INTERCEPT) for name, _, _ in self._lines())  # else it is a column of X, if there is one
-        own, penalized = ("", "free") if constant else ("fit_intercept=False", "none")
-        some = self._independent_columns()
-        data = f"{some}, d.y" if self.weights is None else f"{some}, d.y, sample_weight=d.weights"
-        told = "ridge" if constant else "ridge, the constant included"
-        ridge = f'gordan.minimize_loss({data}, loss="{self.model}", C=1.0, intercept="{penalized}").w  # {told}'
-        if self.model == "multinomial":
-            return (ridge,)
-        dense = data.replace(some, f"{some}.toarray()", 1) if is_sparse(self.X) else data
-        return (
-            "from firthmodels import FirthLogisticRegression  # pip install firthmodels",
-            f"FirthLogisticRegression({own}).fit({dense}).coef_  # d is this diagnosis",
-            ridge,
-        )
-
-    def _independent_columns(self) -> str:
-        """The line of Python that takes those columns of `d.X` that do not depend on others."""
-        if not hasattr(self.X, "shape"):
-            return "d.X"
-        names = self._data.columns or [f"x{j}" for j in range(self.X.shape[1])]
-        aliased = [j for j, name in enumerate(names) if name in (self.dependent or ())]
-        if not aliased:
-            return "d.X"
-        if hasattr(self.X, "columns"):
-            return f"d.X.drop(columns={[names[j] for j in aliased]!r})"
-        return f"d.X[:, {[j for j in range(len(names)) if j not in aliased]}]"
+        names, weighted, design = self._data.columns, self.weights is not None, self._data.design
+        about = self.model, self.X, names, self.dependent or (), constant, weighted
+        return Remedies(*about, design.link, design.offset).lines
 
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each coefficient: its `estimate`, and its part of the `direction`.
@@ -467,7 +457,7 @@ def _own_constant(d: Diagnosis, block: str) -> str | None:
     if about.columns is None or not dependent or not Intercept.of(about.design.intercept).exists:
         return None
     names = (name for name in about.table.names if block + name in dependent)
-    return next((name for name in names if (about.table.column(name) == 1).all()), None)
+    return next(filter(about.table.is_constant, names), None)
 
 
 # ---- telling --------------------------------------------------------------------------------------------------------
@@ -491,21 +481,22 @@ def _story(d: Diagnosis) -> list[str]:
     if dependent:
         verb = "is a linear combination" if len(dependent) == 1 else "are linear combinations"
         lines.append(f"X is rank-deficient: {_listed(dependent)} {verb} of the other columns, and left out of the model.")
-    return [*lines, _kind_told(d), *filter(None, (_order_told(d), _columns_told(d), _advice(d)))]
+    return [*lines, _kind_told(d), *filter(None, (_outcome_told(d), _columns_told(d), _advice(d)))]
 
 
-def _order_told(d: Diagnosis) -> str:
-    """The order of the classes, where it matters."""
-    classes = [*map(str, d._data.observations.classes)] if d._data.observations is not None and d.model == "ordinal" else []
-    return (
-        f"Order of the classes: {' < '.join(classes[:MOST_SHOWN])}{' < …' if len(classes) > MOST_SHOWN else ''}."
-        if classes
-        else ""
-    )
+def _outcome_told(d: Diagnosis) -> str:
+    """What signs and names of coefficients are about: the event, the class that others are compared with, or the order."""
+    table = d._data.table
+    if d.model == "ordinal":
+        classes = [*map(str, table.labels)]
+        return f"Order of the classes: {' < '.join(classes[:MOST_SHOWN])}{' < …' if len(classes) > MOST_SHOWN else ''}."
+    if d.model == "multinomial":
+        return f"Reference: {table.has(0)}."
+    return f"Event: {table.has(1)}." if d.model == "logistic" and d.kind in ("complete", "quasi-complete") else ""
 
 
 def _is_constant(d: Diagnosis, name: str) -> bool:
-    """Whether a column that depends on others is a constant, which needs no words: the model has one."""
+    """Whether a column is a constant, which needs no words: the model has one."""
     table = d._data.table
     column = name if name in table.names else name.partition(":")[2]
     values = table.column(column) if column in table.names else np.arange(2.0)
@@ -513,7 +504,8 @@ def _is_constant(d: Diagnosis, name: str) -> bool:
 
 
 def _kind_told(d: Diagnosis) -> str:
-    n, regression = d._data.n, REGRESSIONS[d.model]
+    n, link = d._data.n, d._data.design.link
+    regression = f"a {link} regression" if link else REGRESSIONS[d.model]
     lost = f"The maximum-likelihood estimates of {regression} do not exist."
     if d.model == "poisson" and d.kind in ("complete", "quasi-complete"):
         told = f"{len(d.rows)} of {n} rows, all with {d._data.table.outcome} = 0, have fitted means that go to 0"
@@ -577,6 +569,8 @@ def _advice(d: Diagnosis) -> str:
             "Next: try more time if it was limited; leave out columns that are sums or copies of others up to rounding; or round "
             "the columns to the digits that were measured."
         )
+    if d.model == "poisson" and d.separated.all():
+        return f"Next: there is nothing to estimate where {d._data.table.has(0)} in every row; is this the right column?"
     if d.model == "poisson":
         return (
             "Next: do not read Wald tests or standard errors of this fit. Leave out the separated rows (`rows`), which say "
@@ -588,7 +582,7 @@ def _advice(d: Diagnosis) -> str:
             "give finite estimates; or join classes or levels, or drop a column that separates, if it only restates the "
             "outcome."
         )
-    infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT]
+    infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT and not _is_constant(d, name)]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
         "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give finite "

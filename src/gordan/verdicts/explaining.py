@@ -8,31 +8,34 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array, is_sparse
+from gordan.rows import is_missing
 
 # Columns of a combination that is written out, and digits of its factors.
 MOST_TERMS, MOST_DIGITS = 6, 6
 # Sentences at most, and columns that are looked at for them.
 MOST_SENTENCES, MOST_COLUMNS = 8, 200
 NO_SIMPLE_REASON = "no single column or level says why; `direction` has a combination of columns that separates"
-LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?(.+)\]$")
+LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?((?:(?!\]:).)+)\]$")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a design by name, and the outcome of each row as a label; counts are "= 0" and "> 0"."""
+    """The columns of a design by name, and the outcome of each row as a label; counts are "= 0" and "> 0". `baselines` are the
+    levels of factors that have no column of their own, where they are known."""
 
     X: Any
     names: Sequence[str]
     outcome: str
     labels: Sequence[Any]
     which: Array
+    baselines: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, name: str) -> Array:
         """The values of a column."""
@@ -42,6 +45,10 @@ class Table:
     def is_dummy(self, name: str) -> bool:
         """Whether a column has the values 0 and 1, both of them."""
         return {*np.unique(self.column(name)).tolist()} == {0.0, 1.0}
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a column is the constant of the model: ones."""
+        return bool((self.column(name) == 1).all())
 
     def has(self, place: int) -> str:
         """The outcome of that label in words."""
@@ -64,6 +71,8 @@ def explanation(
     model: str, table: Table, infinite: Mapping[str, int | None], direction: Mapping[str, int], rows: Sequence[int]
 ) -> list[str]:
     """Sentences that say why these coefficients are infinite; `rows` are those that are separated."""
+    if model == "poisson" and not table.which.any():
+        return [f"all {len(table.which)} rows have {table.has(0)}: the likelihood increases as all fitted means go to 0"]
     separated = [name for name in table.names if _is_infinite(name, model, infinite)]
     told: list[str] = []
     covered = np.zeros(len(table.which), bool)
@@ -85,14 +94,18 @@ def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> b
 def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """What one column says, or the baseline level of a factor: a sentence, and the rows that it is about."""
     dummies = [name for name in separated if table.is_dummy(name)]
+    groups = factors(table, dummies)
     for name in separated:
         x = table.column(name)
         if name not in dummies:
             yield from _thresholds(model, table, name, x)
             continue
-        for value in (1.0, 0.0):
-            yield from _level(model, table, level(name, value), x == value)
-    yield from _baselines(model, table, dummies)
+        yield from _level(model, table, level(name, 1.0), x == 1)
+        if groups.get(_factor(name)) != [name]:
+            yield from _level(model, table, level(name, 0.0), x == 0)
+    constant = any(map(table.is_constant, separated))
+    for factor, names in groups.items():
+        yield from _baseline(model, table, factor, names, constant)
 
 
 def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
@@ -158,22 +171,26 @@ def _between(below: Array, above: Array) -> str | None:
     return repr(low)
 
 
-def _baselines(model: str, table: Table, dummies: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Levels that have no column of their own, in which one outcome occurs: then the columns of all others are infinite."""
-    for factor, names in factors(table, dummies).items():
-        if len(names) < 2:
-            continue
-        outside = np.ones(len(table.which), bool)
-        for name in names:
-            outside &= table.column(name) == 0
-        alone = _alone(model, table, outside)
-        if alone is not None:
-            baseline = f"the baseline level of {factor} (none of {_some(names)})"
-            told = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
-            other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
-            if other is not None:
-                told += f": make another level the baseline ({_as_baseline(other)}) to have fewer infinite coefficients"
-            yield told, outside
+def _baseline(model: str, table: Table, factor: str, names: Sequence[str], constant: bool) -> Iterator[tuple[str, Array]]:
+    """The level that has no column of its own, if one outcome occurs in it: then the columns of all others are infinite. With
+    another baseline fewer can be; of two levels only the `constant`, if it is infinite."""
+    outside = np.ones(len(table.which), bool)
+    for name in names:
+        outside &= table.column(name) == 0
+    alone, own = _alone(model, table, outside), table.baselines.get(factor)
+    if alone is None:
+        if len(names) == 1:
+            yield from _level(model, table, f"{factor} = {own}", outside)
+        return
+    baseline = f"the baseline level of {factor} (none of {_some(names)})" if own is None else f"{factor} = {own}, the baseline,"
+    told = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
+    other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
+    if other is not None and len(names) > 1:
+        told += f"; with another level as the baseline ({_as_baseline(other)}) fewer coefficients can be infinite"
+    elif other is not None and constant:
+        told += f"; with the other level as the baseline ({_as_baseline(other)}) the constant can be finite, and the coefficient "
+        told += "only changes its sign"
+    yield told, outside
 
 
 def _as_baseline(name: str) -> str:
@@ -185,8 +202,21 @@ def _as_baseline(name: str) -> str:
     return f"C({found[1].strip()}, Treatment({own})) in a formula"
 
 
+def baselines(names: Sequence[str], frame: Any) -> dict[str, str]:
+    """The level of each factor that has no column of its own, where one such level occurs in the data."""
+    levels: dict[str, set[str]] = {}
+    for found in filter(None, map(LEVEL.match, names)):
+        levels.setdefault(found[1].strip(), set()).add(found[2])
+    left: dict[str, str] = {}
+    for factor in (factor for factor in levels if frame is not None and factor in frame.columns):
+        others = {str(value) for value in frame[factor].unique() if not is_missing(value)} - levels[factor]
+        left |= {factor: others.pop()} if len(others) == 1 else {}
+    return left
+
+
 def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
-    """0/1 columns by the factor that their names say they are levels of, where no row has two of them."""
+    """0/1 columns by the factor that their names say they are levels of, where no row has two of them; one column is a factor
+    by itself where its baseline is known."""
     groups: dict[str, list[str]] = {}
     known = {*filter(None, map(_factor, dummies))}
     for name in table.names:
@@ -195,7 +225,7 @@ def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
     alone = {}
     for factor, names in groups.items():
         total = sum(table.column(name) for name in names)
-        if {*names} <= {*dummies} and np.max(total) <= 1:
+        if {*names} <= {*dummies} and np.max(total) <= 1 and (len(names) > 1 or factor in table.baselines):
             alone[factor] = names
     return alone
 
@@ -207,11 +237,11 @@ def _factor(name: str) -> str:
 
 
 def level(name: str, value: float) -> str:
-    """A 0/1 column in words: `region[T.A]` is region = A."""
-    found = LEVEL.match(name)
-    if found:
-        return f"{found[1].strip()} {'=' if value == 1 else '≠'} {found[2]}"
-    return f"{name} = {int(value)}"
+    """A 0/1 column in words: `region[T.A]` is region = A, and `region[T.A]:sex[T.m]` region = A and sex = m."""
+    parts = [LEVEL.match(part) for part in re.split(r"(?<=\]):", name)]
+    if not all(parts) or (value == 0 and len(parts) > 1):
+        return f"{name} = {int(value)}"
+    return " and ".join(f"{part[1].strip()} {'=' if value == 1 else '≠'} {part[2]}" for part in filter(None, parts))
 
 
 def _combination(model: str, table: Table, direction: Mapping[str, int], strict: int) -> Iterator[str]:
@@ -220,7 +250,7 @@ def _combination(model: str, table: Table, direction: Mapping[str, int], strict:
         return
     constant, terms = 0, dict[str, int]()
     for name, value in direction.items():
-        ones = name not in table.names or bool((table.column(name) == 1).all())
+        ones = name not in table.names or table.is_constant(name)
         constant, terms = (constant + value, terms) if ones else (constant, terms | ({name: value} if value else {}))
     if not 0 < len(terms) <= MOST_TERMS or max(map(abs, [constant, *terms.values()])) >= 10**MOST_DIGITS:
         return

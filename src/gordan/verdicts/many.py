@@ -18,6 +18,7 @@ import numpy as np
 from gordan.arrays import Array, require_aligned
 from gordan.blas import blas_threads
 from gordan.certificates import Certificate
+from gordan.certificates.data import About
 from gordan.certificates.losses import Objective, Optimum
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.optima import Objectives
@@ -29,7 +30,7 @@ from gordan.ledger.evidence import Proof
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
-from gordan.rows import stored
+from gordan.rows import column_names, stored
 from gordan.solve import batches
 from gordan.statuses import Status
 from gordan.verdicts import loss as losses
@@ -493,7 +494,9 @@ def _read(X: Any, Y: Any, device: str | None) -> tuple[Problem, Array]:
     storage = stored(X, device)
     classes, signs = read_label_table(Y, storage.n)
     require_aligned(X=X, Y=Y)
-    return Problem(Matrix(storage), np.ones(storage.n, np.int8), classes).nearby().watched(X), signs
+    names = column_names(X, storage.d)
+    about = About(columns=None if names is None else tuple(names))
+    return Problem(Matrix(storage), np.ones(storage.n, np.int8), classes, about=about).nearby().watched(X), signs
 
 
 def _sample(sample_weight: Any, problem: Problem) -> Array | None:
