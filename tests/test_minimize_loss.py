@@ -473,6 +473,20 @@ def test_a_large_c_is_proved_with_weights_of_the_support():
     assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1
 
 
+@pytest.mark.parametrize("at_once", [-1, 1 << 17])
+@pytest.mark.parametrize(("constant", "scale"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.25)])
+def test_second_moments_of_some_rows(at_once, constant, scale, monkeypatch):
+    """Σ h A_i A_iᵀ for h of both signs, by one product of matrices or by passes over all rows."""
+    monkeypatch.setattr(loss_newton, "TUNING", dataclasses.replace(loss_newton.TUNING, at_once=at_once))
+    r = np.random.default_rng(0)
+    X, signs = r.standard_normal((50, 4)).astype(np.float32), r.choice([-1, 1], 50).astype(np.int8)
+    rows = Rows(stored(X), signs, scale=scale, constant=constant)
+    A = scale * signs[:, None] * np.column_stack((X.astype(np.float64), np.full(50, constant)))[:, : rows.d]
+    for i in (np.arange(50), np.array([3, 8, 41])):
+        h = r.standard_normal(len(i))
+        assert np.allclose(loss_newton.second_moment(rows, i, h), (A[i] * h[:, None]).T @ A[i], rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("size", [300.0, 1e4])
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
 def test_rows_that_rounding_leaves_short_of_one(size, intercept):
