@@ -136,10 +136,13 @@ class Other:
         self.requests.send(data)
 
     def timed(self, peer: tuple[str, str, str], tol: float, limit: float) -> tuple[float, Any]:
-        """Seconds and plane of one run; no plane where it takes longer than three times the limit."""
+        """Seconds and plane of one run; no plane where it takes longer than three times the limit, or ends without memory."""
         self.requests.send((peer, tol))
         if self.requests.poll(3 * limit + 1):
-            return self.requests.recv()
+            try:
+                return self.requests.recv()
+            except EOFError:
+                pass
         self.process.kill()
         self.process.join()
         self.process = None

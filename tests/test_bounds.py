@@ -23,6 +23,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix, Products, exact_score, near_score
 from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
+from gordan.rows import stored
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 
@@ -139,6 +140,20 @@ def test_rounded_scores_where_nearly_everything_cancels():
     exact = sum(Fraction(x) * Fraction(v) for x, v in zip(X[0].tolist(), w.tolist(), strict=True))
     assert near_score(problem.storage.row(0), w, 1.0, 1) == float(exact + 1) == 2.0**-40
     assert math.isnan(near_score(problem.storage.row(0), w * 2.0**-950, 0.0, 1))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_of_all_rows_rounded_once_are_those_of_each_row(sparse):
+    """By blocks of rows, as row by row: with zeros, rows without entries, and products that cannot be split."""
+    r = np.random.default_rng(3)
+    X = np.exp(r.normal(0, 30, (60, 9))) * r.choice([-1, 0, 1], (60, 9))
+    X[7], X[8, 0], X[9, 0] = 0.0, 2.0**-1000, 2.0**1010
+    w = np.append(r.standard_normal(8), 0.0)
+    storage = stored(sp.csr_array(X) if sparse else X)
+    found = Products.of(Matrix(storage), w)._rounded()
+    expected = [near_score(storage.row(i), w, 0.0, 1) for i in range(60)]
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.isnan(found).tolist() == [i in (8, 9) for i in range(60)]
 
 
 def test_sums_are_near():

@@ -291,6 +291,20 @@ def test_places_in_a_file_are_verified(tmp_path, overlapping, loss, kind, tol):
     assert refusals(tmp_path / "wider", X, y) == [""] or kind == "free"
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "multinomial"])
+def test_the_certificate_is_that_of_the_proof_whatever_happens_to_coef(overlapping, loss):
+    """It is made when it is asked for, from the plane that was proved; a further fit has its own."""
+    X, y = overlapping
+    model = LinearClassifier(loss).fit(X, y)
+    model.coef_ *= 2
+    again = pickle.loads(pickle.dumps(model))
+    assert gordan.verify(again.certificate_, X, y)
+    assert again.certificate_ == model.certificate_
+    assert gordan.verify(model.fit(-X, y).certificate_, -X, y)
+    with pytest.raises(AttributeError, match="no certificate"):
+        _ = LinearClassifier().certificate_
+
+
 def test_a_model_with_another_plane_than_its_certificate_is_rejected(tmp_path, overlapping):
     X, y = overlapping
     model = LinearClassifier().fit(X, y)._model()

@@ -8,6 +8,7 @@ import random
 import time
 from collections import Counter
 from fractions import Fraction
+from itertools import count
 
 import degenerate
 import modes
@@ -30,6 +31,7 @@ from gordan.certificates.problem import Problem
 from gordan.intercepts import Intercept
 from gordan.rows import stored
 from gordan.solve import batches
+from gordan.verdicts import many as tables
 
 
 def table(n, k, seed=0, labels=(-1, 1)):
@@ -619,6 +621,46 @@ def test_classes_against_the_rest_as_one_table():
     assert np.allclose(model.fit(X, y).coef_, before, atol=1e-6)
     with pytest.raises(gordan.InputError, match="all rows of class 2 have weight zero"):
         gordan.LinearClassifier(class_weight={2: 0.0}).fit(X, y)
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """Sparse rows of which label vectors are solved on two threads at a time, however few there are, and their labels."""
+    monkeypatch.setattr(tables, "BUSY", 0)
+    monkeypatch.setattr(tables, "available", lambda: 2)
+    return sp.random(300, 4000, 0.01, "csr", random_state=0), table(300, 6, 1)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
+def test_sparse_columns_on_all_cores_are_those_of_one(wide, loss):
+    X, Y = wide
+    found, alone = (gordan.minimize_loss(X, Y, loss=loss, threads=threads) for threads in (None, 1))
+    assert (found.status == "solved").all()
+    assert np.array_equal(found.w, alone.w)
+    assert np.array_equal(found.objective, alone.objective)
+    for j in (0, 5):
+        assert gordan.verify(found[j].certificate, X, Y[:, j])
+
+
+def test_ctrl_c_ends_all_threads(wide, monkeypatch):
+    """Whoever is interrupted, no column is begun afterwards, and others end with what they have."""
+    X, Y = wide
+    monkeypatch.setattr(tables.losses, "result_of", interrupting(tables.losses.result_of, 1))
+    found = gordan.minimize_loss(X, Y)
+    assert np.count_nonzero(found.status == "interrupted") >= 4
+    assert (found.objective[:, 0] <= found.objective[:, 1]).all()
+
+
+def interrupting(function, calls):
+    """`function`, but for an interrupt after so many calls."""
+    made = count()
+
+    def called(*given, **options):
+        if next(made) == calls:
+            raise KeyboardInterrupt
+        return function(*given, **options)
+
+    return called
 
 
 @pytest.mark.parametrize("kind", ["ovo", "ovr"])

@@ -475,14 +475,45 @@ def test_a_large_c_is_proved_with_weights_of_the_support():
     assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1
 
 
-@pytest.mark.parametrize(("loss", "C"), [("logistic", 1.0), ("hinge", 100.0)])
-def test_scores_are_rounded_once_where_rounding_hides_the_optimum(loss, C):
-    """Columns of very different sizes, or rows far longer than the margin: sums in float64 leave an interval that is too wide."""
+@pytest.mark.parametrize("at_once", [-1, 1 << 17])
+@pytest.mark.parametrize(("constant", "scale"), [(0.0, 1.0), (1.0, 1.0), (1.0, 0.25)])
+def test_second_moments_of_some_rows(at_once, constant, scale, monkeypatch):
+    """Σ h A_i A_iᵀ for h of both signs, by one product of matrices or by passes over all rows."""
+    monkeypatch.setattr(loss_newton, "TUNING", dataclasses.replace(loss_newton.TUNING, at_once=at_once))
+    r = np.random.default_rng(0)
+    X, signs = r.standard_normal((50, 4)).astype(np.float32), r.choice([-1, 1], 50).astype(np.int8)
+    rows = Rows(stored(X), signs, scale=scale, constant=constant)
+    A = scale * signs[:, None] * np.column_stack((X.astype(np.float64), np.full(50, constant)))[:, : rows.d]
+    for i in (np.arange(50), np.array([3, 8, 41])):
+        h = r.standard_normal(len(i))
+        assert np.allclose(loss_newton.second_moment(rows, i, h), (A[i] * h[:, None]).T @ A[i], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [300.0, 1e4])
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_rows_that_rounding_leaves_short_of_one(size, intercept):
+    """Few rows, far longer than the margin: the least value of the hinge is that of the hard margin, 1/2m², and C times what
+    rounding leaves rows short of 1 is more than that. The plane that is proved is a little longer."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 300) if loss == "hinge" else (300, 4))
+    y = np.where(rng.random(60) < 0.3, 1, -1)
+    X = size * (rng.standard_normal((60, 400)) + 0.1 * y[:, None])
+    result = gordan.minimize_loss(X, y, loss="hinge", intercept=intercept, tol=1e-6)
+    assert result.status == "solved"
+    lower, upper = gordan.maximize_margin(X, y, intercept=intercept, tol=1e-6).margin
+    assert result.objective[0] <= 0.5 / lower**2
+    assert result.objective[1] >= 0.5 / upper**2
+    for storage in (np.asarray, np.asfortranarray, sp.csr_array):
+        assert gordan.verify(result.certificate, storage(X), y)
+    assert standalone.check(standalone.read_certificate(result.certificate.to_json()), X.tolist(), y.tolist())[0]
+
+
+def test_scores_are_rounded_once_where_rounding_hides_the_optimum():
+    """Columns of very different sizes: sums in float64 leave an interval that is too wide."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
     X[:, :2] *= 1e4
-    y = np.where(X[:, -1] + (0.0 if loss == "hinge" else 1.0) * rng.standard_normal(len(X)) > 0, 1, -1)
-    result = gordan.minimize_loss(X, y, loss=loss, C=C, tol=1e-8)
+    y = np.where(X[:, -1] + rng.standard_normal(len(X)) > 0, 1, -1)
+    result = gordan.minimize_loss(X, y, loss="logistic", C=1.0, tol=1e-8)
     assert result.status == "solved"
     question = result._evidence.question
     plain = question.objective.enclose(result.w, result.b, result._evidence.rows, result._evidence.alpha, slack=4.0)

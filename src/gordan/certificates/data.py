@@ -284,7 +284,8 @@ def _require_form(name: str, values: tuple[Any, ...], form: Form, kind: Kind) ->
     strange = types - {*form.types} if form is not LABEL else {found for found in types if not issubclass(found, form.types)}
     if strange:
         raise InputError(f"{name} of a {kind} certificate must hold {form.words}, not {strange.pop().__name__}")
-    if np.float64 in form.types and any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in values if type(v) is int):
+    whole = [v for v in values if type(v) is int] if int in types and np.float64 in form.types else []
+    if any(abs(v) >= BEYOND_FLOATS or float(v) != v for v in whole):
         raise InputError(f"{name} of a certificate has an integer that float64 cannot hold")
     if form is RELATION and any(
         type(pair) is not tuple or [*map(type, pair)] != [int, int] for pairs in values for pair in pairs

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -265,9 +266,7 @@ class Products:
         return replace(self, sums=sums, absolute=np.abs(sums), terms=np.zeros(self.X.n), once=True)
 
     def _rounded(self) -> Array:
-        with ieee_floats():
-            rows = self.X.storage.each_row(np.arange(self.X.n))
-            return np.array([near_score(row, self.w, 0.0, 1) for _, *row in rows])
+        return np.concatenate(list(self.X.storage.each_block(_near_scores, (), (self.w,))))
 
     def scores(self, b: float, signs: Array, slack: float = 1.0, part: slice | Array = ALL) -> tuple[Array, Array]:
         """lo ≤ y_i(x_i·w + b) ≤ hi for every row, or for those of a `part`; infinite where float64 overflows. `slack` widens the
@@ -344,19 +343,31 @@ def exact_score(row: Sequence[Array], w: Array, b: float, sign: int) -> tuple[in
 def near_score(row: Sequence[Array], w: Array, b: float, sign: int) -> float:
     """The same rounded to the nearest float, so that its sign is right; NaN where products are too large or too small.
 
-    Each product is split without error into two floats (Dekker), and `math.fsum` adds them up exactly.
+    `math.fsum` adds up without error.
     """
     columns, x = row
     v = w[columns]
-    x, v = x[v != 0], v[v != 0]
+    return sign * math.fsum([*np.stack(_split_products(x[v != 0], v[v != 0])).reshape(-1).tolist(), b])
+
+
+def _near_scores(block: Block, w: Array) -> Array:
+    """The same for the rows of a block, without b and signs."""
+    rows, columns, x = block.entries()
+    v = w[columns]
+    used = (x != 0) & (v != 0)
+    terms = np.stack(_split_products(x[used], v[used]), axis=1).reshape(-1).tolist()
+    ends = (2 * np.searchsorted(rows[used], np.arange(block.n + 1))).tolist()
+    return np.array([math.fsum(terms[lo:hi]) for lo, hi in pairwise(ends)])
+
+
+def _split_products(x: Array, v: Array) -> tuple[Array, Array]:
+    """Each product as a sum of two floats, without error (Dekker); NaN where it is too large or too small for that."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = x * v
-        sizes = np.abs(products)
-        if len(x) and not LEAST_SPLIT < sizes.min() <= sizes.max() < 1 / LEAST_SPLIT:
-            return math.nan
         (x1, x2), (v1, v2) = _halves(x), _halves(v)  # NaN where a factor is too large, and so is the sum
         errors = x2 * v2 - (((products - x1 * v1) - x2 * v1) - x1 * v2)
-    return sign * math.fsum([*products.tolist(), *errors.tolist(), b])
+        split = (np.abs(products) > LEAST_SPLIT) & (np.abs(products) < 1 / LEAST_SPLIT)
+    return np.where(split, products, math.nan), errors
 
 
 def _halves(x: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gordan.estimators.planes import Planes, first_of
 from gordan.io.model import Model, decisions, probabilities
 from gordan.io.model import problems as number_of_problems
 from gordan.losses import Loss
+from gordan.verdicts.loss import with_planes
 
 
 def _has_probabilities(self: LinearClassifier) -> bool:
@@ -140,8 +142,9 @@ class LinearClassifier(Planes, LossParameters):
         else:
             results = fitting.results(problems, starts)
         one = number_of_problems(fitting.kind, len(classes)) == 1
-        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.bare_certificate) for result in results])
+        self._keep(fitting.kind, classes, [LeastPlane.of(result, result.claim) for result in results])
         self._describe(problems, *named)
+        self._claims = self.__dict__.pop("certificate_"), [(result.w, result.b) for result in results]
         self.n_iter_ = max(result.n_iter for result in results)
         statuses = [str(result.status) for result in results]
         self.status_ = statuses[0] if one else statuses
@@ -178,12 +181,23 @@ class LinearClassifier(Planes, LossParameters):
         one = number_of_problems(kind, len(classes)) == 1
         self.objective_ = tuple(intervals[0].tolist()) if one else intervals
         self.gap_ = float(gaps[0]) if one else gaps
+        self.__dict__.pop("certificate_", None)
         if None not in certificates:  # a file may have come without
             self.certificate_ = certificates[0] if one else certificates
         self._places = [plane.place for plane in planes if plane.place is not None]
         if self._places:
             radii = [place.radius for place in self._places]
             self.radius_ = radii[0] if one else np.array(radii)
+
+    @cached_property
+    def certificate_(self) -> Any:
+        """Made when it is asked for: tuples of the numbers in `coef_` take longer to make than some fits."""
+        if not hasattr(self, "_claims"):
+            raise AttributeError("this classifier has no certificate: it is not fitted, or its file holds none")
+        claims, planes = self._claims
+        if not isinstance(claims, list):
+            return with_planes(claims, *planes[0])
+        return [with_planes(claim, *plane) for claim, plane in zip(claims, planes, strict=True)]
 
     # ---- predicting --------------------------------------------------------------------------------------------------
 

@@ -38,8 +38,6 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that has planes: `coef_`, `intercept_`, `classes_` and `kind_`, what the planes separate (as in
     `gordan.io.Model`)."""
 
-    certificate_: Any
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -90,7 +88,7 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proofs = zip(given if isinstance(given, list) else [given], problems, strict=False)
         found = [described(proof, self._about(about, problem)) for proof, problem in proofs]
         if found:
-            self.certificate_ = found if isinstance(given, list) else found[0]
+            self.certificate_: Any = found if isinstance(given, list) else found[0]
 
     def _about(self, about: About, problem: Binary) -> About:
         """What the certificate of this problem is about: of several labels of a row, one column of Y in which there is a 1."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gordan.arrays import Array, relative_width
 from gordan.certificates import Certificate
-from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates.losses import Objective, Optimum, dense_slack
 from gordan.certificates.matrix import CLAIM, Products
 from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
@@ -115,6 +115,8 @@ class LossEvidence:
             rows, alpha = self._stated(w, float(b), proposal.p)
             if len(rows) <= MOST_WEIGHTS:
                 self._proved(w, b, rows, alpha)
+        if objective.loss is Loss.HINGE and self.bracket_width > wide:
+            self._lengthened(w, float(b), proposal.p)
         if self.bracket_width > wide and self.w is w and self._hidden_by_rounding(proposal):
             self._proved(w, b, self.rows, self.alpha, once=True)
         return False
@@ -141,6 +143,19 @@ class LossEvidence:
             return False
         estimated = relative_width(float(trace.lower[-1]), float(trace.upper[-1]))
         return estimated <= question.tol and question.budget.time.affords(X.seconds_row_by_row)
+
+    def _lengthened(self, w: Array, b: float, p: Array | None) -> None:
+        """Prove a plane that is longer by what rounding may leave rows short of z = 1: where it separates them, C times that may
+        be more than the least value."""
+        objective = self.question.objective
+        assert isinstance(objective, Objective)
+        products = Products.of(objective.X, w)
+        # twice as wide as what is claimed: the sums of the longer plane are rounded, too
+        lo, _ = products.scores(b, objective.signs, 2 * dense_slack(objective.X.d, products.terms, CLAIM))
+        least = float(np.min(lo, where=objective.c > 0, initial=math.inf))
+        if 0 < least < 1 and least**-2 - 1 < self.bracket_width:
+            w, b = w / least, b / least
+            self._proved(w, b, *self._stated(w, b, p))
 
     def _stated(self, w: Array, b: float, p: Array | None) -> tuple[Array, Array]:
         """The rows whose weights a certificate states, and these weights: p, or what follows from w as computed here.

@@ -13,7 +13,7 @@ from gordan.blas import blas_has_room, blas_threads
 from gordan.floats import ieee_floats
 from gordan.rows import reads
 from gordan.rows.mapped import CHUNK, in_order, in_waves, is_large_file, is_mapped
-from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows, entries_of
+from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows
 from gordan.rows.storage import HostVectors, Sums, sums_of, widest
 from gordan.rows.threads import available, chunks, even_ranges, run
 
@@ -344,9 +344,8 @@ class Sparse(_Memory):
         super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
 
     def take(self, i: Array) -> Sparse:
-        data, indices, indptr = self.arrays
-        where, lengths = entries_of(indptr, i)
-        return Sparse(data[where], indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
+        taken = csr_rows(self.arrays, self.d, 0, self.n)[i]
+        return Sparse(taken.data, taken.indices, taken.indptr, self.d)
 
     def narrowed(self, i: Array) -> Sparse:
         """The rows i without the columns that they do not use."""

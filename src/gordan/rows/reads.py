@@ -158,8 +158,8 @@ class SparseBlock(_HostBlock):
         return np.repeat(np.arange(self.n), self.lengths), self.indices.astype(np.int64), self.data.astype(np.float64)
 
     def only(self, i: Array) -> SparseBlock:
-        where, lengths = entries_of(self.ends, i)
-        return SparseBlock(self.data[where], self.indices[where], np.concatenate(([0], np.cumsum(lengths))), self.d)
+        taken = self._csr()[i]
+        return SparseBlock(taken.data, taken.indices, taken.indptr, self.d)
 
     def checksum(self, at_length: bool) -> list[int]:
         return [_mixed(array, at_length) for array in (self.data, self.indices, self.ends)]
@@ -209,14 +209,6 @@ def _mixed(array: Array, at_length: bool) -> int:
     words = array.reshape(-1).view(f"u{array.itemsize}")
     words.flags.writeable = False  # one kernel for all
     return int(mixed(words))
-
-
-def entries_of(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """Where the entries of these rows of a CSR matrix are, row by row, and how many each row has."""
-    starts = indptr[rows].astype(np.int64)
-    lengths = indptr[rows + 1].astype(np.int64) - starts
-    # the start of its row plus its rank within the row
-    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths), lengths
 
 
 def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:

@@ -47,6 +47,8 @@ class Tuning:
     # as `share_tol` it is solved anew, with these shares of C first.
     shares: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
     share_tol: float = 0.1
+    # Entries of dense rows whose second moment is one product of matrices: passes over all rows cost more, as calls.
+    at_once: int = 1 << 17
     # Copies of a factorized matrix in memory.
     copies: int = 3
 
@@ -257,6 +259,10 @@ def line_search(
 
 def second_moment(rows: Rows, i: Array, h: Array) -> Array:
     """Σ h A_i A_iᵀ over the rows i, on the host; h may have both signs."""
+    if rows.in_memory and not rows.sparse and len(i) * rows.d <= TUNING.at_once:
+        A = rows.scale * rows.take(i).storage.plain()  # signs cancel
+        A = np.column_stack((A, np.full(len(i), rows.scale * rows.constant))) if rows.constant else A
+        return np.asarray((A * h[:, None]).T @ A)
     total = np.zeros((rows.d, rows.d))
     for sign in (1.0, -1.0):
         own = sign * h > 0

@@ -169,6 +169,11 @@ class Task:
             paid = self.c @ self.loss.paid(np.where(self.c > 0, alpha / self.c, 0.0))
         return float(paid) - 0.5 * float(v @ v)
 
+    def balanced_dual(self, alpha: Array, v: Array, w: Array) -> float:
+        """D, less for Σ y α ≠ 0 where it must be 0: P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish."""
+        imbalance = float(w[-1]) * float(alpha @ self.rows.signs) if self.free else 0.0
+        return self.dual(alpha, v) - imbalance - abs(imbalance)
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -311,7 +316,7 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
         for found in find(replace(task, rows=space.rows), None if start is None else space.coordinates(start)):
             last = replace(found, w=space.plane(found.w, refined=2 * (found.gap <= task.tol)))
             yield last
-    if last is not None and evidence.bracket_width > task.tol and task.loss is Loss.SQUARED_HINGE:
+    if last is not None and evidence.bracket_width > task.tol and task.loss in (Loss.HINGE, Loss.SQUARED_HINGE):
         last = _by_support(task, last)
         yield last
     if last is None:
@@ -325,38 +330,50 @@ def _in_row_space(find: Find, task: Task, start: Array | None, evidence: LossEvi
 
 
 def _by_support(task: Task, found: Found) -> Found:
-    """The plane of the squared hinge of few rows from its weights: with C large, these are lost in the rounding of 1 - z.
-
-    Of the rows S with z < 1, (A_S A_Sᵀ + 1/2C) α = 1, less y b where b is free and Σ y α = 0; rows without weight leave S, and
-    those with z < 1 enter it.
-    """
-    rows, n = replace(task.rows, constant=False) if task.free else task.rows, task.rows.n
+    """The plane of a hinge or its square of few rows from its weights: with C large, these are lost in the rounding of 1 - z."""
+    rows, n, smooth = replace(task.rows, constant=False) if task.free else task.rows, task.rows.n, task.loss.smooth
     with np.errstate(over="ignore", invalid="ignore"):
         K = rows.gram(np.arange(n))
-    K[np.diag_indices(n)] += 0.5 / task.c
-    signs, inside = rows.signs.astype(np.float64), task.rows.scores(found.w) < 1.0
-    alpha, b = np.zeros(n), 0.0
-    for _ in range(TUNING.supports):
-        own = np.flatnonzero(inside)
-        if not len(own) or not np.isfinite(K).all():
-            return found
-        factor = factorized(K[np.ix_(own, own)])
-        ones = solved(factor, np.ones(len(own)))
-        across = solved(factor, signs[own])
-        b = float(signs[own] @ ones) / float(signs[own] @ across) if task.free else 0.0
-        alpha = np.zeros(n)
-        alpha[own] = ones - b * across
-        left = 1.0 - signs * b - K @ alpha  # of rows outside what is left to 1, inside 0
-        changed = np.where(inside, alpha > 0, left > TUNING.lost_of_one)
-        if (changed == inside).all():
-            break
-        inside = changed
-    alpha = np.maximum(alpha, 0.0)
+    if not np.isfinite(K).all():
+        return found
+    K[np.diag_indices(n)] += 0.5 / task.c if smooth else 0.0
+    caps = np.full(n, math.inf) if smooth else task.c
+    inside = task.rows.scores(found.w) < 1.0 if smooth else (found.alpha > 0) & (found.alpha < caps)
+    weights = _support_weights(K, rows.signs.astype(np.float64), caps, inside, found.alpha >= caps, task.free)
+    if weights is None:
+        return found
+    alpha, b = weights
     v = rows.combine(alpha)
     w = np.append(v[: task.rows.d - 1], b) if task.free else v
     task.rows.passes += rows.passes if rows is not task.rows else 0.0
-    upper, lower = task.value(w, task.rows.scores(w)), task.dual(alpha, w)
+    z, lower = task.rows.scores(w), task.dual(alpha, w)
+    if not smooth and (alpha < caps).all():  # C times what rounding leaves rows short of 1 may be more than the least value
+        w, z = w / np.min(z), z / np.min(z)
+    upper = task.value(w, z)
     return Found(w, alpha, lower, upper, found.steps, stated=True) if upper - lower < found.upper - found.lower else found
+
+
+def _support_weights(K: Array, signs: Array, caps: Array, inside: Array, full: Array, free: bool) -> tuple[Array, float] | None:
+    """Weights α between 0 and caps with (K α)_i = 1 - y_i b for the rows in between, Σ y α = 0 where b is free, and b; None where
+    there are no such rows. Those that come to a bound leave them, and those that should not be at theirs join."""
+    alpha, b = np.zeros(len(K)), 0.0
+    for _ in range(TUNING.supports):
+        own = np.flatnonzero(inside)
+        if not len(own):
+            return None
+        alpha = np.where(full, caps, 0.0)
+        factor = factorized(K[np.ix_(own, own)])
+        ones = solved(factor, 1.0 - K[np.ix_(own, np.flatnonzero(full))] @ caps[full])
+        across = solved(factor, signs[own])
+        b = float(signs[own] @ ones + signs @ alpha) / float(signs[own] @ across) if free else 0.0
+        alpha[own] = ones - b * across
+        left = 1.0 - signs * b - K @ alpha  # of rows outside what is left to 1, inside 0
+        filled = np.where(inside, alpha >= caps, full & (left > -TUNING.lost_of_one))
+        changed = (np.where(inside, alpha > 0, left > TUNING.lost_of_one) | full) & ~filled
+        if (changed == inside).all():
+            break
+        inside, full = changed, filled
+    return np.clip(alpha, 0.0, caps), b
 
 
 def _earlier(question: LossQuestion, find: Callable[..., object]) -> Found | None:
@@ -521,7 +538,7 @@ def by_multipliers(task: Task, w: Array | None = None) -> Iterator[Found]:
             _shift(newton, weights, curvature)
         alpha = weights(newton.z)
         gradient = newton.gradient(alpha)
-        upper, lower = task.value(newton.w, newton.z), task.dual(alpha, newton.J * newton.w - gradient)
+        upper, lower = task.value(newton.w, newton.z), task.balanced_dual(alpha, newton.J * newton.w - gradient, newton.w)
         waited = 0 if upper < value or lower > dual else waited + 1
         if upper < value:
             plane, value = newton.w, upper
@@ -549,10 +566,7 @@ def by_ascent(task: Task, w: Array | None = None) -> Iterator[Found]:
         return
     value, plane = math.inf, np.zeros(task.rows.d)
     for v, alpha, done in _epochs(task, w):
-        upper, lower = task.value(v, task.rows.scores(v)), task.dual(alpha, v)
-        if task.free:  # P - D = ½‖w - v‖² + Σ C FY - b Σ y α, and the last part must vanish
-            imbalance = float(v[-1]) * float(alpha @ task.rows.signs)
-            lower -= imbalance + abs(imbalance)
+        upper, lower = task.value(v, task.rows.scores(v)), task.balanced_dual(alpha, v, v)
         if upper < value:
             plane, value = v.copy(), upper
         yield Found(plane, alpha.copy(), lower, value, done)

@@ -123,19 +123,22 @@ class LossResult:
         return np.asarray((own >= 0) & (own == self._region.place.label(X)))
 
     @property
-    def bare_certificate(self) -> Certificate:
-        """The certificate without the hash of the data: at no cost."""
-        evidence, several = self._evidence, self.w.ndim > 1
-        planes = np.vstack((self.w, self.b)) if several and self.intercept != Intercept.NONE else self.w
+    def claim(self) -> Certificate:
+        """The certificate without the plane (`with_planes` adds it) and without the hash of the data: at no cost."""
+        evidence = self._evidence
         return replace(
             evidence.question.head,
-            w=tuple(planes.T.reshape(-1).tolist()),
-            b=None if several else self.b,
+            b=None if self.w.ndim > 1 else self.b,
             rows=tuple(evidence.rows.tolist()),
             weights=tuple(evidence.alpha.tolist()),
             lower=self.objective[0],
             upper=self.objective[1],
         )
+
+    @property
+    def bare_certificate(self) -> Certificate:
+        """The certificate without the hash of the data."""
+        return with_planes(self.claim, self.w, self.b)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -175,6 +178,12 @@ class LossResult:
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"
+
+
+def with_planes(claim: Certificate, w: Array, b: Any) -> Certificate:
+    """The claim with the plane, or those of several classes, which it is about."""
+    planes = np.vstack((w, b)) if w.ndim > 1 and Intercept(claim.intercept).exists else w
+    return replace(claim, w=tuple(planes.T.reshape(-1).tolist()))
 
 
 def require_unchanged(problem: Problem) -> None:

@@ -7,6 +7,7 @@ Answers are arrays; the result of a single column is made when it is asked for. 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from gordan.ledger.evidence import Proof
 from gordan.ledger.optimum import LossEvidence, LossQuestion
 from gordan.ledger.question import Budget, Play
 from gordan.ledger.table import TableEvidence
-from gordan.rows import column_names, stored
+from gordan.rows import available, column_names, in_threads, stored
 from gordan.solve import batches
 from gordan.statuses import Status
 from gordan.verdicts import loss as losses
@@ -51,6 +52,9 @@ PASSES = 3
 FOUND_TOGETHER, FOUND_BY_PASSES = 0.5, 0.9
 # Seconds below which what is then left is too little for a proof and places by passes.
 PROVED_BY_PASSES = 1.0
+# Stored entries of sparse rows from which label vectors are solved on all cores at a time: with fewer a pass takes so little time
+# that threads wait for each other's Python.
+BUSY = 1 << 18
 # Entries of X times planes that are proved at a time, on either kind of machine: a second's work or less.
 MOST_PROVED = {"host": 1 << 26, "device": 1 << 37}
 
@@ -281,11 +285,16 @@ class ManyLosses(Many[LossResult]):
         if not problem.storage.in_memory and planes is not None and asked.class_weight is None:  # one by one would take no less
             columns.status[columns.open] = (columns.end if search.short else Status.NO_PROGRESS).value
             columns.open[:] = False
-        for j in columns.left():
+
+        def solved(j: int, busy: bool) -> LossResult:
             own = question(j)
-            if planes is not None and np.isfinite(planes[j]).all():
-                own = replace(own, play=replace(own.play, start=planes[j]))
-            columns.keep(j, losses.result_of(own, steps=int(steps[j])))
+            play = own.play if planes is None or not np.isfinite(planes[j]).all() else replace(own.play, start=planes[j])
+            if busy:
+                own = replace(own, budget=replace(own.budget, threads=1))
+                play = replace(play, watch=lambda moment: columns.stopped)
+            return losses.result_of(replace(own, play=play), steps=int(steps[j]))
+
+        columns.solve(solved, asked.watch is None)
 
         @cache
         def places() -> dict[int, Place]:
@@ -406,6 +415,32 @@ class _Columns(Generic[One]):
             if begin and (self.stopped or self.budget.spent):
                 return
             yield j
+
+    def solve(self, solved: Callable[[int, bool], One], unwatched: bool) -> None:
+        """Keep what is found for each column that is open: on all cores where rows are sparse, in memory and so many that threads
+        need not wait for each other's Python. `solved` is told whether others are at work."""
+        storage, threads = self.whole.storage, self.budget.threads or available()
+        busy = unwatched and threads > 1 and storage.in_memory and storage.sparse and storage.entries >= BUSY
+        left, keeping, over = np.flatnonzero(self.open).tolist(), threading.Lock(), False
+
+        def work(at: int, _: int) -> None:
+            if self.stopped or self.budget.spent:
+                return
+            try:
+                found = solved(left[at], busy)
+            except BaseException:
+                self.stopped = True  # others end soon
+                raise
+            with keeping:
+                if not over:
+                    self.keep(left[at], found)
+
+        try:
+            with blas_threads(0 if busy else storage.entries):  # around all of them: it sets a number that the process has once
+                in_threads(work, [(at, at + 1) for at in range(len(left))], threads if busy else 1)
+        except KeyboardInterrupt:  # while this thread waits for another
+            with keeping:
+                self.stopped = over = True
 
     def stopping(self, callback: Callable[[Any], object] | None) -> Callable[[Any], object] | None:
         """The callback, which ends the whole call by returning True."""
