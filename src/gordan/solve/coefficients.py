@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from flint import fmpq
 from gordan.arrays import Array, times_powers
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.certificates import exact
-from gordan.certificates.verified import nonnegative_combinations, strictly_positive
+from gordan.certificates.verified import Scores, nonnegative_combinations
 from gordan.deadlines import DENSE_GRAM, Deadline
 from gordan.memory import fits
 from gordan.solve import recession
@@ -31,7 +31,7 @@ ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
 CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
 # Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
 # combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
-PROJECTIONS, RETRIES, AWAY = 150, 5, 0.01
+PROJECTIONS, RETRIES, AWAY = 300, 5, 0.01
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -148,12 +148,16 @@ class _FromCentre:
         F = F if len(strict) == F.shape[0] else F[strict]
         self.G = dense(F if self.full else F @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
-        self.rows = np.sort(np.argsort(self.G @ c, kind="stable")[: max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])])
+        few = max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])
+        self._hold(np.arange(len(self.G)) if len(self.G) <= few else np.sort(np.argsort(self.G @ c, kind="stable")[:few]))
         self.centre = self._central(c / np.linalg.norm(c))
         self.inside: dict[int, Array] = {}
         self.same: set[int] = set()
-        if self.full and self.cone.scaled_exactly:
-            self._together()
+        self.proves = self.cone.scores if self.full else None
+        if self.proves is not None and len(strict) < len(found.signs):  # the others are zero
+            self.proves = Scores(self.G)
+        if self.proves is not None:
+            self._together(self.proves)
 
     def __call__(self, j: int, sign: int) -> Any:
         if j in self.same:
@@ -161,12 +165,15 @@ class _FromCentre:
         answer = self._along(j, sign)
         return self._by_program(j, sign) if answer is None else answer
 
+    def _hold(self, rows: Array) -> None:
+        """Have these rows in hand."""
+        self.rows, self.held = rows, self.G if len(rows) == len(self.G) else self.G[rows]
+
     def _metric(self, c: Array) -> tuple[Array, Array] | None:
         """DG and the diagonal of D, for the rows in hand; None where c is on the border, as far as floats can tell."""
-        G = self.G[self.rows]
         with np.errstate(all="ignore"):
-            D = 1 / (G @ c)
-            M = G * D[:, None]
+            D = 1 / (self.held @ c)
+            M = self.held * D[:, None]
             inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.late
         return (M, D) if inside else None
 
@@ -188,9 +195,9 @@ class _FromCentre:
         return c if (self.G @ c > 0).all() else given
 
     @np.errstate(all="ignore")
-    def _together(self) -> None:
+    def _together(self, proves: Scores) -> None:
         """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
-        triangular = scipy_linalg().solve_triangular
+        triangular = partial(scipy_linalg().solve_triangular, lower=True, check_finite=False)
         open_, sign = np.flatnonzero(self.centre), np.sign(self.centre)
         for retry in range(RETRIES):
             metric = self._metric(self.centre)
@@ -199,17 +206,17 @@ class _FromCentre:
             M, D = metric
             lower, scale = factor = factorized(M.T @ M)
             if retry == 0:
-                open_ = self._in_one_step(open_, solved(factor, np.diag(sign)[:, open_]))
+                open_ = self._in_one_step(proves, open_, solved(factor, np.diag(sign)[:, open_]))
             if not len(open_):
                 return
-            V = triangular(lower, scale[:, None] * M.T, lower=True).T
-            T = triangular(lower, np.diag(scale * sign)[:, open_], lower=True)
+            V = triangular(lower, scale[:, None] * M.T).T
+            T = triangular(lower, np.diag(scale * sign)[:, open_])
             length = np.linalg.norm(T, axis=0)
             same, P, others, X = projected(V, T / length, self.cone.deadline)
-            proved = nonnegative_combinations(self.G[self.rows], np.diag(sign)[:, open_[same]], D[:, None] * P * length[same])
+            proved = nonnegative_combinations(self.held, np.diag(sign)[:, open_[same]], D[:, None] * P * length[same])
             self.same.update(open_[same][proved].tolist())
-            W = scale[:, None] * triangular(lower, X, lower=True, trans="T")
-            able, open_ = strictly_positive(self.G, W), open_[others]
+            W = scale[:, None] * triangular(lower, X, trans="T")
+            able, open_ = proves.positive(W), open_[others]
             self.inside.update(zip(open_[able].tolist(), W[:, able].T, strict=True))
             scores = np.min(self.G @ W[:, ~able], axis=1, initial=math.inf)
             wrong = np.flatnonzero(scores <= 0)
@@ -218,14 +225,14 @@ class _FromCentre:
             self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
             open_ = open_[~able]
 
-    def _in_one_step(self, open_: Array, U: Array) -> Array:
+    def _in_one_step(self, proves: Scores, open_: Array, U: Array) -> Array:
         """The coordinates without those for which a step from the centre, along -u, is proved to lead beyond their plane."""
         c = self.centre
         steepest = np.max((self.G @ U) / (self.G @ c)[:, None], axis=0)
         steps = _beyond(np.abs(c[open_]), np.abs(U[open_, np.arange(len(open_))]), steepest)
         able = np.flatnonzero(np.isfinite(steps))
         W = c[:, None] - steps[able] * U[:, able]
-        able, W = able[proved := strictly_positive(self.G, W)], W[:, proved]
+        able, W = able[proved := proves.positive(W)], W[:, proved]
         self.inside.update(zip(open_[able].tolist(), W.T, strict=True))
         return np.delete(open_, able)
 
@@ -257,12 +264,12 @@ class _FromCentre:
 
     def _take_in(self, wrong: Array) -> None:
         """Have some more rows in hand: of these, the first."""
-        self.rows = np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])])
+        self._hold(np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])]))
 
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
         """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
-        G, target = self.G[self.rows], sign * self.Q[j]
-        if self.full and self.cone.scaled_exactly:
+        G, target = self.held, sign * self.Q[j]
+        if self.proves is not None:
             metric = self._metric(self.centre)
             if metric is not None:
                 M, D = metric
@@ -295,7 +302,7 @@ class _FromCentre:
 
     def _program(self, target: Array) -> Any:
         """max t, G c ≥ t, target·c ≥ t, |c| ≤ 1."""
-        block = np.vstack([self.G[self.rows], target])
+        block = np.vstack([self.held, target])
         m, d = block.shape
         bounds = np.vstack([np.tile([-1.0, 1.0], (d, 1)), [[-np.inf, 1.0]]])
         cost = np.r_[np.zeros(d), -1.0]
@@ -312,7 +319,7 @@ class _FromCentre:
 
     def _direction(self, j: int, sign: int, w: Array) -> Any:
         """A vector of C near w, proved, whose coordinate j has the other sign; floats are for scaled columns."""
-        if self.full and self.cone.scaled_exactly and sign * w[j] < 0 and strictly_positive(self.G, w[:, None])[0]:
+        if self.proves is not None and sign * w[j] < 0 and self.proves.positive(w[:, None])[0]:
             return w
         for candidate in rational(self.cone, w, self.found.face, self.found.pivots):
             if sign * candidate[j] < 0 and (self.cone.signs(candidate) >= 0).all():
@@ -334,33 +341,37 @@ def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Arr
     height = c @ T
     away = AWAY * height / m
     V32, C32, open_ = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32), np.flatnonzero(height > 0)
-    t = (T - np.outer(c, away))[:, open_].astype(np.float32)
-    before = q = np.maximum(V32 @ t, 0)
-    pace = np.ones(len(open_))
+    t, up = (part[:, open_].astype(np.float32) for part in (T - np.outer(c, away), T / height))
+    before = np.maximum(V32 @ t, 0)
+    q, pace = before.copy(), np.ones(len(open_))
     same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
     for last in range(PROJECTIONS)[::-1]:
         if not len(open_):
             break
         r = t - C32 @ q
-        off = V32 @ r
-        least, most = np.maximum(np.max(off, axis=0), 0), np.sum(T[:, open_] * r, axis=0) / height[open_]
-        after = q + off
+        after = V32 @ r
+        least, most = np.maximum(np.max(after, axis=0), 0), np.einsum("ij,ij->j", up, r)
+        after += q
         positive = np.min(after, axis=0) > -0.9 * away[open_]
         turned = (least < 0.999 * most) & ~positive
         left = ~(turned | positive)
         if not last or deadline.passed:
             turned, left = ~positive, np.zeros_like(positive)
-        same.append(open_[positive])
-        P.append(after[:, positive] + away[same[-1]])
-        others.append(open_[turned])
-        X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[:, turned])
         if not left.all():
-            open_, t, q, before, after, pace = open_[left], t[:, left], q[:, left], before[:, left], after[:, left], pace[left]
+            same.append(open_[positive])
+            P.append(after[:, positive] + away[same[-1]])
+            others.append(open_[turned])
+            X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[:, turned])
+            open_, t, up, q, before, after = open_[left], *(part[:, left] for part in (t, up, q, before, after))
+            pace = pace[left]
         np.maximum(after, 0, out=after)
-        step = after - before
-        pace[np.sum((q - after) * step, axis=0) > 0] = 1
+        step = np.subtract(after, before, out=before)
+        q -= after
+        pace[np.einsum("ij,ij->j", q, step) > 0] = 1
         faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        q = np.maximum(after + ((pace - 1) / faster).astype(np.float32) * step, 0)
+        np.multiply(step, ((pace - 1) / faster).astype(np.float32), out=q)
+        q += after
+        np.maximum(q, 0, out=q)
         before, pace = after, faster
     numbers, found = np.concatenate(same), np.hstack(P)
     return numbers, found + V @ (T[:, numbers] - V.T @ found), np.concatenate(others), np.hstack(X)
