@@ -222,6 +222,11 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     """The signs -1, 0, 1 of y_i(x_i·w + b) for integers w, b; where `among` names rows, only theirs are to be relied on."""
     answer = np.zeros(X.n, dtype=np.int8)
     asked = np.arange(X.n) if among is None else among
+    only = [j for j, value in enumerate(w) if value]
+    if len(only) == 1 and not b:  # a column, up to its sign: its products with 1, and zeros, are not rounded
+        column = Products.of(X, np.bincount(only, minlength=len(w)).astype(np.float64)).sums
+        if np.isfinite(column).all():
+            return np.asarray(np.sign(column) * (1 if w[only[0]] > 0 else -1) * signs, dtype=np.int8)
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for

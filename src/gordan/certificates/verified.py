@@ -192,7 +192,7 @@ def _right_inverses(M: Array, signs: Array, p: Array) -> tuple[Array, Array]:
     left = np.array([M[:, chosen] for chosen in bases])
     left *= np.take_along_axis(signs[open_], basis, axis=1)[:, None, :]  # exact
     left = left @ Q
-    left[:, range(r), range(r)] -= 1.0
+    left.reshape(len(open_), -1)[:, :: r + 1] -= 1.0  # the diagonals
     # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
     g = 2 * V * (k + 4)
     most = np.max(_above(np.abs(left).sum(axis=2), r) + g * _above(sums @ np.abs(M).T, k), axis=1) * (1 + 8 * V)
@@ -306,7 +306,7 @@ def _factorized(N: Array, *, invert: bool = False) -> tuple[Array, Array]:
     triangles, swaps, info = lapack.dgetrf(N.T, overwrite_a=invert)
     if info:
         raise np.linalg.LinAlgError("the rows of N depend on each other")
-    order = np.arange(N.shape[1])
+    order = list(range(N.shape[1]))
     for i, j in enumerate(swaps[:r].tolist()):
         order[i], order[j] = order[j], order[i]
     inverse = N[:, :0]
@@ -314,4 +314,4 @@ def _factorized(N: Array, *, invert: bool = False) -> tuple[Array, Array]:
         inverse, info = lapack.dgetri(triangles[:r], np.arange(r))
         if info:
             raise np.linalg.LinAlgError("the rows of N depend on each other")
-    return order[:r], inverse.T
+    return np.array(order[:r]), inverse.T

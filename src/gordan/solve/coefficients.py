@@ -26,8 +26,9 @@ from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 COPIES = 4
 # Rows in hand: so many for each dimension of the cone, and at least.
 ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
-# Steps to the centre (two or three are needed), and for one coefficient (up to ten) before a linear program is asked; how far
-# each goes towards the border; and the decrement at which a vector is central enough.
+# Steps to the centre (two or three are needed, where most coefficients are not decided by one step from the vector in hand), and
+# for one coefficient (up to ten) before a linear program is asked; how far each goes towards the border; and the decrement at
+# which a vector is central enough.
 CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
 # Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
 # combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
@@ -150,13 +151,15 @@ class _FromCentre:
         c = self.Q.T @ _divided(found.w, s)
         few = max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])
         self._hold(np.arange(len(self.G)) if len(self.G) <= few else np.sort(np.argsort(self.G @ c, kind="stable")[:few]))
-        self.centre = self._central(c / np.linalg.norm(c))
+        self.centre = c / np.linalg.norm(c)
         self.inside: dict[int, Array] = {}
         self.same: set[int] = set()
         self.proves = self.cone.scores if self.full else None
         if self.proves is not None and len(strict) < len(found.signs):  # the others are zero
             self.proves = Scores(self.G)
-        if self.proves is not None:
+        if self.proves is None:
+            self._to_centre()
+        else:
             self._together(self.proves)
 
     def __call__(self, j: int, sign: int) -> Any:
@@ -177,13 +180,13 @@ class _FromCentre:
             inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.late
         return (M, D) if inside else None
 
-    def _central(self, given: Array) -> Array:
-        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; what is given where that is not inside for all rows."""
-        c, m = given, len(self.rows)
+    def _to_centre(self) -> None:
+        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; not where that is not inside for all rows."""
+        c, m = self.centre, len(self.rows)
         for _ in range(CENTRING):
             metric = self._metric(c)
             if metric is None:
-                return given
+                return
             M, _ = metric
             gradient = m * c - M.sum(axis=0)
             H = M.T @ M
@@ -192,23 +195,22 @@ class _FromCentre:
             c = c + min(1.0, REACH / max(REACH, -float(np.min(M @ step)))) * step
             if -float(gradient @ step) < CENTRAL:
                 break
-        return c if (self.G @ c > 0).all() else given
+        self.centre = c if (self.G @ c > 0).all() else self.centre
 
     @np.errstate(all="ignore")
     def _together(self, proves: Scores) -> None:
         """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
         triangular = partial(scipy_linalg().solve_triangular, lower=True, check_finite=False)
-        open_, sign = np.flatnonzero(self.centre), np.sign(self.centre)
-        for retry in range(RETRIES):
-            metric = self._metric(self.centre)
-            if metric is None:
+        open_, local = np.flatnonzero(self.centre), self._local()
+        open_ = open_ if local is None else self._in_one_step(proves, open_, local[2])
+        if 2 * len(open_) > len(self.centre):
+            self._to_centre()
+            local = self._local()
+        sign = np.sign(self.centre)
+        for _ in range(RETRIES):
+            if local is None or not len(open_):
                 return
-            M, D = metric
-            lower, scale = factor = factorized(M.T @ M)
-            if retry == 0:
-                open_ = self._in_one_step(proves, open_, solved(factor, np.diag(sign)[:, open_]))
-            if not len(open_):
-                return
+            M, D, (lower, scale) = local
             V = triangular(lower, scale[:, None] * M.T).T
             T = triangular(lower, np.diag(scale * sign)[:, open_])
             length = np.linalg.norm(T, axis=0)
@@ -223,11 +225,17 @@ class _FromCentre:
             if not len(wrong):
                 return
             self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
-            open_ = open_[~able]
+            open_, local = open_[~able], self._local()
 
-    def _in_one_step(self, proves: Scores, open_: Array, U: Array) -> Array:
-        """The coordinates without those for which a step from the centre, along -u, is proved to lead beyond their plane."""
+    def _local(self) -> tuple[Array, Array, tuple[Array, Array]] | None:
+        """The metric where we are, and the factor of H."""
+        metric = self._metric(self.centre)
+        return None if metric is None else (*metric, factorized(metric[0].T @ metric[0]))
+
+    def _in_one_step(self, proves: Scores, open_: Array, factor: tuple[Array, Array]) -> Array:
+        """The coordinates without those for which a step from where we are, along -u, is proved to lead beyond their plane."""
         c = self.centre
+        U = solved(factor, np.diag(np.sign(c))[:, open_])
         steepest = np.max((self.G @ U) / (self.G @ c)[:, None], axis=0)
         steps = _beyond(np.abs(c[open_]), np.abs(U[open_, np.arange(len(open_))]), steepest)
         able = np.flatnonzero(np.isfinite(steps))

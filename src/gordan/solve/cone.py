@@ -147,7 +147,7 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
     for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of rows that are dense few do
-        chosen = np.unique(np.linspace(0, n - 1, min(n, many)).astype(int))
+        chosen = np.linspace(0, n - 1, min(n, many)).astype(int)
         if k <= len(chosen) and fits(8.0 * COPIES * len(chosen) * k):
             with blas_threads(len(chosen) * k):
                 if independent(signed_rows(problem, chosen.tolist(), intercept, problem.signs)):

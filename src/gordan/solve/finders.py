@@ -255,7 +255,8 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     the method makes of it. `callback` is called with the evidence after each proposal that did not answer; something true ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
-    question = replace(question, budget=question.budget.paced(question.rows, question.vectors, question.on_host))
+    budget = question.budget.paced(question.rows, question.vectors, question.on_host)
+    question = question if budget is question.budget else replace(question, budget=budget)
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
     asking = _Asking(question, evidence, callback, set())
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
+from gordan.blas import factorized, solved
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -52,7 +53,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
     for _ in range(ROUNDS):
         if question.budget.spent:
             return
-        rows = A.take(inside).dense()
+        rows = (A if len(inside) == n else A.take(inside)).dense()
         columns = np.sqrt(np.mean(rows * rows, axis=0))
         columns = np.where(columns > 0, columns, 1.0)
         rows /= columns
@@ -91,10 +92,7 @@ def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | Non
         H = rows.T @ rows
         H.flat[:: k + 1] += RIDGE * float(np.trace(H))
         down = (1 - s[active]) @ rows
-        try:
-            step = np.linalg.solve(H, down)
-        except np.linalg.LinAlgError:
-            break
+        step = solved(factorized(H), down)
         ds, t, slope = A @ step, 1.0, float(down @ step)
         loss = _loss(s)
         for _ in range(HALVINGS):

@@ -39,9 +39,10 @@ from gordan.solve.restricted import ZERO, Allowed, Equilibrium, Gram, Restricted
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows for each column than this only so many epochs: few rows matter, and the working set finds them.
-MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 4
-# Rows of a working set at most; and those up to which all rows come into it at once, so that one game decides.
-MOST_IN_HAND, ALL_AT_ONCE = 6000, 400
+MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 2
+# Rows of a working set at most, and how many times as many as it begins with, since those of weight are hardly more than columns;
+# and those up to which all rows come into it at once, so that one game decides.
+MOST_IN_HAND, SETS_IN_HAND, ALL_AT_ONCE = 6000, 4, 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
 # So many copies of the Gram matrix of rows in hand, and of the rows themselves, spread out or not, are in use at a time.
@@ -145,7 +146,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    hand = largest(MOST_IN_HAND, lambda m: _bytes_in_hand(A, min(m, n)))
+    hand = largest(min(MOST_IN_HAND, SETS_IN_HAND * max(400, 2 * k)), lambda m: _bytes_in_hand(A, min(m, n)))
     hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.time.pace))
     if hand < min(n, k):
         return  # so few rows are separable whatever the others are
