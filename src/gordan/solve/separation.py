@@ -42,7 +42,7 @@ EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 2
 # Rows of a working set at most, and how many times as many as it begins with, since those of weight are hardly more than columns;
 # and those up to which all rows come into it at once, so that one game decides.
-MOST_IN_HAND, SETS_IN_HAND, ALL_AT_ONCE = 6000, 4, 400
+MOST_IN_HAND, SETS_IN_HAND, ALL_AT_ONCE = 6000, 3, 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
 # So many copies of the Gram matrix of rows in hand, and of the rows themselves, spread out or not, are in use at a time.
