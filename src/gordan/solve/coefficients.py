@@ -30,9 +30,13 @@ ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
 # for one coefficient (up to ten) before a linear program is asked; how far each goes towards the border; and the decrement at
 # which a vector is central enough.
 CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
+# Share of the largest weight of which a negative one may be rounding, or come to 0: the coefficient is hardly of one sign.
+ON_BORDER = 1e-9
 # Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
 # combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
 PROJECTIONS, RETRIES, AWAY = 300, 5, 0.01
+# Coefficients up to which the projections of those that are open are looked at once in so many times: a look costs more than one.
+FEW_OPEN, A_LOOK = 8, 4
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -200,7 +204,7 @@ class _FromCentre:
     @np.errstate(all="ignore")
     def _together(self, proves: Scores) -> None:
         """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
-        triangular = partial(scipy_linalg().solve_triangular, lower=True, check_finite=False)
+        triangular = partial(scipy_linalg().solve_triangular, lower=True, overwrite_b=True, check_finite=False)
         open_, local = np.flatnonzero(self.centre), self._local()
         open_ = open_ if local is None else self._in_one_step(proves, open_, local[2])
         if 2 * len(open_) > len(self.centre):
@@ -255,8 +259,8 @@ class _FromCentre:
             M, D = metric
             u = solved(factorized(M.T @ M), target)
             v = M @ u
-            if (v >= 0).all():
-                return self._proved_same(j, sign, D * v)
+            if np.min(v) >= -ON_BORDER * np.max(v):
+                return self._proved_same(j, sign, D * np.where(v > (0 if np.min(v) >= 0 else ON_BORDER * np.max(v)), v, 0.0))
             steepness = (self.G @ u) / (self.G @ c)  # of all rows
             steepest = np.max(steepness)
             step = float(_beyond(target @ c, target @ u, steepest))
@@ -277,19 +281,23 @@ class _FromCentre:
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
         """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
         G, target = self.held, sign * self.Q[j]
-        if self.proves is not None:
-            metric = self._metric(self.centre)
-            if metric is not None:
-                M, D = metric
-                q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
-                if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
-                    return True
+        metric = self._metric(self.centre) if self.proves is not None else None
+        if metric is not None:
+            M, D = metric[0] * (q > 0)[:, None], metric[1] * (q > 0)  # rows without weight stay so
+            q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
+            if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
+                return True
         with np.errstate(all="ignore"):
             try:
                 few = few_rows(np.vstack([G, -target]), np.append(q, 1.0))
+                few = few[few < len(G)]
+                if metric is not None and len(few) == len(target):
+                    alone = np.linalg.solve(G[few].T, target)
+                    if nonnegative_combinations(G[few], target[:, None], alone[:, None])[0]:
+                        return True
             except np.linalg.LinAlgError:
                 return None
-        return self._proved(j, sign, self.strict[self.rows[few[few < len(G)]]])
+        return self._proved(j, sign, self.strict[self.rows[few]])
 
     def _by_program(self, j: int, sign: int) -> Any:
         """The same by linear programs over a growing set of rows."""
@@ -347,37 +355,40 @@ def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Arr
     """
     m, c = len(V), V.sum(axis=0)
     height = c @ T
-    away = AWAY * height / m
-    V32, C32, open_ = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32), np.flatnonzero(height > 0)
-    t, up = (part[:, open_].astype(np.float32) for part in (T - np.outer(c, away), T / height))
-    before = np.maximum(V32 @ t, 0)
+    away, open_ = AWAY * height / m, np.flatnonzero(height > 0)
+    # vectors are rows here, for the cache
+    V32, C32 = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32)
+    t, up = (np.ascontiguousarray(part[:, open_].T, dtype=np.float32) for part in (T - np.outer(c, away), T / height))
+    before = np.maximum(t @ C32, 0)
     q, pace = before.copy(), np.ones(len(open_))
     same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
     for last in range(PROJECTIONS)[::-1]:
         if not len(open_):
             break
-        r = t - C32 @ q
-        after = V32 @ r
-        least, most = np.maximum(np.max(after, axis=0), 0), np.einsum("ij,ij->j", up, r)
+        r = t - q @ V32
+        after = r @ C32
+        looking = len(open_) > FEW_OPEN or last % A_LOOK == 0
+        least = np.maximum(np.max(after, axis=1), 0) if looking else None
         after += q
-        positive = np.min(after, axis=0) > -0.9 * away[open_]
-        turned = (least < 0.999 * most) & ~positive
-        left = ~(turned | positive)
-        if not last or deadline.passed:
-            turned, left = ~positive, np.zeros_like(positive)
-        if not left.all():
-            same.append(open_[positive])
-            P.append(after[:, positive] + away[same[-1]])
-            others.append(open_[turned])
-            X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[:, turned])
-            open_, t, up, q, before, after = open_[left], *(part[:, left] for part in (t, up, q, before, after))
-            pace = pace[left]
+        if least is not None:
+            most = np.einsum("ij,ij->i", up, r)
+            positive = np.min(after, axis=1) > -0.9 * away[open_]
+            turned = (least < 0.999 * most) & ~positive
+            left = ~(turned | positive)
+            if not last or deadline.passed:
+                turned, left = ~positive, np.zeros_like(positive)
+            if not left.all():
+                same.append(open_[positive])
+                P.append(after[positive].T + away[same[-1]])
+                others.append(open_[turned])
+                X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[turned].T)
+                open_, t, up, q, before, after, pace = (part[left] for part in (open_, t, up, q, before, after, pace))
         np.maximum(after, 0, out=after)
         step = np.subtract(after, before, out=before)
         q -= after
-        pace[np.einsum("ij,ij->j", q, step) > 0] = 1
+        pace[np.einsum("ij,ij->i", q, step) > 0] = 1
         faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        np.multiply(step, ((pace - 1) / faster).astype(np.float32), out=q)
+        np.multiply(step, ((pace - 1) / faster).astype(np.float32)[:, None], out=q)
         q += after
         np.maximum(q, 0, out=q)
         before, pace = after, faster

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.blas import factorized, solved
 from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
@@ -92,7 +91,10 @@ def _least_loss(A: Array, question: Question) -> tuple[Array | None, Array | Non
         H = rows.T @ rows
         H.flat[:: k + 1] += RIDGE * float(np.trace(H))
         down = (1 - s[active]) @ rows
-        step = solved(factorized(H), down)
+        try:
+            step = np.linalg.solve(H, down)
+        except np.linalg.LinAlgError:
+            break
         ds, t, slope = A @ step, 1.0, float(down @ step)
         loss = _loss(s)
         for _ in range(HALVINGS):
