@@ -61,7 +61,7 @@ class Finder:
 
     def applies(self, wanted: Asks, question: Any, evidence: Any) -> bool:
         """Whether it has something to say about that part of the question."""
-        needs = {Asks.SIGN: self.sign, Asks.WIDTH: self.width, Asks.CONE: self.cone, Asks.LOSS: self.loss}[wanted]
+        needs: Needs | None = getattr(self, wanted.value)  # the parts have the names of the fields
         return needs is not None and needs(question, evidence)
 
 
