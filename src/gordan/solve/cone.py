@@ -121,10 +121,11 @@ class Cone:
 
     def separates(self, near: Array) -> bool:
         """Whether whole numbers w, for scaled columns, are proved to have A w > 0: in floats, or exactly."""
-        if self.scores is not None and self.scores.positive(near[:, None])[0]:
-            return True
         F, _, s = self.floats
-        return bool(np.min(F @ near) > 0 and (self.signs(unscaled(s, near)) > 0).all())
+        if not np.min(F @ near) > 0:
+            return False
+        proved = self.scores is not None and self.scores.positive(near[:, None])[0]
+        return bool(proved or (self.signs(unscaled(s, near)) > 0).all())
 
 
 def _tops(A: Any, axis: int) -> Array:
