@@ -267,14 +267,26 @@ def test_signs_of_some_rows(storage, chunk, monkeypatch):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
+def test_signs_of_one_column(storage):
+    """Read off it, however small its entries are, or large those beside it."""
+    column = (
+        [2.0**-149, -(2.0**-149), 0.0, -0.0, 2.0**100, -2.5, 1.0] if storage == "float32" else [5e-324, -5e-324, 0.0, -0.0, 1e308]
+    )
+    problem = problem_of([[2.0**120, x, -(2.0**120)] for x in column], storage)
+    for factor in (1, -3, 2**2000):
+        signs = [int(s) * ((x > 0) - (x < 0)) * (1 if factor > 0 else -1) for x, s in zip(column, problem.signs, strict=True)]
+        assert exact.score_signs(problem.X, [0, factor, 0], 0, problem.signs).tolist() == signs
+
+
+@pytest.mark.parametrize("storage", STORAGES)
 def test_entries_of_some_rows(storage):
     X = np.array([[1.0, 0.0, 2.5], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [0.0, -5.0, 6.0]])
     problem = problem_of(X, storage)
-    for rows in ([0, 2, 3], [3, 1], [2], [1]):
-        place, columns, values = exact.entries(problem.X, np.array(rows))
+    for rows, used in (([0, 2, 3], [0, 1, 2]), ([3, 1], [0, 2]), ([2], [1]), ([1], [0, 1, 2]), ([0, 3], [])):
+        place, columns, values = exact.entries(problem.X, np.array(rows), np.array(used, int))
         assert values.dtype == np.float64
         found = {(int(i), int(j)): float(x) for i, j, x in zip(place, columns, values, strict=True) if x}
-        assert found == {(k, j): X[i, j] for k, i in enumerate(rows) for j in range(3) if X[i, j]}
+        assert found == {(k, j): X[i, j] for k, i in enumerate(rows) for j in used if X[i, j]}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from gordan.certificates.matrix import Matrix
 from gordan.deadlines import Deadline, Pace
 from gordan.ledger.question import PROOF
 from gordan.rows import Rows, ascent
-from gordan.solve import separation
+from gordan.solve import loss_newton, separation
 from gordan.solve.restricted import Gram
 
 # Seconds of a multiplication in a product of matrices and for an entry in a pass: as on a machine a million times slower.
@@ -53,6 +53,7 @@ def charged(monkeypatch, clock):
     charge(Matrix, "products", a_pass)
     charge(Matrix, "combination", a_pass)
     charge(Matrix, "absolute", a_pass)
+    charge(loss_newton, "second_moment", lambda rows, i, _: PACE.products(rows.d, rows.d, len(i)) / 2)
     charge(Gram, "stationary", lambda gram, F, *_: PACE.factors(len(F)))
     charge(separation, "reshaped", lambda taken: PACE.basis(taken.n, taken.d) / 2 if taken.d <= taken.n else 0.0)
     charge(ascent, "ascend", lambda arrays, *rest: 2 * PACE.entry * arrays[0].size * rest[12])
@@ -112,6 +113,17 @@ def test_soft_margins_of_a_device_leave_time_for_the_proof(charged, clock, monke
     found = gordan.maximize_margin(of_storage("device", X, None), y, nu=0.5, tol=1e-9, time_limit=LIMIT)
     assert found.status == "time-limit"
     assert 0.5 * LIMIT <= clock.now - begin <= 1.1 * LIMIT + 0.3
+
+
+def test_a_matrix_of_second_moments_that_would_outlast_the_limit_is_not_begun(charged, clock):
+    """Steps of conjugate gradients, of two passes each, can be interrupted."""
+    rng = np.random.default_rng(0)
+    X, y, limit, begin = rng.standard_normal((900, 60)), rng.integers(0, 2, 900), 3.0, clock.now
+    found = gordan.minimize_loss(X, y, time_limit=limit)
+    assert clock.now - begin <= 1.1 * limit + 0.3
+    assert (found.status, "second_moment" in charged) == ("solved", False)
+    assert gordan.minimize_loss(X, y, time_limit=1e6).status == "solved"
+    assert charged["second_moment"] > limit
 
 
 def test_with_enough_time_nothing_is_refused(charged, clock):

@@ -90,8 +90,8 @@ def test_a_container_that_sees_its_own_group_as_the_root(system):
 
 
 def test_what_fits(system, monkeypatch):
-    system("meminfo", "MemAvailable: 100000 kB\n")
-    half = 100_000 * 1024 * memory.SHARE
+    system("meminfo", "MemAvailable: 1000000 kB\n")
+    half = 1_000_000 * 1024 * memory.SHARE
     assert memory.fits(half)
     assert not memory.fits(half + 1)
     system("meminfo", "MemAvailable: 0 kB\n")

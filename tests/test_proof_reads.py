@@ -271,13 +271,14 @@ def test_blocks_have_about_so_many_entries(monkeypatch):
 def test_large_passes_are_made_by_several_threads(monkeypatch):
     asked = []
     monkeypatch.setattr(reads, "WORTH_THREADS", 12)
+    monkeypatch.setattr(reads, "BLOCK_ENTRIES", 1)  # a row is a block
     monkeypatch.setattr(memory, "available", lambda: 7)
     monkeypatch.setattr(memory, "in_waves", lambda work, arrays, ranges, threads, wave: asked.append((ranges, threads)) or [])
-    for n, d in ((4, 3), (11, 1), (2, 6), (1, 11)):
+    for n, d in ((4, 3), (11, 1), (2, 6)):
         list(Dense(np.zeros((n, d))).each_block(print))
     for entries in (12, 11):
         list(Sparse(np.ones(entries), np.zeros(entries, np.int32), np.array([0, 5, entries]), 100).each_block(print))
-    assert asked == [([(0, n)], threads) for n, threads in ((4, 7), (11, 1), (2, 7), (1, 1), (2, 7), (2, 1))]
+    assert asked == [([(i, i + 1) for i in range(n)], threads) for n, threads in ((4, 7), (11, 1), (2, 7), (2, 7), (2, 1))]
 
 
 def test_norms_come_with_the_first_products(monkeypatch):

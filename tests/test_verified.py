@@ -267,6 +267,31 @@ def test_combinations_with_weights_near_zero(name):
         assert not verified.nonnegative_combinations(np.eye(2), np.ones((2, 1)), np.array([[1.0], [bad]])).any()
 
 
+@pytest.mark.parametrize("name", [None, *modes.MODES])
+def test_scores_near_zero(name):
+    """A vector is proved to have positive scores only where it has, in every mode, and nearly always where it has large ones."""
+    if name is not None and not modes.CAN_BE_SET:
+        pytest.skip(modes.REASON)
+    r, counts = np.random.default_rng(9), Counter()
+    for _ in range(300):
+        S = r.standard_normal((4, 3)) * 2.0 ** r.integers(-3, 4, (1, 3))
+        W = r.standard_normal((3, 5))
+        near = np.argmin(np.abs(S), axis=1)[0]  # a score of the first row is nearly 0, or a unit in the last place away from it
+        rest = np.delete(np.arange(3), near)
+        W[near, :3] = -(S[0, rest] @ W[rest, :3]) / S[0, near] * (1 + r.choice([-1, 0, 1]) * 2.0**-52)
+        with modes.mode(modes.MODES[name]) if name else contextlib.nullcontext():
+            found = verified.Scores(sp.csr_array(S) if r.random() < 0.5 else S).positive(W * np.sign(S[1] @ W))
+        for w, proved in zip((W * np.sign(S[1] @ W)).T, found, strict=True):
+            least = min(sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(row, w, strict=True)) for row in S)
+            counts[least > 1e-9, least > 0, bool(proved)] += 1
+    assert counts[True, True, True] > 50
+    assert not any(proved and not positive for _, positive, proved in counts)
+    assert (True, True, False) not in counts
+    for bad in (math.nan, math.inf, 1e200, 1e-200):
+        assert not verified.Scores(np.ones((2, 2))).positive(np.array([[1.0], [bad]])).any()
+        assert not verified.Scores(np.array([[1.0, bad]])).positive(np.ones((2, 1))).any()
+
+
 @pytest.mark.skipif(not modes.CAN_BE_SET, reason=modes.REASON)
 @pytest.mark.parametrize("name", modes.MODES)
 def test_bounds_hold_in_every_mode(name):

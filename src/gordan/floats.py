@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ContextDecorator
 from typing import Any
 
 # Named, so that arithmetic with them is done when it is asked for, and not by the compiler. The least float is taken from its
@@ -40,27 +40,43 @@ def floats_are_ieee() -> bool:
     )
 
 
-@contextmanager
-def ieee_floats() -> Iterator[None]:
+class _IEEE(ContextDecorator):
+    """What `ieee_floats` gives. No generator: a proof enters it dozens of times."""
+
+    restore: Callable[[], object] | None = None
+
+    def _recreate_cm(self) -> _IEEE:
+        return _IEEE()
+
+    def __enter__(self) -> None:
+        if floats_are_ieee():
+            return
+        self.restore = _set_default_mode()
+        if not floats_are_ieee():
+            self._leave()
+            raise NotIEEE(
+                "this thread flushes subnormal numbers to zero or does not round to nearest, and its mode cannot be changed from "
+                "here; nothing can be proved in it (with torch, call torch.set_flush_denormal(False) first)"
+            )
+
+    def __exit__(self, kind: type[BaseException] | None, *about: object) -> None:
+        kept = floats_are_ieee()
+        self._leave()
+        if kind is None and not kept:
+            raise NotIEEE("the floating-point mode of this thread was changed in the middle of a proof; nothing can be proved")
+
+    def _leave(self) -> None:
+        if self.restore is not None:
+            self.restore()
+
+
+def ieee_floats() -> _IEEE:
     """Within: IEEE arithmetic in this thread, which has its own mode back afterwards. Also a decorator: `@ieee_floats()`.
 
     Raises `NotIEEE` where that mode cannot be set, and where it was lost on the way. Threads that are started within, or that
     do a part of the work, have to see to their own mode.
     """
-    restore = None if floats_are_ieee() else _set_default_mode()
-    try:
-        if not floats_are_ieee():
-            raise NotIEEE(
-                "this thread flushes subnormal numbers to zero or does not round to nearest, and its mode cannot be changed from "
-                "here; nothing can be proved in it (with torch, call torch.set_flush_denormal(False) first)"
-            )
-        yield
-        kept = floats_are_ieee()
-    finally:
-        if restore is not None:
-            restore()
-    if not kept:
-        raise NotIEEE("the floating-point mode of this thread was changed in the middle of a proof; nothing can be proved")
+    return _IEEE()
 
 
 def _set_default_mode() -> Callable[[], object] | None:

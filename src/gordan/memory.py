@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 # Less than this is asked for without a look.
-SMALL = 1 << 24
+SMALL = 1 << 26
 # Of what is left, the share that one thing may take: estimates are rough, and others ask as well.
 SHARE = 0.5
 # Where the system tells of its memory, and mounts its control groups.

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array
+from gordan.arrays import Array, is_sparse
 from gordan.certificates import bounds
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.floats import ieee_floats
 from gordan.intercepts import Intercept
 from gordan.memory import fits
-from gordan.rows import Block
 
 # Independent modulo a prime is independent; the converse may fail, and then something that is true is not proved.
 PRIME = 2**61 - 1
@@ -223,6 +222,11 @@ def score_signs(X: Matrix, w: Sequence[int], b: int, signs: Array, among: Array 
     """The signs -1, 0, 1 of y_i(x_i·w + b) for integers w, b; where `among` names rows, only theirs are to be relied on."""
     answer = np.zeros(X.n, dtype=np.int8)
     asked = np.arange(X.n) if among is None else among
+    only = [j for j, value in enumerate(w) if value]
+    if len(only) == 1 and not b:  # a column, up to its sign: its products with 1, and zeros, are not rounded
+        column = Products.of(X, np.bincount(only, minlength=len(w)).astype(np.float64)).sums
+        if np.isfinite(column).all():
+            return np.asarray(np.sign(column) * (1 if w[only[0]] > 0 else -1) * signs, dtype=np.int8)
     rounded = _rounded([*w, b])
     if rounded is not None:
         # rounding w costs at most one unit in the last place a term, which the enclosure's factor of two leaves room for
@@ -250,10 +254,7 @@ def _rounded(w: Sequence[int]) -> Array | None:
 
 def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     """The signs of x_i·w + b for these rows."""
-    used = np.array([value != 0 for value in w])
-    place, columns, values = entries(X, rows)
-    kept = used[columns]
-    place, columns, values = place[kept], columns[kept], values[kept]
+    place, columns, values = entries(X, rows, np.flatnonzero([value != 0 for value in w]))
     if adds_exactly(values, [value for value in w if value], b):
         weights = np.array([float(value) for value in w])
         total = np.bincount(place, weights=values * weights[columns], minlength=len(rows)) + float(b)
@@ -266,15 +267,14 @@ def _exact_signs(X: Matrix, rows: Array, w: Sequence[int], b: int) -> Array:
     return np.array([(total > 0) - (total < 0) for total in totals], dtype=np.int8)
 
 
-def entries(X: Matrix, rows: Array) -> tuple[Array, Array, Array]:
-    """The stored entries of these rows, as (position of the row, column, float64 value)."""
-    place, columns, values = map(np.concatenate, zip(*X.storage.take(rows).each_block(_stored), strict=True))
-    return place, columns, values
-
-
-def _stored(block: Block) -> tuple[Array, Array, Array]:
-    place, columns, values = block.entries()
-    return place + block.first, columns, values
+def entries(X: Matrix, rows: Array, used: Array) -> tuple[Array, Array, Array]:
+    """What these rows have in the columns `used`: all of it, or what is stored where rows are sparse; as (position of the row,
+    column, float64 value)."""
+    held = X.storage.take(rows).plain()
+    if is_sparse(held):
+        held = held[:, used] if len(used) < X.d else held
+        return np.repeat(np.arange(len(rows)), np.diff(held.indptr)), used[held.indices], held.data
+    return np.repeat(np.arange(len(rows)), len(used)), np.tile(used, len(rows)), held[:, used].ravel()
 
 
 def adds_exactly(values: Array, w: Sequence[int], b: int) -> bool:

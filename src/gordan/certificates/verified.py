@@ -48,11 +48,9 @@ BLOCK_ROWS = 1 << 14
 
 def signed_rows(problem: Problem, rows: Sequence[int], intercept: Intercept, signs: Array) -> Array:
     """The rows A_i = y_i (x_i, 1), or y_i x_i, spread out; exact, as the stored values are."""
-    A = np.zeros((len(rows), intercept.columns(problem.X.d)))
-    if intercept.exists:
-        A[:, -1] = 1.0
-    place, columns, values = exact.entries(problem.X, np.array(rows, int))
-    A[place, columns] = values
+    A = np.ones((len(rows), intercept.columns(problem.X.d)))
+    held = problem.storage.take(np.array(rows, int)).plain()
+    A[:, : problem.X.d] = held.toarray() if is_sparse(held) else held
     A *= signs[list(rows), None]
     return A
 
@@ -194,7 +192,7 @@ def _right_inverses(M: Array, signs: Array, p: Array) -> tuple[Array, Array]:
     left = np.array([M[:, chosen] for chosen in bases])
     left *= np.take_along_axis(signs[open_], basis, axis=1)[:, None, :]  # exact
     left = left @ Q
-    left[:, range(r), range(r)] -= 1.0
+    left.reshape(len(open_), -1)[:, :: r + 1] -= 1.0  # the diagonals
     # g ≥ kV/(1-kV), for k below 2⁴⁰, and by a factor of nearly 2, which is more than the product with it is rounded by
     g = 2 * V * (k + 4)
     most = np.max(_above(np.abs(left).sum(axis=2), r) + g * _above(sums @ np.abs(M).T, k), axis=1) * (1 + 8 * V)
@@ -209,23 +207,30 @@ def independent(S: Array) -> bool:
         return scaled is not None and bool(_right_inverses(scaled[0], np.ones((1, len(S))), scaled[1][None])[1][0] < 0.5)
 
 
-def strictly_positive(S: Any, W: Array) -> Array:
-    """Which columns w of W have S_i·w > 0 for every row of S, dense or CSR: proved in floats, in any mode, as above.
+class Scores:
+    """The products of rows S, dense or CSR, with vectors w: which of them are proved to be positive in floats, in any mode, as
+    above.
 
-    Entries that are not 0 have to be between LEAST_SIZE and MOST_SIZE in size, or nothing is proved. A computed product is off
-    by less than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as need be and so covers its own
-    roundings.
+    Entries that are not 0 have to be between LEAST_SIZE and MOST_SIZE (they are `in_range`), or nothing is proved. A computed
+    product is off by less than g Σ_j|S_ij||w_j| ≤ g (Σ_j|S_ij|) max_j|w_j|, where g is twice as large as need be and so covers
+    its own roundings.
     """
-    entries = np.abs(S.data if is_sparse(S) else S)
-    if not (in_range(entries) and in_range(np.abs(W))):
-        return np.zeros(W.shape[1], dtype=bool)
-    k = S.shape[1]
-    size, largest = np.asarray(abs(S).sum(axis=1)).ravel(), np.max(np.abs(W), axis=0, initial=0.0)
-    positive = np.ones(W.shape[1], dtype=bool)
-    for lo in range(0, S.shape[0], BLOCK_ROWS):
-        part = slice(lo, lo + BLOCK_ROWS)
-        positive &= (S[part] @ W > np.multiply.outer(_above(size[part], k) * (2 * V * (k + 4)), largest)).all(axis=0)
-    return positive
+
+    def __init__(self, S: Any) -> None:
+        sizes, k = abs(S), S.shape[1]
+        self.S, self.in_range = S, in_range(sizes.data if is_sparse(S) else sizes)
+        self.off = _above(np.asarray(sizes.sum(axis=1)).ravel(), k) * (2 * V * (k + 4))
+
+    def positive(self, W: Array) -> Array:
+        """Which columns w of W have S_i·w > 0 for every row of S."""
+        sizes = np.abs(W)
+        if not (self.in_range and in_range(sizes)):
+            return np.zeros(W.shape[1], dtype=bool)
+        positive, largest = np.ones(W.shape[1], dtype=bool), np.max(sizes, axis=0, initial=0.0)
+        for lo in range(0, len(self.off), BLOCK_ROWS):
+            part = slice(lo, lo + BLOCK_ROWS)
+            positive &= (self.S[part] @ W > np.multiply.outer(self.off[part], largest)).all(axis=0)
+        return positive
 
 
 @np.errstate(all="ignore")  # what is not finite proves nothing
@@ -301,7 +306,7 @@ def _factorized(N: Array, *, invert: bool = False) -> tuple[Array, Array]:
     triangles, swaps, info = lapack.dgetrf(N.T, overwrite_a=invert)
     if info:
         raise np.linalg.LinAlgError("the rows of N depend on each other")
-    order = np.arange(N.shape[1])
+    order = list(range(N.shape[1]))
     for i, j in enumerate(swaps[:r].tolist()):
         order[i], order[j] = order[j], order[i]
     inverse = N[:, :0]
@@ -309,4 +314,4 @@ def _factorized(N: Array, *, invert: bool = False) -> tuple[Array, Array]:
         inverse, info = lapack.dgetri(triangles[:r], np.arange(r))
         if info:
             raise np.linalg.LinAlgError("the rows of N depend on each other")
-    return order[:r], inverse.T
+    return np.array(order[:r]), inverse.T

@@ -229,6 +229,9 @@ class _Memory(HostVectors):
         """`first` is the number of the first row, where this is a part of X: for storages that are made of such parts."""
         a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
         size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
+        if rows is None and 0 < self.n <= size and not step and not self.on_disk:  # small: what a call costs is seen
+            with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
+                return iter([work(self.block(0, self.n, first), *over_rows, *shared)])
         ends = [0, *range(size - (first % size if step else 0), self.n, size), self.n]
         places = ends if rows is None else np.searchsorted(rows, ends).tolist()
         own = {ends[k]: slice(places[k], places[k + 1]) for k in range(len(ends) - 1) if places[k] < places[k + 1]}
@@ -317,7 +320,7 @@ class Dense(_Memory):
         return columns, values[columns]
 
     def plain(self) -> Array:
-        whole: Array = self.arrays[0].astype(np.float64)
+        whole: Array = self.arrays[0].astype(np.float64, copy=False)
         return whole
 
     def _over(self, X: Array) -> Dense:

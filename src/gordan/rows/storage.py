@@ -193,7 +193,7 @@ class Storage(Protocol):
         """Of each of these rows its number, and columns and float64 values of its entries that are not zero, in memory."""
 
     def plain(self) -> Any:
-        """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows."""
+        """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows, and not to be written to."""
 
     def snapshot(self, most: int) -> Storage | None:
         """A copy that nobody else can change, where what is stored (of rows that are made: what they are made of) has at most so

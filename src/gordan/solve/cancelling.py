@@ -95,9 +95,10 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
 
     Guessed in floats: what is left of a column off the span of those before it, and factors that are short fractions.
     """
-    exponents = np.where(A.any(axis=0), np.frexp(np.max(np.abs(A), axis=0, initial=0.0))[1], 0)
+    top = np.max(np.abs(A), axis=0, initial=0.0)
+    exponents = np.where(top > 0, np.frexp(top)[1], 0)
     Z = np.ldexp(A, -exponents)
-    kept, out = [j for j in order if A[:, j].any()], [j for j in order if not A[:, j].any()]
+    kept, out = [j for j in order if top[j] > 0], [j for j in order if not top[j] > 0]
     while True:
         first = kept[: len(A)]
         H, R = np.linalg.qr(Z[:, first])
@@ -105,8 +106,8 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
         if not gone:
             break
         kept, out = [j for j in kept if j not in gone], [*out, *gone]
-    if len(kept) > len(first):
-        return kept, ()
+    if len(kept) > len(first) or not out:
+        return sorted(kept), ()
     T = np.linalg.solve(R, H.T @ Z[:, out]) if kept else np.zeros((0, len(out)))
     relations = []
     for c, factors in zip(out, T.T, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from flint import fmpq
 from gordan.arrays import Array, times_powers
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.certificates import exact
-from gordan.certificates.verified import nonnegative_combinations, strictly_positive
+from gordan.certificates.verified import Scores, nonnegative_combinations
 from gordan.deadlines import DENSE_GRAM, Deadline
 from gordan.memory import fits
 from gordan.solve import recession
@@ -26,12 +26,17 @@ from gordan.solve.recession import ROUNDS, SAME_SPAN, Recession
 COPIES = 4
 # Rows in hand: so many for each dimension of the cone, and at least.
 ROWS_A_COLUMN, FEWEST_ROWS = 6, 200
-# Steps to the centre (two or three are needed), and for one coefficient (up to ten) before a linear program is asked; how far
-# each goes towards the border; and the decrement at which a vector is central enough.
+# Steps to the centre (two or three are needed, where most coefficients are not decided by one step from the vector in hand), and
+# for one coefficient (up to ten) before a linear program is asked; how far each goes towards the border; and the decrement at
+# which a vector is central enough.
 CENTRING, STEPS, REACH, CENTRAL = 30, 25, 0.9, 10.0
+# Share of the largest weight of which a negative one may be rounding, or come to 0: the coefficient is hardly of one sign.
+ON_BORDER = 1e-9
 # Projections for all coefficients at once, how often rows are taken in between, and the share of what is possible by which a
 # combination is kept away from 0 (benchmarks/overlap.py: they leave one coefficient in forty to steps of its own).
-PROJECTIONS, RETRIES, AWAY = 150, 5, 0.01
+PROJECTIONS, RETRIES, AWAY = 300, 5, 0.01
+# Coefficients up to which the projections of those that are open are looked at once in so many times: a look costs more than one.
+FEW_OPEN, A_LOOK = 8, 4
 
 
 def coordinate_signs(found: Recession) -> Iterator[tuple[int, int | None]]:
@@ -148,12 +153,18 @@ class _FromCentre:
         F = F if len(strict) == F.shape[0] else F[strict]
         self.G = dense(F if self.full else F @ self.Q)
         c = self.Q.T @ _divided(found.w, s)
-        self.rows = np.sort(np.argsort(self.G @ c, kind="stable")[: max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])])
-        self.centre = self._central(c / np.linalg.norm(c))
+        few = max(FEWEST_ROWS, ROWS_A_COLUMN * self.Q.shape[1])
+        self._hold(np.arange(len(self.G)) if len(self.G) <= few else np.sort(np.argsort(self.G @ c, kind="stable")[:few]))
+        self.centre = c / np.linalg.norm(c)
         self.inside: dict[int, Array] = {}
         self.same: set[int] = set()
-        if self.full and self.cone.scaled_exactly:
-            self._together()
+        self.proves = self.cone.scores if self.full else None
+        if self.proves is not None and len(strict) < len(found.signs):  # the others are zero
+            self.proves = Scores(self.G)
+        if self.proves is None:
+            self._to_centre()
+        else:
+            self._together(self.proves)
 
     def __call__(self, j: int, sign: int) -> Any:
         if j in self.same:
@@ -161,22 +172,25 @@ class _FromCentre:
         answer = self._along(j, sign)
         return self._by_program(j, sign) if answer is None else answer
 
+    def _hold(self, rows: Array) -> None:
+        """Have these rows in hand."""
+        self.rows, self.held = rows, self.G if len(rows) == len(self.G) else self.G[rows]
+
     def _metric(self, c: Array) -> tuple[Array, Array] | None:
         """DG and the diagonal of D, for the rows in hand; None where c is on the border, as far as floats can tell."""
-        G = self.G[self.rows]
         with np.errstate(all="ignore"):
-            D = 1 / (G @ c)
-            M = G * D[:, None]
+            D = 1 / (self.held @ c)
+            M = self.held * D[:, None]
             inside = (D > 0).all() and math.isfinite(float(np.vdot(M, M))) and not self.cone.late
         return (M, D) if inside else None
 
-    def _central(self, given: Array) -> Array:
-        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; what is given where that is not inside for all rows."""
-        c, m = given, len(self.rows)
+    def _to_centre(self) -> None:
+        """Near the least -Σ log G_i·c + m|c|²/2 over the m rows in hand; not where that is not inside for all rows."""
+        c, m = self.centre, len(self.rows)
         for _ in range(CENTRING):
             metric = self._metric(c)
             if metric is None:
-                return given
+                return
             M, _ = metric
             gradient = m * c - M.sum(axis=0)
             H = M.T @ M
@@ -185,47 +199,52 @@ class _FromCentre:
             c = c + min(1.0, REACH / max(REACH, -float(np.min(M @ step)))) * step
             if -float(gradient @ step) < CENTRAL:
                 break
-        return c if (self.G @ c > 0).all() else given
+        self.centre = c if (self.G @ c > 0).all() else self.centre
 
     @np.errstate(all="ignore")
-    def _together(self) -> None:
+    def _together(self, proves: Scores) -> None:
         """Decide the coordinates for which projections find a vector of C beyond their plane, or a combination of rows."""
-        triangular = scipy_linalg().solve_triangular
-        open_, sign = np.flatnonzero(self.centre), np.sign(self.centre)
-        for retry in range(RETRIES):
-            metric = self._metric(self.centre)
-            if metric is None:
+        triangular = partial(scipy_linalg().solve_triangular, lower=True, overwrite_b=True, check_finite=False)
+        open_, local = np.flatnonzero(self.centre), self._local()
+        open_ = open_ if local is None else self._in_one_step(proves, open_, local[2])
+        if 2 * len(open_) > len(self.centre):
+            self._to_centre()
+            local = self._local()
+        sign = np.sign(self.centre)
+        for _ in range(RETRIES):
+            if local is None or not len(open_):
                 return
-            M, D = metric
-            lower, scale = factor = factorized(M.T @ M)
-            if retry == 0:
-                open_ = self._in_one_step(open_, solved(factor, np.diag(sign)[:, open_]))
-            if not len(open_):
-                return
-            V = triangular(lower, scale[:, None] * M.T, lower=True).T
-            T = triangular(lower, np.diag(scale * sign)[:, open_], lower=True)
+            M, D, (lower, scale) = local
+            V = triangular(lower, scale[:, None] * M.T).T
+            T = triangular(lower, np.diag(scale * sign)[:, open_])
             length = np.linalg.norm(T, axis=0)
             same, P, others, X = projected(V, T / length, self.cone.deadline)
-            proved = nonnegative_combinations(self.G[self.rows], np.diag(sign)[:, open_[same]], D[:, None] * P * length[same])
+            proved = nonnegative_combinations(self.held, np.diag(sign)[:, open_[same]], D[:, None] * P * length[same])
             self.same.update(open_[same][proved].tolist())
-            W = scale[:, None] * triangular(lower, X, lower=True, trans="T")
-            able, open_ = strictly_positive(self.G, W), open_[others]
+            W = scale[:, None] * triangular(lower, X, trans="T")
+            able, open_ = proves.positive(W), open_[others]
             self.inside.update(zip(open_[able].tolist(), W[:, able].T, strict=True))
             scores = np.min(self.G @ W[:, ~able], axis=1, initial=math.inf)
             wrong = np.flatnonzero(scores <= 0)
             if not len(wrong):
                 return
             self._take_in(wrong[np.argsort(scores[wrong], kind="stable")])
-            open_ = open_[~able]
+            open_, local = open_[~able], self._local()
 
-    def _in_one_step(self, open_: Array, U: Array) -> Array:
-        """The coordinates without those for which a step from the centre, along -u, is proved to lead beyond their plane."""
+    def _local(self) -> tuple[Array, Array, tuple[Array, Array]] | None:
+        """The metric where we are, and the factor of H."""
+        metric = self._metric(self.centre)
+        return None if metric is None else (*metric, factorized(metric[0].T @ metric[0]))
+
+    def _in_one_step(self, proves: Scores, open_: Array, factor: tuple[Array, Array]) -> Array:
+        """The coordinates without those for which a step from where we are, along -u, is proved to lead beyond their plane."""
         c = self.centre
+        U = solved(factor, np.diag(np.sign(c))[:, open_])
         steepest = np.max((self.G @ U) / (self.G @ c)[:, None], axis=0)
         steps = _beyond(np.abs(c[open_]), np.abs(U[open_, np.arange(len(open_))]), steepest)
         able = np.flatnonzero(np.isfinite(steps))
         W = c[:, None] - steps[able] * U[:, able]
-        able, W = able[proved := strictly_positive(self.G, W)], W[:, proved]
+        able, W = able[proved := proves.positive(W)], W[:, proved]
         self.inside.update(zip(open_[able].tolist(), W.T, strict=True))
         return np.delete(open_, able)
 
@@ -240,8 +259,8 @@ class _FromCentre:
             M, D = metric
             u = solved(factorized(M.T @ M), target)
             v = M @ u
-            if (v >= 0).all():
-                return self._proved_same(j, sign, D * v)
+            if np.min(v) >= -ON_BORDER * np.max(v):
+                return self._proved_same(j, sign, D * np.where(v > (0 if np.min(v) >= 0 else ON_BORDER * np.max(v)), v, 0.0))
             steepness = (self.G @ u) / (self.G @ c)  # of all rows
             steepest = np.max(steepness)
             step = float(_beyond(target @ c, target @ u, steepest))
@@ -257,24 +276,28 @@ class _FromCentre:
 
     def _take_in(self, wrong: Array) -> None:
         """Have some more rows in hand: of these, the first."""
-        self.rows = np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])])
+        self._hold(np.union1d(self.rows, wrong[: max(100, 2 * self.Q.shape[1])]))
 
     def _proved_same(self, j: int, sign: int, q: Array) -> bool | None:
         """True if sign·e_j is proved to be a combination of strict rows with weights near q, modulo the span of the others."""
-        G, target = self.G[self.rows], sign * self.Q[j]
-        if self.full and self.cone.scaled_exactly:
-            metric = self._metric(self.centre)
-            if metric is not None:
-                M, D = metric
-                q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
-                if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
-                    return True
+        G, target = self.held, sign * self.Q[j]
+        metric = self._metric(self.centre) if self.proves is not None else None
+        if metric is not None:
+            M, D = metric[0] * (q > 0)[:, None], metric[1] * (q > 0)  # rows without weight stay so
+            q = q + D * (M @ solved(factorized(M.T @ M), target - G.T @ q))
+            if nonnegative_combinations(G, target[:, None], q[:, None])[0]:
+                return True
         with np.errstate(all="ignore"):
             try:
                 few = few_rows(np.vstack([G, -target]), np.append(q, 1.0))
+                few = few[few < len(G)]
+                if metric is not None and len(few) == len(target):
+                    alone = np.linalg.solve(G[few].T, target)
+                    if nonnegative_combinations(G[few], target[:, None], alone[:, None])[0]:
+                        return True
             except np.linalg.LinAlgError:
                 return None
-        return self._proved(j, sign, self.strict[self.rows[few[few < len(G)]]])
+        return self._proved(j, sign, self.strict[self.rows[few]])
 
     def _by_program(self, j: int, sign: int) -> Any:
         """The same by linear programs over a growing set of rows."""
@@ -295,7 +318,7 @@ class _FromCentre:
 
     def _program(self, target: Array) -> Any:
         """max t, G c ≥ t, target·c ≥ t, |c| ≤ 1."""
-        block = np.vstack([self.G[self.rows], target])
+        block = np.vstack([self.held, target])
         m, d = block.shape
         bounds = np.vstack([np.tile([-1.0, 1.0], (d, 1)), [[-np.inf, 1.0]]])
         cost = np.r_[np.zeros(d), -1.0]
@@ -312,7 +335,7 @@ class _FromCentre:
 
     def _direction(self, j: int, sign: int, w: Array) -> Any:
         """A vector of C near w, proved, whose coordinate j has the other sign; floats are for scaled columns."""
-        if self.full and self.cone.scaled_exactly and sign * w[j] < 0 and strictly_positive(self.G, w[:, None])[0]:
+        if self.proves is not None and sign * w[j] < 0 and self.proves.positive(w[:, None])[0]:
             return w
         for candidate in rational(self.cone, w, self.found.face, self.found.pivots):
             if sign * candidate[j] < 0 and (self.cone.signs(candidate) >= 0).all():
@@ -332,35 +355,42 @@ def projected(V: Array, T: Array, deadline: Deadline) -> tuple[Array, Array, Arr
     """
     m, c = len(V), V.sum(axis=0)
     height = c @ T
-    away = AWAY * height / m
-    V32, C32, open_ = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32), np.flatnonzero(height > 0)
-    t = (T - np.outer(c, away))[:, open_].astype(np.float32)
-    before = q = np.maximum(V32 @ t, 0)
-    pace = np.ones(len(open_))
+    away, open_ = AWAY * height / m, np.flatnonzero(height > 0)
+    # vectors are rows here, for the cache
+    V32, C32 = V.astype(np.float32), np.ascontiguousarray(V.T, dtype=np.float32)
+    t, up = (np.ascontiguousarray(part[:, open_].T, dtype=np.float32) for part in (T - np.outer(c, away), T / height))
+    before = np.maximum(t @ C32, 0)
+    q, pace = before.copy(), np.ones(len(open_))
     same, P, others, X = [np.empty(0, int)], [np.empty((m, 0))], [np.empty(0, int)], [np.empty((len(c), 0))]
     for last in range(PROJECTIONS)[::-1]:
         if not len(open_):
             break
-        r = t - C32 @ q
-        off = V32 @ r
-        least, most = np.maximum(np.max(off, axis=0), 0), np.sum(T[:, open_] * r, axis=0) / height[open_]
-        after = q + off
-        positive = np.min(after, axis=0) > -0.9 * away[open_]
-        turned = (least < 0.999 * most) & ~positive
-        left = ~(turned | positive)
-        if not last or deadline.passed:
-            turned, left = ~positive, np.zeros_like(positive)
-        same.append(open_[positive])
-        P.append(after[:, positive] + away[same[-1]])
-        others.append(open_[turned])
-        X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[:, turned])
-        if not left.all():
-            open_, t, q, before, after, pace = open_[left], t[:, left], q[:, left], before[:, left], after[:, left], pace[left]
+        r = t - q @ V32
+        after = r @ C32
+        looking = len(open_) > FEW_OPEN or last % A_LOOK == 0
+        least = np.maximum(np.max(after, axis=1), 0) if looking else None
+        after += q
+        if least is not None:
+            most = np.einsum("ij,ij->i", up, r)
+            positive = np.min(after, axis=1) > -0.9 * away[open_]
+            turned = (least < 0.999 * most) & ~positive
+            left = ~(turned | positive)
+            if not last or deadline.passed:
+                turned, left = ~positive, np.zeros_like(positive)
+            if not left.all():
+                same.append(open_[positive])
+                P.append(after[positive].T + away[same[-1]])
+                others.append(open_[turned])
+                X.append(np.outer(c, np.where(least < most, 0.1 * least + 0.9 * most, 2 * least)[turned]) - r[turned].T)
+                open_, t, up, q, before, after, pace = (part[left] for part in (open_, t, up, q, before, after, pace))
         np.maximum(after, 0, out=after)
-        step = after - before
-        pace[np.sum((q - after) * step, axis=0) > 0] = 1
+        step = np.subtract(after, before, out=before)
+        q -= after
+        pace[np.einsum("ij,ij->i", q, step) > 0] = 1
         faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-        q = np.maximum(after + ((pace - 1) / faster).astype(np.float32) * step, 0)
+        np.multiply(step, ((pace - 1) / faster).astype(np.float32)[:, None], out=q)
+        q += after
+        np.maximum(q, 0, out=q)
         before, pace = after, faster
     numbers, found = np.concatenate(same), np.hstack(P)
     return numbers, found + V @ (T[:, numbers] - V.T @ found), np.concatenate(others), np.hstack(X)

@@ -16,7 +16,7 @@ from gordan.arrays import Array, is_sparse
 from gordan.blas import blas_threads
 from gordan.certificates import exact
 from gordan.certificates.problem import Problem
-from gordan.certificates.verified import in_range, independent, signed_rows
+from gordan.certificates.verified import Scores, independent, signed_rows
 from gordan.deadlines import UNLIMITED, Deadline
 from gordan.intercepts import Intercept
 from gordan.memory import fits
@@ -109,15 +109,23 @@ class Cone:
         return sp.csr_array(A @ sp.diags_array(s)) if sparse else A * s, e, s
 
     @cached_property
-    def scaled_exactly(self) -> bool:
-        """Whether the entries of `floats` are those of A but for powers of two: none was too small for that."""
+    def scores(self) -> Scores | None:
+        """What proves products with `floats`; None where their entries are not those of A but for powers of two."""
         F, A = self.floats[0], self.problem.storage.plain()
         if self.k < self.intercept.columns(self.problem.X.d):
             A = A[:, [j for j in self.columns if j < self.problem.X.d]]
-        sizes = np.abs(F.data if is_sparse(F) else F)
-        entries = np.count_nonzero(A.data if is_sparse(A) else A)
+        found = Scores(F)
+        stored, entries = (np.count_nonzero(each.data if is_sparse(each) else each) for each in (F, A))
         constant = F.shape[0] if self.intercept.exists and self.problem.X.d in self.columns else 0
-        return in_range(sizes) and np.count_nonzero(sizes) == entries + constant
+        return found if found.in_range and stored == entries + constant else None
+
+    def separates(self, near: Array) -> bool:
+        """Whether whole numbers w, for scaled columns, are proved to have A w > 0: in floats, or exactly."""
+        F, _, s = self.floats
+        if not np.min(F @ near) > 0:
+            return False
+        proved = self.scores is not None and self.scores.positive(near[:, None])[0]
+        return bool(proved or (self.signs(unscaled(s, near)) > 0).all())
 
 
 def _tops(A: Any, axis: int) -> Array:
@@ -139,8 +147,8 @@ def independent_columns(problem: Problem, intercept: Intercept, deadline: Deadli
     if min(n, k) > MOST_COLUMNS:
         return None
     order = [k - 1, *range(k - 1)] if intercept.exists else list(range(k))
-    for many in (k + 20, 3 * k + 20):  # of rows that are dense few do
-        chosen = np.unique(np.linspace(0, n - 1, min(n, many)).astype(int))
+    for many in (k + 20, 3 * k + 20 if n > 3 * k else n):  # of rows that are dense few do
+        chosen = np.linspace(0, n - 1, min(n, many)).astype(int)
         if _all_independent(problem, chosen, intercept):
             return tuple(range(k))
     while exact.numbers_fit(k * (2 * len(chosen) + min(k, MOST_COLUMNS))):
@@ -238,25 +246,33 @@ def some_rows(M: Any, rows: Sequence[int]) -> Any:
     return fmpz_mat(len(rows), M.ncols(), [M[i, j] for i in rows for j in range(M.ncols())])
 
 
-def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int], *, positive: bool = False) -> Iterator[tuple[int, ...]]:
+def rounded(w: Array) -> Iterator[Array]:
+    """Whole numbers near multiples of w, of more and more digits."""
+    size = float(np.abs(w).max(initial=0.0))
+    for digits in DIGITS if 0 < size < math.inf else ():
+        near = np.rint(w / size * 2.0**digits)
+        if near.any():
+            yield near
+
+
+def unscaled(s: Array, near: Array) -> list[int]:
+    """Whole numbers in the units of A, up to a power of two, from such for columns that were multiplied by powers of two s."""
+    shifts = np.frexp(s)[1]
+    return [int(x) << shift for x, shift in zip(near.tolist(), (shifts - np.min(shifts)).tolist(), strict=True)]
+
+
+def rational(cone: Cone, w: Array, null: Any, columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Integer vectors of the null space (None: of the whole) near w (for scaled columns), of more and more digits: rounded off
-    the pivot columns. Where only those with `positive` scores are wanted, not those of the whole that have others in floats."""
+    the pivot columns."""
     pivot = set(columns)
     free = [j for j in range(cone.k) if j not in pivot]
-    F, _, s = cone.floats
-    size = float(np.abs(w[free]).max(initial=0.0))
-    if not 0 < size < math.inf:
-        return
-    for digits in DIGITS:
-        near = np.rint(w[free] / size * 2.0**digits)
-        rounded = [int(x) for x in near.tolist()]
-        if any(rounded) and not (positive and null is None and np.min(F @ near) <= 0):
-            exact_w = [fmpq(x) * fmpq(*float(s[j]).as_integer_ratio()) for x, j in zip(rounded, free, strict=True)]
-            if null is None:
-                yield exact.primitive(exact.integers(exact_w)[0])
-                continue
-            # column number i of the null space is the only one that moves the i-th free coordinate
-            yield combined(null, [x / fmpq(null[j, i]) for i, (x, j) in enumerate(zip(exact_w, free, strict=True))])
+    for near in rounded(w[free]):
+        whole = unscaled(cone.floats[2][free], near)
+        if null is None:
+            yield exact.primitive(whole)
+            continue
+        # column number i of the null space is the only one that moves the i-th free coordinate
+        yield combined(null, [fmpq(x) / fmpq(null[j, i]) for i, (x, j) in enumerate(zip(whole, free, strict=True))])
 
 
 def dense(F: Any) -> Array:

@@ -61,7 +61,7 @@ class Finder:
 
     def applies(self, wanted: Asks, question: Any, evidence: Any) -> bool:
         """Whether it has something to say about that part of the question."""
-        needs = {Asks.SIGN: self.sign, Asks.WIDTH: self.width, Asks.CONE: self.cone, Asks.LOSS: self.loss}[wanted]
+        needs: Needs | None = getattr(self, wanted.value)  # the parts have the names of the fields
         return needs is not None and needs(question, evidence)
 
 
@@ -255,7 +255,8 @@ def answer(question: Any, callback: Callable[[Any], object] | None = None) -> An
     the method makes of it. `callback` is called with the evidence after each proposal that did not answer; returning True ends
     the search, as does Ctrl-C. What is proved by then is returned.
     """
-    question = replace(question, budget=question.budget.paced(question.rows, question.vectors, question.on_host))
+    budget = question.budget.paced(question.rows, question.vectors, question.on_host)
+    question = question if budget is question.budget else replace(question, budget=budget)
     evidence: Any = LossEvidence(question) if question.asks is Asks.LOSS else Evidence(question)
     asking = _Asking(question, evidence, callback, set())
     try:

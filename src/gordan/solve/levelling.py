@@ -31,8 +31,8 @@ from gordan.solve.separation import (
 )
 
 # Rows and columns are levelled, in so many rounds, where their sizes leave 2^-200 to 2^200, and moved where a column extends over
-# less than this share of its size.
-ROUNDS, FAR_APART, FAR_AWAY = 3, 2.0**200, 2.0**-26
+# less than this share of its size. About so many rows show that of most columns.
+ROUNDS, FAR_APART, FAR_AWAY, SOME_ROWS = 3, 2.0**200, 2.0**-26, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +85,19 @@ def levelled(question: Question) -> Levelled | None:
     rows = Rows(problem.storage, np.ones(X.n, np.int8), constant=exists)
     if not rows.in_memory or X.n * rows.d > MOST_DENSE:
         return None
-    entries = problem.storage.plain()
+    entries, norms = problem.storage.plain(), X.norms
+    doubtful = _doubtful(entries, float(np.max(norms, initial=0.0)))
+    entries = entries[:, doubtful] if len(doubtful) < X.d else entries
     ends = [end.todense() if is_sparse(end) else end for end in (entries.max(axis=0), entries.min(axis=0))]
     high, low = (np.asarray(end, dtype=np.float64).ravel() for end in ends)
-    tops, norms = np.maximum(np.abs(high), np.abs(low)), X.norms
+    tops = np.maximum(np.abs(high), np.abs(low))
     away = (high / 2 - low / 2 < FAR_AWAY * tops) & exists
     sizes = np.concatenate((norms[norms > 0], tops[tops > 0], [1.0]))
     if not away.any() and FAR_APART >= sizes.max() >= sizes.min() >= 1 / FAR_APART:
         return None
     A = rows.dense()
-    centre = np.where(away, high / 2 + low / 2, 0.0)
+    centre = np.zeros(X.d)
+    centre[doubtful] = np.where(away, high / 2 + low / 2, 0.0)
     A[:, : X.d] -= centre
     exponents = np.frexp(A)[1].astype(np.float64)
     r, c = np.zeros(X.n), np.zeros(rows.d)
@@ -106,6 +109,16 @@ def levelled(question: Question) -> Levelled | None:
     same = replace(problem, X=Matrix(stored(np.ldexp(A, -(by_row[:, None] + by_column).astype(np.int32)))))
     margin = Margin(same.X, same.signs, Intercept.NONE)
     return Levelled(replace(question, problem=same, margin=margin, origin=question), by_row, by_column, centre)
+
+
+def _doubtful(entries: Any, longest: float) -> Array:
+    """The columns that may be far away or far too small, as far as some of the rows tell, none of which is longer than that."""
+    d = entries.shape[1]
+    if is_sparse(entries):
+        return np.arange(d)
+    some = entries[:: max(1, len(entries) // SOME_ROWS)]
+    extent = some.max(axis=0) / 2 - some.min(axis=0) / 2
+    return np.flatnonzero(~(extent >= max(FAR_AWAY * longest, 1 / FAR_APART)))
 
 
 def _as_float(x: Fraction) -> float:

@@ -75,16 +75,17 @@ class Newton:
     largest_gradient: float = 0.0
     met: bool = True
     """Whether conjugate gradients got as far as they should."""
+    time: Deadline = UNLIMITED
 
     @staticmethod
-    def start(rows: Rows, free: bool, w: Array | None = None) -> Newton:
+    def start(rows: Rows, free: bool, w: Array | None = None, time: Deadline = UNLIMITED) -> Newton:
         """From w, or from 0."""
         J = np.ones(rows.d)
         if free:
             J[-1] = 0.0
         if w is None:
-            return Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n))
-        return Newton(rows, J, w.copy(), rows.scores(w))
+            return Newton(rows, J, np.zeros(rows.d), np.zeros(rows.n), time=time)
+        return Newton(rows, J, w.copy(), rows.scores(w), time=time)
 
     def gradient(self, alpha: Array) -> Array:
         """J w - Aᵀα."""
@@ -120,6 +121,8 @@ class Newton:
             return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
         reused = self.factor is not None and not self.stale
         most = min(self._steps_for_a_factor(k), TUNING.most_cg) if reused else 0
+        if most < 2 and not self.time.affords(self._seconds_for_a_factor(k)):
+            return self._conjugate_gradients(gradient, h, None, TUNING.most_cg)[0]
         if most < 2:
             self._factorize(h, active)
             return -solved(self.factor, gradient)
@@ -136,6 +139,11 @@ class Newton:
         per_row = rows.entries / rows.n
         pairs = k * per_row * (TUNING.sparse_pair * per_row if rows.sparse else TUNING.dense_pair * rows.d)
         return int((pairs + TUNING.cube * rows.d**3) / rows.entries)
+
+    def _seconds_for_a_factor(self, k: int) -> float:
+        """About what it takes, at the pace of this call: a piece that cannot be interrupted."""
+        rows, pace = self.rows, self.time.pace
+        return pace.products(rows.d, rows.d, int(k * rows.entries / (rows.n * rows.d))) + pace.factors(rows.d)
 
     def _factorize(self, h: Array, active: Array) -> None:
         changed = None if self.held is None else np.flatnonzero(h != self.held)
@@ -183,7 +191,7 @@ class Newton:
         some = len(active) < TUNING.worth_taking * self.rows.n and self.rows.in_memory
         rows, h = (self.rows.take(active), h[active]) if some else (self.rows, h)
         found = conjugate_gradients(
-            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition or np.array
+            lambda p: self.J * p + rows.combine(h * rows.scores(p)), -gradient, enough, most, precondition or np.array, self.time
         )
         self.met = found.met
         return found.s, found.met

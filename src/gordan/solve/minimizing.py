@@ -440,7 +440,7 @@ def _moment(found: Found, question: LossQuestion) -> Moment:
 
 def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
     """Newton's method for a smooth loss. One `Found` a step; ends when nothing gets better, or the time is up."""
-    newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w)
+    newton = Newton.start(task.rows, task.free, _first(task, by_newton) if w is None else w, task.time)
     waited, best, least = 0, math.inf, math.inf
     may_continue = task.may_continue
     for _ in range(TUNING.most_steps):
@@ -453,7 +453,7 @@ def by_newton(task: Task, w: Array | None = None) -> Iterator[Found]:
         if waited >= TUNING.patience or task.spent():
             return
         if newton.steps == TUNING.continued and gap > NEWTON.share_tol * upper and may_continue:
-            newton = replace(Newton.start(task.rows, task.free, _continued(task)), steps=newton.steps)
+            newton = replace(Newton.start(task.rows, task.free, _continued(task), task.time), steps=newton.steps)
             may_continue, waited, best, least = False, 0, math.inf, math.inf
             continue
         if not newton.step(gradient, task.weights, task.curvature, found.alpha):

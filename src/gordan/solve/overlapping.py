@@ -52,7 +52,7 @@ def by_newton_steps(question: Question, evidence: Evidence, doubt: Any) -> Itera
     for _ in range(ROUNDS):
         if question.budget.spent:
             return
-        rows = A.take(inside).dense()
+        rows = (A if len(inside) == n else A.take(inside)).dense()
         columns = np.sqrt(np.mean(rows * rows, axis=0))
         columns = np.where(columns > 0, columns, 1.0)
         rows /= columns

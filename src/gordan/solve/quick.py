@@ -110,4 +110,6 @@ def _terms(values: Array, r: Array) -> Array:
     """r_j bits(x_ij), 0 for 0 and -0. Mod 2⁶⁴ a factor leaves nothing but the sign of a term that has only the highest bit: rows
     would be told apart by neither signs nor powers of two in other places. So the upper half is mixed into the lower one."""
     bits = np.add(values, 0.0, dtype=np.float64).view(np.uint64)
-    return (bits ^ (bits >> np.uint64(32))) * r
+    bits ^= bits >> np.uint64(32)
+    bits *= r
+    return bits

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,9 @@ from gordan.solve.cone import (
     independent_columns,
     quotient,
     rational,
+    rounded,
     some_rows,
+    unscaled,
 )
 from gordan.solve.levelling import levelled
 
@@ -168,13 +169,16 @@ def find(cone: Cone) -> Recession | None:
 
 def from_separator(cone: Cone, w: list[float]) -> Recession | None:
     """The same from any w with A w > 0, as floats: of few digits if these do."""
+    for near in rounded(np.array(w) / cone.floats[2]) if cone.scalable else ():
+        if cone.separates(near):
+            return _complete(cone, exact.primitive(unscaled(cone.floats[2], near)))
     as_it_is, _ = exact.integers([fmpq(*x.as_integer_ratio()) for x in w])
-    shorter = rational(cone, np.array(w) / cone.floats[2], None, [], positive=True) if cone.scalable else ()
-    for near in chain(shorter, [exact.primitive(as_it_is)]):
-        signs = cone.signs(near)
-        if (signs > 0).all():
-            return Recession(cone, near, {}, signs, None, [])
-    return None
+    return _complete(cone, exact.primitive(as_it_is)) if (cone.signs(as_it_is) > 0).all() else None
+
+
+def _complete(cone: Cone, w: tuple[int, ...]) -> Recession:
+    """That of a w with A w > 0."""
+    return Recession(cone, w, {}, np.ones(cone.problem.X.n, np.int8), None, [])
 
 
 def beside_witness(cone: Cone, witness: Certificate) -> Recession | None:

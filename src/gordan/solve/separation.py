@@ -39,9 +39,10 @@ from gordan.solve.restricted import GRAMS, MAX_WORKING_SET, ZERO, Equilibrium, F
 # Epochs of coordinate ascent in all, those of them that reflect, and those between two looks at all rows.
 EPOCHS, REFLECTED, EPOCHS_A_LOOK = 96, 24, 8
 # With more rows for each column than this only so many epochs: few rows matter, and the working set finds them.
-MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 4
-# Rows up to which all of them come into the working set at once, so that one game decides.
-ALL_AT_ONCE = 400
+MANY_A_COLUMN, EPOCHS_OF_MANY = 10, 2
+# Rows of a working set at most, as a multiple of those it begins with: those of weight are hardly more than columns. And those up
+# to which all rows come into it at once, so that one game decides.
+SETS_IN_HAND, ALL_AT_ONCE = 3, 400
 # Games of value 0, as far as floats can tell, whose rows do not cancel: after so many it is left to exact arithmetic.
 MOST_FAILURES = 50
 # So many copies of the rows in hand, spread out or not, are in use at a time.
@@ -145,7 +146,7 @@ def working_set(question: Question, x: Array | None) -> Iterator[Proposal]:
     budget, unit = question.budget, question.unit_rows
     A, n, k = unit.A, unit.A.n, unit.A.d
     norms = np.sqrt(np.maximum(unit.squares, 1e-300))
-    hand = largest(MAX_WORKING_SET, lambda m: _bytes_in_hand(A, min(m, n)))
+    hand = largest(min(MAX_WORKING_SET, SETS_IN_HAND * max(400, 2 * k)), lambda m: _bytes_in_hand(A, min(m, n)))
     hand = budget.time.largest(min(hand, n), lambda m: _seconds_in_hand(A, m, budget.time.pace))
     if hand < min(n, k):
         return  # so few rows are separable whatever the others are

@@ -57,7 +57,7 @@ def untangled(question: Question) -> Question | None:
     problem, intercept = question.counted, question.margin.intercept
     n, d = problem.X.n, problem.X.d
     k = intercept.columns(d)
-    some = np.unique(np.linspace(0, n - 1, min(n, ROWS_A_COLUMN * k)).astype(int)).tolist()
+    some = np.linspace(0, n - 1, min(n, ROWS_A_COLUMN * k)).astype(int).tolist()
     order = [*range(d, k), *range(d)]  # the constant comes before all others
     part = signed_rows(problem, some, intercept, problem.signs)
     _, relations = dependence(part, order)

@@ -373,7 +373,7 @@ class _Columns(Generic[One]):
         if not self.open.any() or not batches.applies(self.whole, self.kind):
             return []
         plain = self.whole.storage.plain()
-        X = np.ascontiguousarray(plain.toarray() if self.whole.storage.sparse else plain)
+        X = np.array(plain.toarray() if self.whole.storage.sparse else plain, order="C")
         self.evidence = evidence = TableEvidence(self.whole, self.signs, self.kind, X)
         try:
             with blas_threads(self.whole.storage.entries):
