@@ -18,7 +18,7 @@ from gordan.certificates.multinomial import Multinomial
 from gordan.certificates.optima import Objectives
 from gordan.certificates.problem import Problem
 from gordan.ledger.evidence import Effort
-from gordan.ledger.question import ON_HOST, SOFT_ON_HOST, Asks, Budget, Play, Proposal
+from gordan.ledger.question import ON_HOST, Asks, Budget, Play, Proposal
 from gordan.losses import Loss
 from gordan.rows import Rows
 
@@ -43,6 +43,8 @@ class LossQuestion:
     head: Certificate
     asks: Asks = field(default=Asks.LOSS, init=False)
 
+    on_host = ON_HOST
+
     @cached_property
     def kept(self) -> Array | slice:
         """The rows that count."""
@@ -62,11 +64,6 @@ class LossQuestion:
     def c(self) -> Array:
         """C_i of the rows that count."""
         return self.objective.c[self.kept]
-
-    @property
-    def on_host(self) -> float:
-        """Seconds for a row of a device in a proof: of the hinge every row may have a weight of its own."""
-        return ON_HOST if self.objective.loss.smooth else SOFT_ON_HOST
 
     @property
     def vectors(self) -> int:
@@ -108,31 +105,34 @@ class LossEvidence:
         objective = self.question.objective
         if proposal.w is None or not np.isfinite(proposal.w).all() or not np.isfinite(proposal.b).all():
             return False
-        w, b = proposal.w, proposal.b
-        self._proved(w, b, *(NO_WEIGHTS if objective.loss.smooth else self._stated(w, float(b), proposal.p)))
+        w, b, smoothing = proposal.w, proposal.b, proposal.smoothing
+        follow = objective.loss.smooth or smoothing is not None
+        self._proved(w, b, *(NO_WEIGHTS if follow else self._stated(w, float(b), proposal.p)), smoothing=smoothing)
         wide = max(self.question.tol, WIDE)
         if objective.loss is Loss.SQUARED_HINGE and self.bracket_width > wide:
             rows, alpha = self._stated(w, float(b), proposal.p)
             if len(rows) <= MOST_WEIGHTS:
                 self._proved(w, b, rows, alpha)
-        if objective.loss is Loss.HINGE and self.bracket_width > wide:
+        if objective.loss is Loss.HINGE and smoothing is None and self.bracket_width > wide:
             self._lengthened(w, float(b), proposal.p)
         if self.bracket_width > wide and self.w is w and self._hidden_by_rounding(proposal):
             self._proved(w, b, self.rows, self.alpha, once=True)
         return False
 
-    def _proved(self, w: Array, b: Any, rows: Array, alpha: Array, once: bool = False) -> None:
+    def _proved(self, w: Array, b: Any, rows: Array, alpha: Array, *, once: bool = False, smoothing: float | None = None) -> None:
         """Keep the plane with these weights, if the interval that they prove is narrower; with scores that are rounded `once`,
-        if that is wanted and X is small enough."""
+        if that is wanted and X is small enough. Weights of a hinge with a `smoothing` follow from the plane."""
         objective = self.question.objective
         if isinstance(objective, Multinomial):
             found = objective.enclose(w, b, slack=CLAIM)
-        elif objective.X.storage.in_memory or len(rows) or not objective.loss.smooth:
+        elif smoothing is None and (objective.X.storage.in_memory or len(rows) or not objective.loss.smooth):
             found = objective.enclose(w, b, rows, alpha, slack=CLAIM, once=once)
         else:
             # by one pass that brings back sums: rows of sign 0 have no weight in c
-            table = Objectives(objective.X, objective.signs[:, None], objective.loss, objective.c, objective.intercept)
+            X, loss = objective.X, objective.loss
+            table = Objectives(X, objective.signs[:, None], loss, objective.c, objective.intercept, smoothing or 0.0)
             (found,) = table.enclose(w[:, None], np.array([float(b)]))
+            rows, alpha = found.rows, found.weights
         if self.optimum is None or found.gap < self.optimum.gap:
             self.w, self.b, self.rows, self.alpha, self.optimum = w, b, rows, alpha, found
 

@@ -266,6 +266,7 @@ class Proposal:
 
     Vectors over rows are over the rows that count. b may be left out (None): it is then put midway between the classes.
     `cancelling` are rows whose float weights may prove that exact ones exist.
+    `smoothing` is what a hinge was smoothed by where its weights follow from the plane in that way.
     `suspects` are rows whose hull may hold 0, for those who decide that exactly. `trace`, `rounds` and `passes` say what it cost
     to find, where that is counted.
     """
@@ -277,6 +278,7 @@ class Proposal:
     cancelling: Cancelling | None = None
     suspects: Array | None = None
     cone: Cone | None = None
+    smoothing: float | None = None
     trace: Trace | None = None
     rounds: int = 0
     passes: float = 0.0

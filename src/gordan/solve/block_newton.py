@@ -258,8 +258,8 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
         enough = max(tol, TUNING.of_square * loss.epsilon**2)
         W, more = planes(own, enough, own.spent, W, min(TUNING.steps, (max_iter or TUNING.steps**2) - int(steps.max())))
         steps += more
-        here, rest = own.at(W, np.arange(k)), own.reduce(_corner, W, np.arange(k))[0]
-        gap = float(np.max((0.5 * own.dot(own.J * here.gradient, here.gradient) + rest) / (here.value + 0.5 * rest)))
+        upper, lower = hinge_interval(own, W)
+        gap = float(np.max((upper - lower) / upper))
         if not gap < widest and widest < TUNING.part_tol:
             break
         best, widest = (W.copy(), loss), gap
@@ -269,6 +269,14 @@ def hinge_planes(table: Table, tol: float, start: Array | None, max_iter: int | 
     if table.free:
         _balance(own, W, np.arange(k))
     return W, steps, best[1]
+
+
+def hinge_interval(table: Table, W: Array) -> tuple[Array, Array]:
+    """What the hinge itself is at the planes of a smoothed one, and what its least value is at least, in floats."""
+    every = np.arange(W.shape[1])
+    here, rest = table.at(W, every), table.reduce(_corner, W, every)[0]
+    upper = here.value + 0.5 * rest
+    return upper, upper - (0.5 * table.dot(table.J * here.gradient, here.gradient) + rest)
 
 
 def _balance(table: Table, W: Array, todo: Array) -> None:
@@ -305,10 +313,9 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
 def _few_count(table: Table, here: Looked) -> bool:
     """Whether the rows that have a second derivative are few, for most label vectors; nobody else solves those of rows elsewhere
     one by one."""
-    rows = table.rows
-    if rows.in_memory or table.loss.several or not table.one_by_one:
-        return False
-    return float(np.mean(here.active)) <= TUNING.few * rows.d
+    if table.rows.in_memory or table.loss is not Loss.SQUARED_HINGE or not table.one_by_one:
+        return False  # of a smoothed hinge many more rows have a weight
+    return float(np.mean(here.active)) <= TUNING.few * table.rows.d
 
 
 def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:

@@ -186,6 +186,8 @@ class Found:
     steps: int
     stated: bool = False
     """Whether the weights of a smooth loss are not just those that follow from the plane."""
+    smoothing: float | None = None
+    """What the hinge was smoothed by, where its weights follow from the plane in that way."""
 
     @property
     def gap(self) -> float:
@@ -239,14 +241,12 @@ def _by_table(table: block_newton.Table, question: LossQuestion, start: Array | 
 
 
 def _smoothed(table: block_newton.Table, question: LossQuestion, start: Array | None, most: int | None) -> Found:
-    """The plane of the smoothed hinge, and its weights: those of rows near z = 1 do not follow from it."""
+    """The plane of the smoothed hinge."""
     W, steps, loss = block_newton.hinge_planes(table, question.tol, start, most)
-    w = np.where(np.isfinite(W[:, 0]), W[:, 0], 0.0)
-    z = question.rows.scores(w)
-    alpha = question.c * (loss if block_newton.stated(loss) else Loss.HINGE).weight(z)
-    v = question.rows.combine(alpha)
-    task = Task(question.rows, question.c, Loss.HINGE, table.free, question.tol)
-    return Found(w, alpha, task.dual(alpha, v), task.value(w, z), int(steps[0]))
+    W = np.where(np.isfinite(W), W, 0.0)
+    upper, lower = block_newton.hinge_interval(replace(table, loss=loss), W)
+    bracket = float(lower[0]), float(upper[0])
+    return Found(W[:, 0], np.empty(0), *bracket, int(steps[0]), smoothing=block_newton.stated(loss))
 
 
 def by_multiplier_newton(question: LossQuestion, evidence: LossEvidence, doubt: object) -> Iterator[Proposal]:
@@ -413,6 +413,7 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
     w, b = question.objective.intercept.plane_of(found.w)
     loss = question.objective.loss
     status = "rounds" if found.steps == question.budget.max_iter else "finished"
+    alpha = found.alpha if found.smoothing is None else None
     trace = Trace.of(
         moments,
         method=loss.value,
@@ -423,12 +424,12 @@ def _proposal(found: Found, moments: list[Moment], question: LossQuestion) -> Pr
         scale=1.0,
         status=status,
         w=found.w,
-        p=None if loss.smooth else found.alpha,
+        p=None if loss.smooth else alpha,
         w_best=found.w,
-        p_best=None if loss.smooth else found.alpha,
+        p_best=None if loss.smooth else alpha,
     )
     offset = np.zeros(w.shape[1]) + b if loss.several else float(b)
-    return Proposal(w, offset, found.alpha if found.stated or not loss.smooth else None, trace=trace)
+    return Proposal(w, offset, alpha if found.stated or not loss.smooth else None, smoothing=found.smoothing, trace=trace)
 
 
 def _moment(found: Found, question: LossQuestion) -> Moment:
