@@ -24,7 +24,7 @@ from gordan.deadlines import UNLIMITED
 from gordan.rows import Rows, stored
 from gordan.rows import storage as rows_storage
 from gordan.rows.blocks import Blocks, Loadable
-from gordan.solve import block_newton, loss_newton, row_space
+from gordan.solve import block_newton, loss_newton, minimizing, row_space
 from gordan.solve.row_space import RowSpace
 
 SIZE = 2
@@ -473,6 +473,21 @@ def test_a_large_c_is_proved_with_weights_of_the_support():
         assert gordan.verify(certificate, storage(X), y)
     assert standalone.check(standalone.read_certificate(certificate.to_json()), X.tolist(), y.tolist())[0]
     assert not gordan.minimize_loss(X, y, tol=1e-7).certificate.rows  # not needed with C = 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "C", "d", "expected"),
+    [("hinge", 1.0, 10, True), ("hinge", 1.0, 30, False), ("logistic", 1.0, 30, True), ("logistic", 100.0, 30, False)],
+)
+def test_a_part_of_the_rows_comes_first_where_it_saves_steps(loss, C, d, expected, monkeypatch):
+    """By the rows for each column, and by C ‖x‖²: the more that is, the more a part's plane is that of its own noise."""
+    parts = []
+    monkeypatch.setattr(minimizing.Task, "part", lambda task, i, part=minimizing.Task.part: parts.append(i) or part(task, i))
+    r = np.random.default_rng(0)
+    X = r.standard_normal((4500, d))
+    y = X[:, 0] + r.standard_normal(4500) > 0
+    assert gordan.minimize_loss(X, y, loss=loss, C=C).status == "solved"
+    assert bool(parts) is expected
 
 
 @pytest.mark.parametrize("at_once", [-1, 1 << 17])

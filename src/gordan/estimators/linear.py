@@ -63,7 +63,7 @@ class LinearClassifier(Planes, LossParameters):
     warm_start : bool, default False
         Start from the planes of the last fit, if it had as many columns and the same classes: along a path of C, say.
     n_jobs : int, optional
-        Binary problems to solve at a time (threads).
+        Binary problems to solve at a time (threads). Those of many sparse rows share all cores if this is None.
     device : str, optional
         "cuda" copies X to the GPU once, "cpu" brings it to the host; None leaves it where it is.
     random_state : int, RandomState or None

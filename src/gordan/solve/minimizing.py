@@ -59,9 +59,13 @@ class Tuning:
 @dataclass(frozen=True)
 class Part:
     """A part of the rows is solved first where there are at least so many rows for each column, and so many in all; that share
-    of them, but at least so many for each column, to that accuracy."""
+    of them, but at least so many for each column, to that accuracy. For the hinge, and for smooth losses with C ‖x‖² beyond
+    `small` on average, the part's plane is too much that of its own noise to save steps, unless there are more rows a column."""
 
     rows_per_column: int = 40
+    for_hinge: int = 270
+    for_large_c: int = 1000
+    small: float = 100.0
     least_rows: int = 4000
     share: float = 0.1
     least_per_column: int = 10
@@ -637,7 +641,7 @@ def _then(before: Found, steps: Iterator[Found]) -> Iterator[Found]:
 def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
     """A plane for a part of the rows, where there are many for each column; None where there are not."""
     rows = task.rows
-    if rows.n < max(PART.rows_per_column * rows.d, PART.least_rows):
+    if rows.n < PART.least_rows or rows.n < _rows_per_column(task) * rows.d:
         return None
     count = max(int(PART.share * rows.n), PART.least_per_column * rows.d)
     i = np.sort(np.random.default_rng(task.seed).choice(rows.n, count, replace=False))
@@ -649,6 +653,16 @@ def _first(task: Task, find: Callable[[Task], Iterator[Found]]) -> Array | None:
             break
     task.rows.passes += part.rows.passes * len(i) / rows.n
     return found.w
+
+
+def _rows_per_column(task: Task) -> int:
+    """From how many rows for each column on a part of them is solved first."""
+    if task.loss is Loss.HINGE:
+        return PART.for_hinge
+    rows = task.rows
+    between = PART.rows_per_column * rows.d <= rows.n < PART.for_large_c * rows.d and not task.loss.several
+    large = between and float(np.mean(task.c * rows.squares())) > PART.small
+    return PART.for_large_c if large else PART.rows_per_column
 
 
 def _waited(steps: int, better: bool, settled: bool) -> int:
