@@ -19,6 +19,7 @@ from gordan.certificates import elementary, regions
 from gordan.certificates.bounds import TINY, U
 from gordan.certificates.losses import Objective, Optimum, sum_below
 from gordan.certificates.matrix import CLAIM
+from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Region, region_of
 from gordan.intercepts import Intercept
 from gordan.losses import Loss
@@ -344,3 +345,57 @@ def test_an_optimum_says_how_far_it_is_known():
     assert exactly.radius < 1e-7
     assert exactly.ball[1] < 1e-7
     assert not violates(exact(1.0), *Region(objective([[1.0]], [1], "hinge", "none")[0], np.array([1.0]), 0.0, 0.0).coef[0])
+
+
+# ---- sizes at the ends of the floats ------------------------------------------------------------------------------------
+
+
+def test_an_origin_whose_products_are_beyond_the_floats_leaves_the_offset_open():
+    """Distances from it are NaN or negative in floats, which is not 0: b* + origin·w* is -0.16 here."""
+    X = 1e160 * np.array([[1, 1], [2, 1], [1.5, 1.2], [3, 1], [2.2, 1.4]])
+    for loss in LOSSES:
+        low, high = gordan.minimize_loss(X, [1, -1, 1, -1, 1], loss=loss).place.offset
+        assert low <= -0.1601 < -0.1599 <= high
+
+
+def test_rows_beyond_the_floats_get_no_label():
+    """The minimizer is w* = 0, b* = 1, and predicts another label than the plane that was found."""
+    result = gordan.minimize_loss(
+        [[-3.0], [3.0], [3.0]], [1, -1, 1], loss="hinge", sample_weight=[7, 0.3, 0.3], tol=0.3, max_iter=1
+    )
+    assert result.w[0] < 0
+    assert not result.same_prediction([[1e308]])[0]
+
+
+def test_offsets_of_classes_of_rows_whose_squares_are_beyond_the_floats():
+    x = np.array([1, 1.05, 0.95, 1.1, 0.9, 1, 0.97, 1.02, 0.93])
+    offset = gordan.minimize_loss(1.1e154 * x[:, None], [0, 1, 2, 1, 0, 2, 1, 2, 1], loss="multinomial", tol=0.3).place.offset
+    assert offset[-1] >= 0.1  # the differences of -0.582, 0.398 and 0.184 are elsewhere
+
+
+def test_weights_that_underflow_prove_nothing_about_the_intercept():
+    result = gordan.minimize_loss(np.zeros((5, 1)), [1, -1, -1, -1, -1], loss="logistic", C=5e-324, sample_weight=[9, 2, 3, 9, 7])
+    low, high = result.intercept_interval
+    assert low <= math.log(9 / 21) <= high
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options"),
+    [
+        (np.array([[1e8], [1e8]]), [1, -1], {"loss": "squared_hinge", "C": 1e10}),
+        (sp.csr_array([[1e7], [9999998.0], [10000002.0]]), [1, -1, 1], {"loss": "logistic", "C": 1000.0, "tol": 1e-9}),
+        (sp.csr_array([[1e9, 1.0], [1e9, 0.0]]), [1, -1], {"loss": "hinge", "tol": 1e-3}),
+    ],
+)
+def test_places_are_proved_by_a_checker_with_less_room_for_rounding(X, y, options):
+    """A claim may know no more than that the least value is 0 or more where its check knows better."""
+    result = gordan.minimize_loss(X, y, **options)
+    for same in (X, X.toarray() if sp.issparse(X) else X):
+        assert result.place.unproved(result.certificate, Problem.of(same, np.array(y))) == ""
+
+
+@pytest.mark.parametrize("C", [1e-238, 1.0])
+def test_planes_that_are_far_too_short_are_not_lengthened(C):
+    X = np.array([[-1.0], [2.0], [1.0], [0.0]]) if C < 1 else np.array([[-1.8e-88], [1.6e-88], [3.4e-89], [3.4e-89]])
+    result = gordan.minimize_loss(X, [1, -1, 1, 1] if C < 1 else [1, -1, -1, -1], loss="hinge", C=C, tol=1e-6)
+    assert 0 <= result.objective[0] <= result.objective[1] < math.inf

@@ -21,7 +21,7 @@ from gordan.arrays import Array, dot, namespace
 from gordan.certificates import bounds, elementary
 from gordan.certificates.bounds import TINY, U, above, below, down, up
 from gordan.certificates.data import Certificate
-from gordan.certificates.losses import Objective, Optimum
+from gordan.certificates.losses import Objective, Optimum, dense_slack
 from gordan.certificates.matrix import CLAIM, Matrix, Products, added, block_scores, error, sum_share
 from gordan.certificates.multinomial import ROOT2, Multinomial, Scores
 from gordan.certificates.problem import Problem
@@ -71,17 +71,22 @@ class Place:
     def unproved(self, certificate: Certificate, problem: Problem) -> str:
         """Why an accepted certificate of this data does not prove that the minimizer is in this place; empty if it does."""
         objective, b, found = proved(certificate, problem)
-        m, r = found.ball
-        if self.centre.shape != m.shape or self.intercept != objective.intercept:
+        if self.centre.shape != found.w.shape or self.intercept != objective.intercept:
             return "the place of the minimizer is stated for another problem"
-        off = bounds.length((self.centre - m) * (1 + 2 * U))
-        if not (self.radius >= found.radius and self.r >= up(off + r)):
+        # a claim leaves more room for rounding than its check, and may know no more than that the least value is 0 or more
+        nothing = Optimum(0.0, found.upper, found.w, np.zeros_like(found.v), 0.0)
+        if not (self._holds(found) or self._holds(nothing)):
             return f"the minimizer is stated to be within {self.radius!r}, and proved to be within {found.radius!r}"
         facts = self.centre, self.r, b, self.radius, self.origin, self.offset
         region = ClassRegion(objective, *facts) if isinstance(objective, Multinomial) else Region(objective, *facts)
         if not self.intercept.grouped or region.offset_is_proved:
             return ""
         return "the intercept of the minimizer is stated to be in an interval that is not proved"
+
+    def _holds(self, optimum: Optimum) -> bool:
+        """Whether this is where the minimizer is for certain, for what is proved of the least value."""
+        m, r = optimum.ball
+        return self.radius >= optimum.radius and self.r >= up(bounds.length((self.centre - m) * (1 + 2 * U)) + r)
 
     def label(self, X: Matrix) -> Array:
         """The number of the class that the minimizer is proved to predict for each row of X; -1 where that is open."""
@@ -217,8 +222,10 @@ def _slopes(
     xp, sums, towards, far = namespace(sums), sums[:, :-1], sums[:, -1:], bounds.length(o)
     y, c, norms, (length, r), (least, most), ends = map(block.lift, (y, c, norms[:, None], sizes, shifts, ends))
     c = c[:, None] * abs(y)
-    away = _distance(norms, towards - error(norms * far, terms + 1.0), far)
-    reach = xp.where(away > 0, away * (r * (1 + 8 * U)), 0.0)
+    if slack > 1:
+        norms, slack = norms * _more_terms(block.d), dense_slack(block.d, terms, slack)
+    away = _distance(norms, towards - slack * error(norms * far, terms + 1.0), far)
+    reach = xp.where(away == 0, 0.0, away * (r * (1 + 8 * U)))  # NaN shows, and proves nothing
     radius = slack * error(norms * length, terms + 1.0) + reach + TINY
     rounded = slack * 16 * U * (abs(sums) + abs(least) + abs(most) + radius)
     found, used = [], c > 0
@@ -227,7 +234,8 @@ def _slopes(
             z, wide = (scores + b) * y, rounded + slack * 16 * U * abs(b)
             end = xp.where(gaining, z + wide, z - wide)  # where a weight is at least or at most what is asked for
             light, heavy = weight_bounds(loss, end, end)
-            found += [added(xp.where(gaining & used, c * light, 0.0)), added(xp.where(gaining | ~used, 0.0, c * heavy))]
+            gains = xp.where(gaining & used, (c * light - TINY).clip(min=0.0), 0.0)
+            found += [added(gains), added(xp.where(gaining | ~used, 0.0, c * heavy + TINY))]
     return block.drop(xp.stack(found)).reshape(*ends.shape[:2], 2, y.shape[1]), len(y)
 
 
@@ -401,8 +409,8 @@ class ClassRegion(_Ball):
         kept = np.flatnonzero(objective.c)
         with np.errstate(over="ignore", invalid="ignore"):
             excess, least = objective.balance(self.m, offset, slack)
-            reach = float(np.max(distances(objective.X, self._origin)[kept], initial=0.0))
-            kappa = up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U)) if reach > 0 else 0.0
+            reach = float(np.max(distances(objective.X, self._origin, slack)[kept], initial=0.0))
+            kappa = 0.0 if reach == 0 else up(up(up(ROOT2 * self.r) * reach) * (1 + 4 * U))
             share = up(slack * excess / (least * (1 - 2.0**-40))) if least > 0 else 1.0
             if not (share < 0.5 and kappa < math.inf):
                 return math.inf
@@ -476,11 +484,18 @@ def enclosed_product(x: Array, m: Array) -> tuple[float, float]:
     return (down(total - error), up(total + error)) if math.isfinite(total + error) else (-math.inf, math.inf)
 
 
-def distances(X: Matrix, origin: Array) -> Array:
-    """What ‖x - o‖ is at most for the rows of X."""
+def distances(X: Matrix, origin: Array, slack: float = 1.0) -> Array:
+    """What ‖x - o‖ is at most for the rows of X; with `slack` for a claim, no less than a checker finds."""
     with np.errstate(over="ignore", invalid="ignore"):
-        towards, _ = Products.of(X, origin).scores(0.0, np.ones(X.n))
-        return np.asarray(_distance(X.norms, towards, bounds.length(origin)))
+        products = Products.of(X, origin)
+        wide = 1.0 if slack == 1 else float(np.max(dense_slack(X.d, products.terms, slack)))
+        towards, _ = products.scores(0.0, np.ones(X.n), wide)
+        return np.asarray(_distance(X.norms * (1.0 if slack == 1 else _more_terms(X.d)), towards, bounds.length(origin)))
+
+
+def _more_terms(d: int) -> float:
+    """What a bound on a norm may be multiplied by where another form of X has d terms in every row."""
+    return 1 + 4 * U * (d + 16)
 
 
 def _distance(norms: Any, towards: Any, length: float) -> Any:
@@ -491,13 +506,14 @@ def _distance(norms: Any, towards: Any, length: float) -> Any:
     """
     xp, whole = namespace(norms), norms + length
     squares = (norms * norms - 2.0 * towards) + length * length + 8 * U * whole * whole
-    return xp.minimum(xp.sqrt(squares.clip(min=0.0)), whole) * (1 + 4 * U)
+    near = xp.sqrt(xp.where(abs(squares) < math.inf, squares, math.inf).clip(min=0.0))  # parts may be beyond the floats
+    return xp.minimum(near, whole) * (1 + 4 * U)
 
 
 def _reach(sizes: Array, r: float) -> Array:
     """What x·w* differs by from x·m at most, for rows x of these sizes; 0 matters where r is infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(sizes > 0, sizes * (r * (1 + 4 * U)), 0.0) + TINY
+        return np.where(sizes == 0, 0.0, sizes * (r * (1 + 4 * U))) + TINY  # NaN shows, and proves nothing
 
 
 def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
@@ -511,7 +527,7 @@ def _moved(X: Matrix, m: Array, r: float, origin: Array) -> tuple[Array, Array]:
 def weight_bounds(loss: Loss, lo: Array, hi: Array) -> tuple[Array, Array]:
     """What a(z) is at least and at most for lo ≤ z ≤ hi. At z = 1 the hinge has slopes from 0 to 1."""
     if loss is Loss.HINGE:
-        return (hi < 1) * 1.0, (lo <= 1) * 1.0
+        return (hi < 1) * 1.0, ~(lo > 1) * 1.0  # NaN may be on either side
     if loss is Loss.SQUARED_HINGE:
         light = 2.0 * (1.0 - hi).clip(min=0.0) * (1 - 2 * U)
         return light, 2.0 * (1.0 - lo).clip(min=0.0) * (1 + 2 * U)

@@ -153,7 +153,7 @@ class LossEvidence:
         # twice as wide as what is claimed: the sums of the longer plane are rounded, too
         lo, _ = products.scores(b, objective.signs, 2 * dense_slack(objective.X.d, products.terms, CLAIM))
         least = float(np.min(lo, where=objective.c > 0, initial=math.inf))
-        if 0 < least < 1 and least**-2 - 1 < self.bracket_width:
+        if 0 < least < 1 and least > math.sqrt(1 / (1 + self.bracket_width)):
             w, b = w / least, b / least
             self._proved(w, b, *self._stated(w, b, p))
 

@@ -108,7 +108,7 @@ def _check_indices(X: Csr) -> None:
     ends = X.indptr
     wrong = "the CSR matrix is not valid: its %s; convert the data again"
     if len(ends) != X.shape[0] + 1 or ends[0] != 0 or ends[-1] != X.nnz or len(X.indices) != X.nnz:
-        raise InputError(wrong % "the lengths of its arrays do not match")
+        raise InputError(wrong % "arrays do not fit together: their lengths differ")
     if X.shape[0] and int(np.min(np.diff(ends))) < 0:
         raise InputError(wrong % "rows overlap")
     for lo in range(0, X.nnz, CHECKED):
