@@ -258,6 +258,11 @@ HINTS = {
     "an empty cell": ("a,b,y\n1,,0\n2,1,1\n", "--missing drop"),
     "NA": ("a,b,y\n1,NA,0\n2,1,1\n", "--missing drop"),
     "text": ("a,b,y\n1,x,0\n2,1,1\n", "--drop b"),
+    "a percent sign": ("a,b,y\n1,5%,0\n2,1,1\n", "it looks like a number with a percent sign: write the number alone"),
+    "money": ("a,b,y\n1,€ 5,0\n2,1,1\n", "it looks like an amount of money: write the number alone"),
+    "a date": ("a,b,y\n1,2024-01-02,0\n2,1,1\n", "it looks like a date: make it a number, such as days since"),
+    "a date with points": ("a;b;y\n1;2.1.2024;0\n2;1;1\n", "it looks like a date: "),
+    "a spreadsheet's error": ("a,b,y\n1,#DIV/0!,0\n2,1,1\n", "it looks like an error of a spreadsheet: put the number there"),
 }
 
 
@@ -267,6 +272,7 @@ def test_messages_name_the_option(tmp_path, case):
     with pytest.raises(gordan.InputError) as refused:
         read(written(tmp_path, text))
     assert hint in str(refused.value)
+    assert ("get_dummies" in str(refused.value)) == (case == "text")
 
 
 def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
@@ -281,6 +287,15 @@ def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
     table = read(tmp_path / "numbers.csv", label="krank")
     assert table.names == ("Gewicht", "raucht_nein")
     np.testing.assert_array_equal(table.X, [[80.5, 0], [60, 1], [70.5, 1]])
+
+
+def test_the_line_that_makes_numbers_of_text_leaves_out_empty_cells(tmp_path, monkeypatch):
+    """Where `get_dummies` finds an empty cell, it would make it the first level."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(gordan.InputError) as refused:
+        read(written(tmp_path, "age,job,y\n30,cook,0\n40,,1\n50,pilot,1\n", "tj.csv"), label="y")
+    exec(re.search(r"in Python: (pandas\..*), and name the label with --label y; --drop job", str(refused.value))[1])
+    np.testing.assert_array_equal(read(tmp_path / "numbers.csv", label="y").X, [[30, 0], [50, 1]])
 
 
 def test_a_list_of_columns_to_drop(tmp_path):

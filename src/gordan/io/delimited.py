@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,14 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "vertical bars"}
 MOST_LISTED = 8
 LABEL, UNUSED = -1, -2
+AMOUNT = r"[+-]?\d[\d.,' ]*"
+# What a cell that is not a number may be instead of a category or a label.
+LOOKS = {
+    rf"{AMOUNT}\s*[%‰]$": "a number with a percent sign: write the number alone in every cell of the column",
+    rf"[^\W\d]?[$€£¥₹]\s*{AMOUNT}$|{AMOUNT}\s*[$€£¥₹]$": "an amount of money: write the number alone in every cell of the column",
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2})([T ]|$)": "a date: make it a number, such as days since one of them",
+    r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)": "an error of a spreadsheet: put the number there, or leave the row out",
+}
 
 
 def read_delimited(path: Path, wanted: Wanted) -> Table:
@@ -243,18 +252,25 @@ class Cells:
             hint = f"; pass {other}"
         elif is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
+        elif looks := next((looks for pattern, looks in LOOKS.items() if re.match(pattern, text)), ""):
+            hint = f"; it looks like {looks}" + (
+                "" if self._wanted.by_name else f"; --drop {self._called(j)} leaves the column out"
+            )
         elif no_number and not self._wanted.by_name:
             hint = self._about_text(j)
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 
+    def _called(self, j: int) -> str | int:
+        """What an option calls column j: its name, or its position where that is not plain."""
+        name = self.header[j]
+        return name if name.isidentifier() and self.header.count(name) == 1 else j
+
     def _about_text(self, j: int) -> str:
         """What to do about text in a column that should hold numbers: it is the label, or a category, or to be left out."""
-        name, dialect = self.header[j], self.dialect
-        known = name.isidentifier() and self.header.count(name) == 1
-        column: str | int = name if known else j
+        name, dialect, column = self.header[j], self.dialect, self._called(j)
         ways = [f"--drop {column} leaves it out"]
-        if known:
+        if column == name:
             marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
             path = self.text.path
             given = [
@@ -262,8 +278,7 @@ class Cells:
                 *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual),
             ]
             given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
-            complete = ".dropna()" if dialect.missing == "drop" else ""  # a missing value would become zeros
-            frame = f"pandas.read_csv({', '.join(given)}){complete}"
+            frame = f"pandas.read_csv({', '.join(given)}).dropna()"  # a missing value would become zeros: the first level
             line = (
                 f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )
