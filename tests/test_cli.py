@@ -514,6 +514,47 @@ def test_certificate_of_one_class_of_two(tmp_path, table):
         assert f"has no class {wrong!r}" in run("separate", numbers, "--positive", wrong).stderr
 
 
+def test_both_checkers_say_what_a_certificate_names_otherwise(tmp_path, capsys):
+    """Another name of the label column; a class that is not the positive one, or that the labels 0 and 1 do not name."""
+    proof, data = tmp_path / "proof.json", tmp_path / "t.csv"
+
+    def told(about, text):
+        content = {**made, "about": {**made["about"], **about}}
+        proof.write_text(json.dumps(content))
+        data.write_text(text)
+        assert standalone.main([str(proof), str(data)]) == 0
+        own = run("verify", proof, data).stdout
+        assert own == capsys.readouterr().out
+        return own
+
+    text = "a,b,ill\n1,2,no\n2,1,no\n5,3,yes\n6,2,yes\n"
+    data.write_text(text)
+    run("separate", data, "--certificate", proof)
+    made = json.loads(proof.read_text())
+    other = "the label column has another name than the one it was made for: "
+    assert other not in told({}, text)
+    assert f"{other}'ill' in place of 'zzz'" in told({"label": "zzz"}, text)
+    assert f"{other}'sick' in place of 'ill'" in told({}, text.replace("ill", "sick"))
+    assert answer("verify", proof, data)["checks"][0]["other_names"]
+    named = (
+        "its own words contradict its classes, and were not checked: they name the class {!r}, but its positive class is 'yes'"
+    )
+    for positive in ("maybe", "no"):
+        assert named.format(positive) in told({"positive": positive}, text)
+    assert "contradict" not in told({"positive": "yes"}, text)
+    run("separate", data, "--positive", "yes", "--certificate", proof)
+    made = json.loads(proof.read_text())
+    assert "the data does not name" not in told({}, text)
+    numbers = text.replace("no", "0").replace("yes", "1")
+    assert "the data does not name the class 'maybe': its labels are 0 and 1, and 1 was taken" in told(
+        {"positive": "maybe"}, numbers
+    )
+    X, y = np.loadtxt(text.splitlines()[1:], delimiter=",", usecols=(0, 1)), [1, 1, 2, 3]
+    made = json.loads(gordan.diagnose(X, y, model="poisson").certificate.to_json())
+    numbers = "a,b,y\n1,2,1\n2,1,1\n5,3,2\n6,2,3\n"
+    assert "its own words contradict its claim, and were not checked: they name the class '1'" in told({"positive": "1"}, numbers)
+
+
 def test_model_without_certificates(tmp_path):
     model = tmp_path / "m.gordan"
     assert run("fit", IRIS, "-o", model, "--positive", "setosa", "--no-certificates").exit_code == 0

@@ -30,7 +30,7 @@ AMOUNT = r"[+-]?\d[\d.,' ]*"
 LOOKS = {
     rf"{AMOUNT}\s*[%‰]$": "a number with a percent sign: write the number alone in every cell of the column",
     rf"[^\W\d]?[$€£¥₹]\s*{AMOUNT}$|{AMOUNT}\s*[$€£¥₹]$": "an amount of money: write the number alone in every cell of the column",
-    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2})([T ]|$)": "a date: make it a number, such as days since one of them",
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2})([T ]|$)": "a date: make it a number, such as days since a day",
     r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)": "an error of a spreadsheet: put the number there, or leave the row out",
 }
 
