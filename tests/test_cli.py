@@ -781,9 +781,11 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
     predicted = answer("predict", model, IRIS, *chosen)
     assert predicted["right"] == (expected.predict(X) == y).sum()
     if loss in ("logistic", "multinomial"):
-        np.testing.assert_allclose(
-            answer("predict", model, IRIS, "--proba")["probabilities"], expected.predict_proba(X), rtol=1e-6
-        )
+        named = answer("predict", model, IRIS, "--proba")
+        np.testing.assert_allclose(named["probabilities"], expected.predict_proba(X), rtol=1e-6)
+        assert named["classes"] == expected.classes_.tolist()
+        order = ", ".join(map(str, expected.classes_))
+        assert f"the columns are the probabilities of {order}, in this order" in run("predict", model, IRIS, "--proba").stderr
     else:
         assert "not fitted with --loss logistic" in run("predict", model, IRIS, "--proba").stderr
 

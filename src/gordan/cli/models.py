@@ -437,7 +437,10 @@ def predict(
         bool, flag("--proved", "Add whether the exact minimizer is proved to predict the same class (models of a loss).")
     ] = False,
     proba: Annotated[
-        bool, flag("--proba", "Print the probability of each class instead (logistic or multinomial loss).")
+        bool,
+        flag(
+            "--proba", "Print the probability of each class instead, in the order named on stderr (logistic or multinomial loss)."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -468,14 +471,14 @@ def predict(
     if as_json:
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
-        content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        content |= {"probabilities": values, "classes": loaded.classes} if proba else {"scores": values} if scores else {}
         content |= {"left_out": table.left_out} if source.missing is OnMissing.DROP else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     say_lines(_lines(values if scores or proba else found[:, None], same))
     if table.left_out:
         note(f"{len(found)} lines are printed, none for the rows that are left out")
-    tell(_compared(len(found), same, right, y is not None, loaded))
+    tell(_compared(len(found), same, right, y is not None, loaded, proba))
     return ANSWERED
 
 
@@ -486,8 +489,10 @@ def _lines(columns: Array, same: Array | None) -> list[str]:
     return [line + told for line, told in zip(lines, proved, strict=True)] if proved else lines
 
 
-def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model) -> Iterator[str]:
-    """How many of n predictions are proved, and how many match the labels of the file, where there are any."""
+def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model, proba: bool) -> Iterator[str]:
+    """What the columns of probabilities are; how many of n predictions are proved, and match the labels of the file."""
+    if proba:
+        yield f"the columns are the probabilities of {', '.join(map(str, loaded.classes))}, in this order"
     if same is not None:
         yield f"{np.count_nonzero(same)} of {n} predictions are proved to be those of the exact minimizer"
     if right is not None:

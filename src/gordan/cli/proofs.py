@@ -288,8 +288,8 @@ class Checked:
             certificate = replace(certificate, about=replace(certificate.about, positive=None))
         told = self.claim.positive is not None
         check = self.check
-        beside = {"label": self.label, "more": self.remarks, "classes": not told}
-        return provenance(certificate, self.renamed, check.same_data, check.accepted, **beside)
+        about = certificate, self.renamed, check.same_data, check.accepted
+        return provenance(*about, label=self.label, more=self.remarks, classes=not told)
 
     def tell(self) -> None:
         """In words."""
