@@ -298,6 +298,24 @@ def test_the_line_that_makes_numbers_of_text_leaves_out_empty_cells(tmp_path, mo
     np.testing.assert_array_equal(read(tmp_path / "numbers.csv", label="y").X, [[30, 0], [50, 1]])
 
 
+def test_new_files_with_categories(tmp_path, monkeypatch):
+    """A model of 0/1 columns and a file with the category: the message says how to make these, and the line runs."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "age,Filiale_Ost,Filiale_Süd,y\n30,0,0,a\n40,1,0,b\n50,0,1,b\n20,0,0,a\n", "fit.csv")
+    assert run("fit", "fit.csv", "-o", "m.gordan").exit_code == 0
+    written(tmp_path, "age;Filiale\n50;Süd\n20;\n21;Nord\n", "new.csv")
+    told = run("predict", "m.gordan", "new.csv").stderr
+    assert "has no column named 'Filiale_Ost', but 'Filiale': it needs the 0/1 columns that the data of the fit had" in told
+    assert "did you mean" not in told
+    exec(re.search(r"In Python: (pandas\..*), where a level", told.replace("\n", " "))[1], {"pandas": pandas, "gordan": gordan})
+    table = read(tmp_path / "numbers.csv", labelled=False)
+    assert table.names == ("age", "Filiale_Ost", "Filiale_Süd")
+    np.testing.assert_array_equal(table.X, [[50, 0, 1], [21, 0, 0]])
+    assert run("predict", "m.gordan", "numbers.csv").stdout.split() == ["b", "a"]
+    written(tmp_path, "agee,Filiale_Ost,Filiale_Süd\n30,0,0\n", "new.csv")
+    assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
+
+
 def test_a_list_of_columns_to_drop(tmp_path):
     done = run("separate", written(tmp_path, "a,b,c,y\n1,2,3,u\n2,1,3,v\n"), "--drop", "a,b")
     assert "has no column named 'a,b'; name one column at a time: --drop a --drop b, in Python drop=['a', 'b']" in done.stderr

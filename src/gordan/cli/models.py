@@ -44,11 +44,12 @@ from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
+from gordan.io.delimited import DELIMITERS, in_pandas, settled
 from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
 from gordan.io.model import problems as number_of_problems
-from gordan.io.reading import format_of
-from gordan.io.table import NoSuchColumn, number
+from gordan.io.reading import format_of, names_in
+from gordan.io.table import Dialect, NoSuchColumn, Wanted, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -457,7 +458,7 @@ def predict(
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
-        table = read_for(loaded, source, unlabelled)
+        table = _table_for(loaded, model, source, unlabelled)
         tell(table.notices)
         y = labels_in(table, source.positive)
         X = loaded.scaled(table.X)
@@ -531,6 +532,33 @@ def _model(path: Path) -> Model:
     if not is_container(path):
         raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
     return model_in(path)
+
+
+def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Table:
+    """`read_for` the model of the file `own`; where a category is there in place of its levels, say how to make columns of them."""
+    try:
+        return read_for(model, source, unlabelled)
+    except NoSuchColumn as error:
+        hint = _level_hint(model.names or (), str(error.column), on_disk(source.file), Dialect(**source.dialect))
+        raise InputError(hint.replace("MODEL", repr(str(own)))) if hint else error from None
+
+
+def _level_hint(wanted: Sequence[str], missing: str, path: Path, dialect: Dialect) -> str:
+    """How to make columns of levels for a file that has their category, where the `missing` one is one; else nothing."""
+    if missing not in wanted or format_of(path) not in DELIMITERS:
+        return ""
+    dialect = settled(path, format_of(path), Wanted(dialect=dialect))[0].dialect
+    others = [name for name in names_in(path, dialect) or () if name not in wanted]
+    found = [name for name in others if any(level.startswith(f"{name}_") for level in wanted)]
+    own = [name for name in found if missing.startswith(f"{name}_")]
+    if not own:
+        return ""
+    frame = f"{in_pandas(path, dialect)}.dropna(subset={found!r})"
+    return (
+        f"{path} has no column named {missing!r}, but {own[0]!r}: it needs the 0/1 columns that the data of the fit had. In Python: "
+        f"pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns=gordan.io.Model.load(MODEL).names, "
+        "fill_value=0).to_csv('numbers.csv', index=False), where a level that the fit did not have counts as the first one"
+    )
 
 
 def read_for(model: Model, source: Source, unlabelled: bool) -> Table:

@@ -47,6 +47,14 @@ def read_delimited(path: Path, wanted: Wanted) -> Table:
     return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, left_out, wanted.dialect, label)
 
 
+def in_pandas(path: Path, dialect: Dialect, counted: bool = False) -> str:
+    """How pandas reads such a file; `counted` if its first column counts the rows."""
+    marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
+    given = [f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual]
+    name = repr(path.name) if path.suffix else "FILE"
+    return f"pandas.read_csv({', '.join([name, *given, *(['index_col=0'] if counted else [])])})"
+
+
 def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
     """What is wanted, with what is between the columns of this file; and a notice where that is not what its name says.
 
@@ -271,14 +279,8 @@ class Cells:
         name, dialect, column = self.header[j], self.dialect, self._called(j)
         ways = [f"--drop {column} leaves it out"]
         if column == name:
-            marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
-            path = self.text.path
-            given = [
-                repr(path.name) if path.suffix else "FILE",
-                *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual),
-            ]
-            given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
-            frame = f"pandas.read_csv({', '.join(given)}).dropna()"  # a missing value would become zeros: the first level
+            counted = not self.header[0].strip() and 0 not in self.chosen  # that is left out here, too
+            frame = f"{in_pandas(self.text.path, dialect, counted)}.dropna()"  # a missing value would become the first level
             line = (
                 f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )
