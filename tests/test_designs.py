@@ -790,3 +790,14 @@ def test_text_in_a_frame_is_answered_with_the_line_that_makes_numbers(fit, kind)
     assert [*scope["X"].columns] == ["age", "smokes_nein"]
     with pytest.raises(gordan.InputError, match=r"X\['age'\] = pandas.to_numeric\(X\['age'\]\)"):
         fit(X.assign(age=["1", "2", "3", "4"]), [0, 1, 1, 0])
+
+
+def test_the_order_of_a_column_that_a_formula_names():
+    """There is no y to pass: the message names the column of the data."""
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 3, 1, 2, 3], "grade": ["low", "medium", "high"] * 2})
+    told = r"the classes of grade are text.*; to set it, data\['grade'\] = pandas.Categorical\(data\['grade'\], categories="
+    with pytest.warns(UserWarning, match=told):
+        gordan.diagnose("grade ~ x", data=frame, model="ordinal")
+    with pytest.raises(gordan.InputError, match=r"model is 'poison'; .*did you mean 'poisson'\?"):
+        gordan.diagnose(frame[["x"]], frame.grade, model="poison")

@@ -316,6 +316,12 @@ def test_new_files_with_categories(tmp_path, monkeypatch):
     assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
 
 
+def test_equal_names_are_told_when_a_model_is_fitted(tmp_path):
+    """Which predict, by name, would refuse."""
+    done = run("fit", written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n"), "-o", tmp_path / "m.gordan")
+    assert "has 2 columns named 'a'; rename all but one: predict finds columns by name" in done.stderr
+
+
 def test_a_list_of_columns_to_drop(tmp_path):
     done = run("separate", written(tmp_path, "a,b,c,y\n1,2,3,u\n2,1,3,v\n"), "--drop", "a,b")
     assert "has no column named 'a,b'; name one column at a time: --drop a --drop b, in Python drop=['a', 'b']" in done.stderr

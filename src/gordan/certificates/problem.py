@@ -278,7 +278,9 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
         return (False, True), signs
     signs = _read_signs(array)
     if array.size and not (signs < 0).any():
-        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1")
+        one_hot = bool((signs.sum(axis=1) == 1).all())
+        hint = "; each row has one 1: for one class a row, pass y = Y.argmax(axis=1) to a classifier" if one_hot else ""
+        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1{hint}")
     empty = np.flatnonzero(~signs.any(axis=0))
     if len(empty):
         raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")

@@ -535,7 +535,7 @@ def _model(path: Path) -> Model:
 
 
 def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Table:
-    """`read_for` the model of the file `own`; where a category is there in place of its levels, say how to make columns of them."""
+    """`read_for` the model of the file `own`; where a category is in place of its levels, say how to make columns of these."""
     try:
         return read_for(model, source, unlabelled)
     except NoSuchColumn as error:
@@ -555,8 +555,8 @@ def _level_hint(wanted: Sequence[str], missing: str, path: Path, dialect: Dialec
         return ""
     frame = f"{in_pandas(path, dialect)}.dropna(subset={found!r})"
     return (
-        f"{path} has no column named {missing!r}, but {own[0]!r}: it needs the 0/1 columns that the data of the fit had. In Python: "
-        f"pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns=gordan.io.Model.load(MODEL).names, "
+        f"{path} has no column named {missing!r}, but {own[0]!r}: it needs the 0/1 columns that the data of the fit had. In "
+        f"Python: pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns=gordan.io.Model.load(MODEL).names, "
         "fill_value=0).to_csv('numbers.csv', index=False), where a level that the fit did not have counts as the first one"
     )
 

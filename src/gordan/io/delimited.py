@@ -153,8 +153,15 @@ class Cells:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What there is to be said of a header that looks like a row, and of rows that were left out."""
-        return (*self._about_header(), *self._about_rows_left_out())
+        """What there is to be said of a header that looks like a row, of equal names, and of rows that were left out."""
+        return (*self._about_header(), *self._about_equal_names(), *self._about_rows_left_out())
+
+    def _about_equal_names(self) -> tuple[str, ...]:
+        """A warning where features have the same name, by which a model could not find them in another file."""
+        times = Counter(name for name in self.names or () if name.strip())
+        equal = [f"{count} columns named {name!r}" for name, count in times.items() if count > 1]
+        told = f"{', '.join(equal[:MOST_LISTED])}{', …' if len(equal) > MOST_LISTED else ''}"
+        return (f"warning: {self.text.path.name} has {told}; rename all but one: predict finds columns by name",) if equal else ()
 
     def _about_header(self) -> tuple[str, ...]:
         """A warning where the names of features are numbers that neither count the columns nor, many of them, rise or fall."""
