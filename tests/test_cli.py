@@ -177,7 +177,7 @@ def test_the_checker_is_printed_and_needs_nothing(tmp_path):
     assert lines[0].startswith("accepted: the data is separable, with a largest margin between 0.817555")
     assert "for the file iris.csv (" in lines[1]
     assert "the class 'setosa' against the rest" in lines[1]
-    assert lines[-1] == "  all that the claim depends on is as in the data that it was made for"
+    assert lines[-1] == "  everything that the claim depends on matches the data it was made for"
 
 
 def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
@@ -192,7 +192,7 @@ def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
     assert run("verify", proof, tmp_path / "patienten.csv", *options).exit_code == 0
     assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), "--decimal", ","]) == 0
     told = capsys.readouterr().out.splitlines()
-    same = "  all that the claim depends on is as in the data that it was made for"
+    same = "  everything that the claim depends on matches the data it was made for"
     assert told[-2:] == [f"  rows with a missing value {UNCOUNTED}", same]
     assert found["kind"] == "quasi-complete"
     for more in (["--decimal", ",", "--sep", "|"], ["--decimal", ",", "--sep", "ab"], []):
@@ -232,7 +232,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
         assert result.exit_code == 0
         assert standalone.main([str(proof), str(file)]) == 0
         assert capsys.readouterr().out == result.stdout  # both say the same
-        assert result.stdout.splitlines()[-1] == "  all that the claim depends on is as in the data that it was made for"
+        assert result.stdout.splitlines()[-1] == "  everything that the claim depends on matches the data it was made for"
     data.write_text(WEIGHTED.replace("7,55,1,0,yes", "7,55,1,1,yes"))
     assert run("verify", proof, data).exit_code == 1
     assert standalone.main([str(proof), str(data)]) == 1
@@ -351,7 +351,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
     assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
     seen = run("diagnose", data, "--missing", "drop").stdout
-    assert "Rows strictly on their side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
+    assert "Rows strictly on the correct side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_a_certificate_names_the_file_and_its_size(tmp_path):
         assert (about["file"], about["size"], about["label"]) == (name or file, size, "died")
         result = run("verify", proof, path, input=given)
         assert f"for the file {name or file} ({size} bytes), the label column 'died', 2 named columns (" in result.stdout
-        assert result.stdout.endswith("  all that the claim depends on is as in the data that it was made for\n")
+        assert result.stdout.endswith("  everything that the claim depends on matches the data it was made for\n")
 
 
 def test_weights_of_other_files(tmp_path):

@@ -201,7 +201,11 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
-        each = "; pass one column (tables: separate, maximize_margin, minimize_loss, classifiers)" if array.ndim == 2 else ""
+        each = (
+            "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
+            if array.ndim == 2
+            else ""
+        )
         raise InputError(f"y must be one label per row, but its shape is {array.shape}{each}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")

@@ -2004,7 +2004,7 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any], asked: str | 
     same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
     if claim.model == "logistic" and _leaves_out(plain, claim.classes):
         told.append(f"  rows with the label 0 are left out: {sum(label == 0 for label in plain)} of {len(plain)}")
-    return [*told, "  all that the claim depends on is as in the data that it was made for" if same else f"  {OTHER_DATA}"]
+    return [*told, "  everything that the claim depends on matches the data it was made for" if same else f"  {OTHER_DATA}"]
 
 
 def _told_of_names(claim: Claim, found: Table, asked: str | None) -> list[str]:

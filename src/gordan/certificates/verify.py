@@ -204,7 +204,7 @@ OTHER_LABEL = "the label column has another name than the one it was made for: {
 RULES = {"missing": "rows with a missing value", "zero-weight": "rows of weight zero"}
 OTHER_DATA = {
     (None, False): "it does not say which data it was made for",
-    (True, False): "all that the claim depends on is as in the data that it was made for",
+    (True, False): "everything that the claim depends on matches the data it was made for",
     (False, False): "this is not the data that it was made for",
     (False, True): "this is not the data that it was made for, but the claim holds for it as well",
 }
@@ -247,8 +247,8 @@ def verified_for(
     """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
     if not isinstance(certificate, Certificate):
         raise InputError(
-            f"certificate is {type(certificate).__name__}; pass result.certificate (of several classes one of them, with "
-            "y == its class), or Certificate.from_json(text)"
+            f"certificate is {type(certificate).__name__}; pass result.certificate (for several classes, pass one "
+            "certificate and y == that class), or Certificate.from_json(text)"
         )
     return replace(_decided(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
 
