@@ -801,3 +801,12 @@ def test_the_order_of_a_column_that_a_formula_names():
         gordan.diagnose("grade ~ x", data=frame, model="ordinal")
     with pytest.raises(gordan.InputError, match=r"model is 'poison'; .*did you mean 'poisson'\?"):
         gordan.diagnose(frame[["x"]], frame.grade, model="poison")
+
+
+@pytest.mark.parametrize("job", ["cook", "pilot", "teacher"])
+def test_a_level_that_separates_is_named_where_all_levels_have_columns(job):
+    """One of the columns depends on the others and the constant, and has no coefficient; it may be the one that separates."""
+    jobs = np.repeat(["cook", "pilot", "teacher"], 4)
+    y = pandas.Series(np.where((jobs != job) & (np.arange(12) % 2 == 0), "yes", "no"), name="default")
+    X = pandas.get_dummies(pandas.DataFrame({"job": jobs}), dtype=int)
+    assert gordan.diagnose(X, y).explanation == (f"all 4 rows with job_{job} = 1 have default = no",)
