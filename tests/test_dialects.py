@@ -305,13 +305,15 @@ def test_new_files_with_categories(tmp_path, monkeypatch):
     assert run("fit", "fit.csv", "-o", "m.gordan").exit_code == 0
     written(tmp_path, "age;Filiale\n50;Süd\n20;\n21;Nord\n", "new.csv")
     told = run("predict", "m.gordan", "new.csv").stderr
-    assert "has no column named 'Filiale_Ost', but 'Filiale': it needs the 0/1 columns that the data of the fit had" in told
+    assert "has no column named 'Filiale_Ost', but 'Filiale': if that is a category, it needs the 0/1 columns" in told
     assert "did you mean" not in told
     exec(re.search(r"In Python: (pandas\..*), where a level", told.replace("\n", " "))[1], {"pandas": pandas, "gordan": gordan})
     table = read(tmp_path / "numbers.csv", labelled=False)
     assert table.names == ("age", "Filiale_Ost", "Filiale_Süd")
     np.testing.assert_array_equal(table.X, [[50, 0, 1], [21, 0, 0]])
     assert run("predict", "m.gordan", "numbers.csv").stdout.split() == ["b", "a"]
+    written(tmp_path, "Filiale\nOst\n", "new.csv")  # age would become 0
+    assert run("predict", "m.gordan", "new.csv", "--unlabelled").stderr.strip().endswith("new.csv has no column named 'age'")
     written(tmp_path, "agee,Filiale_Ost,Filiale_Süd\n30,0,0\n", "new.csv")
     assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
 

@@ -539,26 +539,34 @@ def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Tab
     try:
         return read_for(model, source, unlabelled)
     except NoSuchColumn as error:
-        hint = _level_hint(model.names or (), str(error.column), on_disk(source.file), Dialect(**source.dialect))
-        raise InputError(hint.replace("MODEL", repr(str(own)))) if hint else error from None
+        hint = _level_hint(model.names or (), str(error.column), own, on_disk(source.file), Dialect(**source.dialect))
+        raise InputError(hint) if hint else error from None
 
 
-def _level_hint(wanted: Sequence[str], missing: str, path: Path, dialect: Dialect) -> str:
-    """How to make columns of levels for a file that has their category, where the `missing` one is one; else nothing."""
+def _level_hint(wanted: Sequence[str], missing: str, model: Path, path: Path, dialect: Dialect) -> str:
+    """How to make columns of levels for a file that has their category, where the `missing` one is one and all other columns are
+    there; else nothing."""
     if missing not in wanted or format_of(path) not in DELIMITERS:
         return ""
     dialect = settled(path, format_of(path), Wanted(dialect=dialect))[0].dialect
-    others = [name for name in names_in(path, dialect) or () if name not in wanted]
-    found = [name for name in others if any(level.startswith(f"{name}_") for level in wanted)]
-    own = [name for name in found if missing.startswith(f"{name}_")]
-    if not own:
-        return ""
+    names = names_in(path, dialect) or []
+    found = [name for name in names if name not in wanted and _levels_of(name, wanted)]
+    absent = [name for name in wanted if name not in names and not any(_levels_of(factor, [name]) for factor in found)]
+    if absent or not found:  # what is not there would become zeros
+        return f"{path} has no column named {absent[0]!r}" if found else ""
+    own = next(name for name in found if _levels_of(name, [missing]))
     frame = f"{in_pandas(path, dialect)}.dropna(subset={found!r})"
+    columns = f"gordan.io.Model.load({str(model)!r}).names"
     return (
-        f"{path} has no column named {missing!r}, but {own[0]!r}: it needs the 0/1 columns that the data of the fit had. In "
-        f"Python: pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns=gordan.io.Model.load(MODEL).names, "
+        f"{path} has no column named {missing!r}, but {own!r}: if that is a category, it needs the 0/1 columns that the data of "
+        f"the fit had. In Python: pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns={columns}, "
         "fill_value=0).to_csv('numbers.csv', index=False), where a level that the fit did not have counts as the first one"
     )
+
+
+def _levels_of(factor: str, names: Sequence[str]) -> list[str]:
+    """The names that columns of levels have, as pandas makes them."""
+    return [name for name in names if name.startswith(f"{factor}_")]
 
 
 def read_for(model: Model, source: Source, unlabelled: bool) -> Table:
