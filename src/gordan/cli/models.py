@@ -539,15 +539,16 @@ def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Tab
     try:
         return read_for(model, source, unlabelled)
     except NoSuchColumn as error:
-        hint = _level_hint(model.names or (), str(error.column), own, on_disk(source.file), Dialect(**source.dialect))
+        path, missing = on_disk(source.file), str(error.column)
+        if missing not in (model.names or ()) or format_of(path) not in DELIMITERS:
+            raise
+        hint = _level_hint(model.names or (), missing, own, path, Dialect(**source.dialect))
         raise InputError(hint) if hint else error from None
 
 
 def _level_hint(wanted: Sequence[str], missing: str, model: Path, path: Path, dialect: Dialect) -> str:
     """How to make columns of levels for a file that has their category, where the `missing` one is one and all other columns are
     there; else nothing."""
-    if missing not in wanted or format_of(path) not in DELIMITERS:
-        return ""
     dialect = settled(path, format_of(path), Wanted(dialect=dialect))[0].dialect
     names = names_in(path, dialect) or []
     found = [name for name in names if name not in wanted and _levels_of(name, wanted)]
