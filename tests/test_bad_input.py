@@ -115,7 +115,7 @@ SHAPES = {
     "3-D": (np.ones((2, 3, 4)), "(2, 3, 4)", "rows and columns"),
     "a number": (3.0, "()", "rows and columns"),
     "None": (None, "()", "rows and columns"),
-    "a string": ("abc", "()", "rows and columns"),
+    "a string": ("abc", "X is 'abc'", "gordan.io.read"),
     "ragged": ([[1.0, 2.0], [3.0]], "cannot be read as a matrix", "2-D array"),
 }
 
