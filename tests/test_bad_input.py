@@ -8,6 +8,7 @@ import sys
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import oracle
@@ -114,7 +115,7 @@ SHAPES = {
     "3-D": (np.ones((2, 3, 4)), "(2, 3, 4)", "rows and columns"),
     "a number": (3.0, "()", "rows and columns"),
     "None": (None, "()", "rows and columns"),
-    "a string": ("abc", "()", "rows and columns"),
+    "a string": ("abc", "X is 'abc'", "gordan.io.read"),
     "ragged": ([[1.0, 2.0], [3.0]], "cannot be read as a matrix", "2-D array"),
 }
 
@@ -1389,3 +1390,18 @@ def test_an_index_of_other_levels_is_refused(levels):
     other = pandas.MultiIndex.from_tuples([(*label, 0) for label in index]) if levels else pandas.RangeIndex(4)
     with pytest.raises(InputError, match="the indexes of X and y differ"):
         gordan.separate(pandas.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]}, index=index), pandas.Series([0, 0, 1, 1], index=other))
+
+
+def test_a_path_is_no_matrix():
+    for name in ("iris.csv", Path("iris.csv")):
+        with pytest.raises(gordan.InputError, match=r"X is 'iris.csv'; read a file first: t = gordan.io.read\('iris.csv'\)"):
+            gordan.separate(name, [0, 1])
+
+
+@pytest.mark.parametrize("ask", [gordan.separate, gordan.maximize_margin])
+def test_a_table_with_one_1_in_each_row_is_one_class_a_row(ask):
+    X, Y = np.arange(6.0).reshape(3, 2), np.eye(3)
+    for table, hinted in ((Y, True), (np.maximum(Y, Y[:, ::-1]), False)):
+        with pytest.raises(gordan.InputError, match="has only 0 and 1") as refused:
+            ask(X, table)
+        assert ("pass y = Y.argmax(axis=1) to a classifier" in str(refused.value)) == hinted

@@ -177,7 +177,7 @@ def test_the_checker_is_printed_and_needs_nothing(tmp_path):
     assert lines[0].startswith("accepted: the data is separable, with a largest margin between 0.817555")
     assert "for the file iris.csv (" in lines[1]
     assert "the class 'setosa' against the rest" in lines[1]
-    assert lines[-1] == "  all that the claim depends on is as in the data that it was made for"
+    assert lines[-1] == "  everything that the claim depends on matches the data it was made for"
 
 
 def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
@@ -192,7 +192,7 @@ def test_the_checker_reads_tables_as_they_are(tmp_path, capsys):
     assert run("verify", proof, tmp_path / "patienten.csv", *options).exit_code == 0
     assert standalone.main([str(proof), str(tmp_path / "patienten.csv"), "--decimal", ","]) == 0
     told = capsys.readouterr().out.splitlines()
-    same = "  all that the claim depends on is as in the data that it was made for"
+    same = "  everything that the claim depends on matches the data it was made for"
     assert told[-2:] == [f"  rows with a missing value {UNCOUNTED}", same]
     assert found["kind"] == "quasi-complete"
     for more in (["--decimal", ",", "--sep", "|"], ["--decimal", ",", "--sep", "ab"], []):
@@ -232,7 +232,7 @@ def test_weights_and_missing_values_on_the_command_line(tmp_path, capsys):
         assert result.exit_code == 0
         assert standalone.main([str(proof), str(file)]) == 0
         assert capsys.readouterr().out == result.stdout  # both say the same
-        assert result.stdout.splitlines()[-1] == "  all that the claim depends on is as in the data that it was made for"
+        assert result.stdout.splitlines()[-1] == "  everything that the claim depends on matches the data it was made for"
     data.write_text(WEIGHTED.replace("7,55,1,0,yes", "7,55,1,1,yes"))
     assert run("verify", proof, data).exit_code == 1
     assert standalone.main([str(proof), str(data)]) == 1
@@ -351,7 +351,7 @@ def test_rows_are_those_of_the_file_where_some_are_left_out(tmp_path):
     assert "4 lines are printed, none for the rows that are left out" in predicted.stderr
     assert (len(predicted.stdout.splitlines()), answer("predict", model, data, "--missing", "drop")["left_out"]) == (4, [0])
     seen = run("diagnose", data, "--missing", "drop").stdout
-    assert "Rows strictly on their side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
+    assert "Rows strictly on the correct side: 2, 4 (from 0, without the header; rows that are left out are counted)." in seen
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_a_certificate_names_the_file_and_its_size(tmp_path):
         assert (about["file"], about["size"], about["label"]) == (name or file, size, "died")
         result = run("verify", proof, path, input=given)
         assert f"for the file {name or file} ({size} bytes), the label column 'died', 2 named columns (" in result.stdout
-        assert result.stdout.endswith("  all that the claim depends on is as in the data that it was made for\n")
+        assert result.stdout.endswith("  everything that the claim depends on matches the data it was made for\n")
 
 
 def test_weights_of_other_files(tmp_path):
@@ -512,6 +512,47 @@ def test_certificate_of_one_class_of_two(tmp_path, table):
     assert run("separate", numbers, "--positive", "1.0").exit_code == 0  # the number, however it is written
     for wrong in ("up", "0_1", "\u0661"):  # float() reads the last two as 1
         assert f"has no class {wrong!r}" in run("separate", numbers, "--positive", wrong).stderr
+
+
+def test_both_checkers_say_what_a_certificate_names_otherwise(tmp_path, capsys):
+    """Another name of the label column; a class that is not the positive one, or that the labels 0 and 1 do not name."""
+    proof, data = tmp_path / "proof.json", tmp_path / "t.csv"
+
+    def told(about, text):
+        content = {**made, "about": {**made["about"], **about}}
+        proof.write_text(json.dumps(content))
+        data.write_text(text)
+        assert standalone.main([str(proof), str(data)]) == 0
+        own = run("verify", proof, data).stdout
+        assert own == capsys.readouterr().out
+        return own
+
+    text = "a,b,ill\n1,2,no\n2,1,no\n5,3,yes\n6,2,yes\n"
+    data.write_text(text)
+    run("separate", data, "--certificate", proof)
+    made = json.loads(proof.read_text())
+    other = "the label column has another name than the one it was made for: "
+    assert other not in told({}, text)
+    assert f"{other}'ill' in place of 'zzz'" in told({"label": "zzz"}, text)
+    assert f"{other}'sick' in place of 'ill'" in told({}, text.replace("ill", "sick"))
+    assert answer("verify", proof, data)["checks"][0]["other_names"]
+    named = (
+        "its own words contradict its classes, and were not checked: they name the class {!r}, but its positive class is 'yes'"
+    )
+    for positive in ("maybe", "no"):
+        assert named.format(positive) in told({"positive": positive}, text)
+    assert "contradict" not in told({"positive": "yes"}, text)
+    run("separate", data, "--positive", "yes", "--certificate", proof)
+    made = json.loads(proof.read_text())
+    assert "the data does not name" not in told({}, text)
+    numbers = text.replace("no", "0").replace("yes", "1")
+    assert "the data does not name the class 'maybe': its labels are 0 and 1, and 1 was taken" in told(
+        {"positive": "maybe"}, numbers
+    )
+    X, y = np.loadtxt(text.splitlines()[1:], delimiter=",", usecols=(0, 1)), [1, 1, 2, 3]
+    made = json.loads(gordan.diagnose(X, y, model="poisson").certificate.to_json())
+    numbers = "a,b,y\n1,2,1\n2,1,1\n5,3,2\n6,2,3\n"
+    assert "its own words contradict its claim, and were not checked: they name the class '1'" in told({"positive": "1"}, numbers)
 
 
 def test_model_without_certificates(tmp_path):
@@ -740,9 +781,11 @@ def test_fit_of_least_loss_is_that_of_the_classifier(loss, positive, tmp_path):
     predicted = answer("predict", model, IRIS, *chosen)
     assert predicted["right"] == (expected.predict(X) == y).sum()
     if loss in ("logistic", "multinomial"):
-        np.testing.assert_allclose(
-            answer("predict", model, IRIS, "--proba")["probabilities"], expected.predict_proba(X), rtol=1e-6
-        )
+        named = answer("predict", model, IRIS, "--proba")
+        np.testing.assert_allclose(named["probabilities"], expected.predict_proba(X), rtol=1e-6)
+        assert named["classes"] == expected.classes_.tolist()
+        order = ", ".join(map(str, expected.classes_))
+        assert f"the columns are the probabilities of {order}, in this order" in run("predict", model, IRIS, "--proba").stderr
     else:
         assert "not fitted with --loss logistic" in run("predict", model, IRIS, "--proba").stderr
 

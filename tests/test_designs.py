@@ -693,14 +693,28 @@ def test_what_comes_next_for_counts_and_orders_runs(model, form):
     exec("\n".join(before), space)
     estimates = np.asarray(eval(last, space))
     assert np.isfinite(estimates).all()
+    if model == "ordinal":  # coefficients by name, then thresholds that give every class a share
+        named, names = eval(before[-1], space), [*getattr(space["Z"], "columns", (0, 1))]
+        assert [*named] == names
+        treated, older = named.values()
+        assert -9 < treated < -0.5  # finite by the prior
+        assert 0 < older < 2
+        assert ("t" in names) == (form in ("frame", "formula", "weights"))
+        assert len(estimates) == 2
+        assert (np.diff(estimates) > 0).all()
+        eta = frame.to_numpy() @ [*named.values()]
+        shares = 1 / (1 + np.exp(-(estimates - eta[:, None])))  # of classes up to each threshold
+        mass = n if form == "weights" else np.ones(12)
+        for k, cut in enumerate(estimates):  # the slope along each threshold is zero at the mode
+            low, high = (1 / (1 + np.exp(-(estimates[k + by] - eta))) if 0 <= k + by < 2 else float(by > 0) for by in (-1, 1))
+            F = shares[:, k]
+            slope = F * (1 - F) * mass * ((y == k) / (F - low) - (y == k + 1) / (high - F))
+            assert abs(slope.sum()) < 1e-3, cut
     if model == "poisson":
         assert space["rest"].kind == "overlap"
         mean = np.exp(estimates[0] + estimates[1] * frame.age[:9])
         residuals = (y[:9] - mean) * (n[:9] if form == "weights" else 1)
         assert max(abs(residuals.sum()), abs(residuals @ frame.age[:9])) < 1e-6
-    else:
-        assert -9 < estimates[0] < -0.5  # finite by the prior
-        assert 0 < estimates[1] < 2
 
 
 @pytest.mark.parametrize("formula", [False, True])
@@ -776,3 +790,23 @@ def test_text_in_a_frame_is_answered_with_the_line_that_makes_numbers(fit, kind)
     assert [*scope["X"].columns] == ["age", "smokes_nein"]
     with pytest.raises(gordan.InputError, match=r"X\['age'\] = pandas.to_numeric\(X\['age'\]\)"):
         fit(X.assign(age=["1", "2", "3", "4"]), [0, 1, 1, 0])
+
+
+def test_the_order_of_a_column_that_a_formula_names():
+    """There is no y to pass: the message names the column of the data."""
+    of("formulaic")
+    frame = pandas.DataFrame({"x": [1.0, 2, 3, 1, 2, 3], "grade": ["low", "medium", "high"] * 2})
+    told = r"the classes of grade are text.*; to set it, data\['grade'\] = pandas.Categorical\(data\['grade'\], categories="
+    with pytest.warns(UserWarning, match=told):
+        gordan.diagnose("grade ~ x", data=frame, model="ordinal")
+    with pytest.raises(gordan.InputError, match=r"model is 'poison'; .*did you mean 'poisson'\?"):
+        gordan.diagnose(frame[["x"]], frame.grade, model="poison")
+
+
+@pytest.mark.parametrize("job", ["cook", "pilot", "teacher"])
+def test_a_level_that_separates_is_named_where_all_levels_have_columns(job):
+    """One of the columns depends on the others and the constant, and has no coefficient; it may be the one that separates."""
+    jobs = np.repeat(["cook", "pilot", "teacher"], 4)
+    y = pandas.Series(np.where((jobs != job) & (np.arange(12) % 2 == 0), "yes", "no"), name="default")
+    X = pandas.get_dummies(pandas.DataFrame({"job": jobs}), dtype=int)
+    assert gordan.diagnose(X, y).explanation == (f"all 4 rows with job_{job} = 1 have default = no",)

@@ -439,7 +439,8 @@ def test_full_rank_follows_from_overlap(monkeypatch):
 def test_stories():
     told = repr(gordan.diagnose(*QUASI))
     assert told.startswith(
-        "Quasi-complete separation (proved): a plane has 2 of 5 rows strictly on the right side and the other 3 on"
+        "Quasi-complete separation (proved): a plane has 2 of 5 rows strictly on the right side and the other 3 exactly on the "
+        "plane; no plane does better."
     )
     assert "\nEvent: y = 1.\nCoefficients: x1 goes to +∞; x0 and (intercept) stay finite." in told
     assert "Firth's penalized likelihood" in told

@@ -258,6 +258,11 @@ HINTS = {
     "an empty cell": ("a,b,y\n1,,0\n2,1,1\n", "--missing drop"),
     "NA": ("a,b,y\n1,NA,0\n2,1,1\n", "--missing drop"),
     "text": ("a,b,y\n1,x,0\n2,1,1\n", "--drop b"),
+    "a percent sign": ("a,b,y\n1,5%,0\n2,1,1\n", "it looks like a number with a percent sign: write the number alone"),
+    "money": ("a,b,y\n1,€ 5,0\n2,1,1\n", "it looks like an amount of money: write the number alone"),
+    "a date": ("a,b,y\n1,2024-01-02,0\n2,1,1\n", "it looks like a date: make it a number, such as days since"),
+    "a date with points": ("a;b;y\n1;2.1.2024;0\n2;1;1\n", "it looks like a date: "),
+    "a spreadsheet's error": ("a,b,y\n1,#DIV/0!,0\n2,1,1\n", "it looks like an error of a spreadsheet: put the number there"),
 }
 
 
@@ -267,6 +272,7 @@ def test_messages_name_the_option(tmp_path, case):
     with pytest.raises(gordan.InputError) as refused:
         read(written(tmp_path, text))
     assert hint in str(refused.value)
+    assert ("get_dummies" in str(refused.value)) == (case == "text")
 
 
 def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
@@ -281,6 +287,41 @@ def test_the_line_that_makes_numbers_of_text_runs(tmp_path, monkeypatch):
     table = read(tmp_path / "numbers.csv", label="krank")
     assert table.names == ("Gewicht", "raucht_nein")
     np.testing.assert_array_equal(table.X, [[80.5, 0], [60, 1], [70.5, 1]])
+
+
+def test_the_line_that_makes_numbers_of_text_leaves_out_empty_cells(tmp_path, monkeypatch):
+    """Where `get_dummies` finds an empty cell, it would make it the first level."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(gordan.InputError) as refused:
+        read(written(tmp_path, "age,job,y\n30,cook,0\n40,,1\n50,pilot,1\n", "tj.csv"), label="y")
+    exec(re.search(r"in Python: (pandas\..*), and name the label with --label y; --drop job", str(refused.value))[1])
+    np.testing.assert_array_equal(read(tmp_path / "numbers.csv", label="y").X, [[30, 0], [50, 1]])
+
+
+def test_new_files_with_categories(tmp_path, monkeypatch):
+    """A model of 0/1 columns and a file with the category: the message says how to make these, and the line runs."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "age,Filiale_Ost,Filiale_Süd,y\n30,0,0,a\n40,1,0,b\n50,0,1,b\n20,0,0,a\n", "fit.csv")
+    assert run("fit", "fit.csv", "-o", "m.gordan").exit_code == 0
+    written(tmp_path, "age;Filiale\n50;Süd\n20;\n21;Nord\n", "new.csv")
+    told = run("predict", "m.gordan", "new.csv").stderr
+    assert "has no column named 'Filiale_Ost', but 'Filiale': if that is a category, it needs the 0/1 columns" in told
+    assert "did you mean" not in told
+    exec(re.search(r"In Python: (pandas\..*), where a level", told.replace("\n", " "))[1], {"pandas": pandas, "gordan": gordan})
+    table = read(tmp_path / "numbers.csv", labelled=False)
+    assert table.names == ("age", "Filiale_Ost", "Filiale_Süd")
+    np.testing.assert_array_equal(table.X, [[50, 0, 1], [21, 0, 0]])
+    assert run("predict", "m.gordan", "numbers.csv").stdout.split() == ["b", "a"]
+    written(tmp_path, "Filiale\nOst\n", "new.csv")  # age would become 0
+    assert run("predict", "m.gordan", "new.csv", "--unlabelled").stderr.strip().endswith("new.csv has no column named 'age'")
+    written(tmp_path, "agee,Filiale_Ost,Filiale_Süd\n30,0,0\n", "new.csv")
+    assert "did you mean 'agee'?" in run("predict", "m.gordan", "new.csv").stderr
+
+
+def test_equal_names_are_told_when_a_model_is_fitted(tmp_path):
+    """Which predict, by name, would refuse."""
+    done = run("fit", written(tmp_path, "a,a,b,y\n1,2,1,u\n2,1,3,v\n"), "-o", tmp_path / "m.gordan")
+    assert "has 2 columns named 'a'; rename all but one: predict finds columns by name" in done.stderr
 
 
 def test_a_list_of_columns_to_drop(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import pickle
 import re
@@ -937,3 +938,18 @@ def test_what_scikit_learn_does_not_look_at():
             call()
     with pytest.raises(gordan.InputError, match="verbose is None"):
         MaxMarginClassifier(verbose=None).fit(X, y)
+
+
+@pytest.mark.parametrize("made", [MaxMarginClassifier, gordan.LinearClassifier])
+def test_unknown_parameters_are_refused_by_name(made):
+    """With the name of the estimator, and of what is called otherwise here; scikit-learn goes on to see the parameters."""
+    for wrong, told in (("fit_intercept", "pass intercept='none'"), ("penalty", "the penalty is "), ("tolerance", "it has C")):
+        if made is gordan.LinearClassifier or wrong == "fit_intercept":
+            with pytest.raises(TypeError, match=rf"^{made.__name__} has no parameter '{wrong}'; .*{re.escape(told)}"):
+                made(**{wrong: False})
+    with pytest.raises(TypeError, match=r"did you mean 'max_iter'\?"):
+        made(max_iters=3)
+    model = made(tol=1e-3)
+    assert clone(model).get_params() == model.get_params()
+    assert pickle.loads(pickle.dumps(model)).tol == 1e-3
+    assert "tol" in inspect.signature(made).parameters

@@ -501,7 +501,7 @@ def test_a_certificate_knows_the_data_of_its_column(tmp_path, capsys):
         assert (
             standalone.main([*(str(tmp_path / name) for name in ("c.json", "X.npy")), "--labels", str(tmp_path / "y.npy")]) == 0
         )
-        assert "as in the data that it was made for" in capsys.readouterr().out
+        assert "matches the data it was made for" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ask", [gordan.separate, gordan.maximize_margin, gordan.minimize_loss])

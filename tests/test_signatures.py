@@ -221,7 +221,7 @@ PARTS = {
     "convert": ["convert --check"],
     "demo": ["methods"],
 }
-ALSO_TOLD = {"predict": {"scores", "probabilities", "same_prediction", "left_out"}, "fit": {"null"}, "demo": {"null"}}
+ALSO_TOLD = {"predict": {"scores", "probabilities", "classes", "same_prediction", "left_out"}, "fit": {"null"}, "demo": {"null"}}
 
 
 @pytest.mark.skipif(not API.exists(), reason="the pages are not here: run the suite in a checkout of the repository")

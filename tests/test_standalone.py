@@ -966,7 +966,7 @@ def test_both_checkers_say_which_classes_it_is_about(model, tmp_path, capsys):
     assert words is None or f"  {words}" in notes
 
 
-SAME = "  all that the claim depends on is as in the data that it was made for"
+SAME = "  everything that the claim depends on matches the data it was made for"
 
 
 @pytest.mark.parametrize("model", ["logistic", "multinomial", "ordinal", "poisson"])

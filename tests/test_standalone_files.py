@@ -186,4 +186,4 @@ def test_standalone_stands_alone(tmp_path):
         copy.write_text(source.read(), encoding="utf-8")
     done = subprocess.run([sys.executable, "-I", "-S", copy, path, data], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split(":")[0]) == (0, "accepted")
-    assert done.stdout.endswith("  all that the claim depends on is as in the data that it was made for\n")
+    assert done.stdout.endswith("  everything that the claim depends on matches the data it was made for\n")

@@ -949,7 +949,7 @@ def test_what_a_check_says_of_the_data():
         found = gordan.verify(certificate, frame, y)
         assert (bool(found), found.same_data, found.renamed) == (True, True, ())
         assert str(found).splitlines()[0] == f"accepted: {about.statement}"
-        assert str(found).splitlines()[-1] == "  all that the claim depends on is as in the data that it was made for"
+        assert str(found).splitlines()[-1] == "  everything that the claim depends on matches the data it was made for"
         found = gordan.verify(certificate, frame.rename(columns={"b": "c"}), y)
         assert (bool(found), found.same_data, found.renamed) == (True, True, ("'c' in place of 'b'",))
         assert "other names than those it was made for: 'c' in place of 'b'" in str(found)

@@ -201,7 +201,11 @@ def read_labels(y: Any, n: int) -> tuple[list[Label], Array]:
     if array.ndim == 2 and 1 in array.shape:
         array = array.reshape(-1)
     if array.ndim != 1:
-        each = "; pass one column (tables: separate, maximize_margin, minimize_loss, classifiers)" if array.ndim == 2 else ""
+        each = (
+            "; pass one column (only separate, maximize_margin, minimize_loss and classifiers accept a table of labels)"
+            if array.ndim == 2
+            else ""
+        )
         raise InputError(f"y must be one label per row, but its shape is {array.shape}{each}")
     if len(array) != n:
         raise InputError(f"X has {n} rows but y has {len(array)} labels")
@@ -278,7 +282,9 @@ def read_label_table(Y: Any, n: int) -> tuple[tuple[Label, Label], Array]:
         return (False, True), signs
     signs = _read_signs(array)
     if array.size and not (signs < 0).any():
-        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1")
+        one_hot = bool((signs.sum(axis=1) == 1).all())
+        hint = "; each row has one 1: for one class a row, pass y = Y.argmax(axis=1) to a classifier" if one_hot else ""
+        raise InputError(f"Y, of shape {array.shape}, has only 0 and 1, and 0 leaves a row out; pass Y == 1, or -1/+1{hint}")
     empty = np.flatnonzero(~signs.any(axis=0))
     if len(empty):
         raise InputError(f"Y[:, {int(empty[0])}] leaves out every row; leave out that column")

@@ -1428,7 +1428,7 @@ class Style(NamedTuple):
 
 class Table(NamedTuple):
     """What is read from a file: rows, labels, and where there are any the names of the columns, the weights, the names of
-    columns `beside` those of a certificate, which are left out, and the line on which each row begins."""
+    columns `beside` those of a certificate, which are left out, the line on which each row begins, and the label's name."""
 
     X: Any
     y: list[Any]
@@ -1436,6 +1436,7 @@ class Table(NamedTuple):
     weights: list[Any] | None = None
     beside: tuple[str, ...] = ()
     lines: Sequence[int] | None = None
+    label: str | None = None
 
 
 def table_in(
@@ -1464,7 +1465,8 @@ def table_in(
     cells = Cells(path, header, body, numbers, _design_hint(about, header))
     weights = None if mass is None else [own for (own,) in cells.values([mass], style._replace(missing=True))]
     beside = tuple(header[j] for j in sorted(others) if header[j].strip())
-    return Table(cells.values(kept, style), labels, names if style.header else None, weights, beside, numbers)
+    found = Table(cells.values(kept, style), labels, None, weights, beside, numbers)
+    return found._replace(names=names, label=header[at]) if style.header else found
 
 
 class Cells(NamedTuple):
@@ -1865,7 +1867,7 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
     claim.progress = _progress
     accepted, reason = claim.decided(*claim.data(found.X, labels, found.weights))
     told = [f"accepted: {claim.words()}"] if accepted else [f"rejected: {reason}", f"  it claims that {claim.words()}"]
-    told += _provenance(claim, found, labels)
+    told += _provenance(claim, found, labels, options.positive)
     hint = "" if accepted else _design_hint(claim.about, found.names)
     told += [f"  {hint}"] if hint else []
     if accepted and told[-1].endswith(OTHER_DATA):
@@ -1875,6 +1877,8 @@ def _answer(options: argparse.Namespace) -> tuple[bool, list[str]]:
 
 BESIDE = "columns that it does not name are left out"
 OTHER_DATA = "this is not the data that it was made for"
+NUMBERED = "the data does not name the class {!r}: its labels are 0 and 1, and 1 was taken for that class"
+CONTRADICTS, UNCHECKED = "its own words contradict its", "and were not checked"
 
 
 def _as_claimed(table: Table, claim: Claim, positive: str | None) -> list[Any]:
@@ -1987,17 +1991,12 @@ def _count_in(label: Any) -> Any:
         raise BadInput(f"the count {label!r} is not a number") from None
 
 
-def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
-    """Where the certificate says that it comes from, and whether this is the data that it was made for."""
+def _provenance(claim: Claim, found: Table, labels: Sequence[Any], asked: str | None) -> list[str]:
+    """Where the certificate says that it comes from, and whether this is the data that it was made for; `asked` is the class
+    that was asked for."""
     rules = {"missing": "with a missing value", "zero-weight": "of weight zero"}
     told = [*_source(claim), *(f"  rows {rules[rule]} are left out, and row numbers do not count them" for rule in claim.dropped)]
-    names, stated = found.names, claim.about.get("columns")
-    if names and stated and names != stated:
-        pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]
-        more = ", ..." if len(pairs) > 4 else ""
-        told.append(f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}")
-    if found.beside:
-        told.append(f"  {BESIDE}: {_some(found.beside)}")
+    told += _told_of_names(claim, found, asked)
     if claim.data_hash is None:
         return [*told, "  it does not say which data it was made for"]
     rows, width, plain = claim.data(found.X, labels, found.weights)
@@ -2005,7 +2004,30 @@ def _provenance(claim: Claim, found: Table, labels: Sequence[Any]) -> list[str]:
     same = known and (len(rows), width) == claim.shape and claim.hash_of(rows, plain) == claim.data_hash
     if claim.model == "logistic" and _leaves_out(plain, claim.classes):
         told.append(f"  rows with the label 0 are left out: {sum(label == 0 for label in plain)} of {len(plain)}")
-    return [*told, "  all that the claim depends on is as in the data that it was made for" if same else f"  {OTHER_DATA}"]
+    return [*told, "  everything that the claim depends on matches the data it was made for" if same else f"  {OTHER_DATA}"]
+
+
+def _told_of_names(claim: Claim, found: Table, asked: str | None) -> list[str]:
+    """Which columns, labels and classes of the data the certificate names otherwise."""
+    told = _renamed(found.names or [], claim.about.get("columns") or [])
+    if found.label and claim.about.get("label") not in (None, "", found.label):
+        pair = f"{found.label!r} in place of {claim.about['label']!r}"
+        told.append(f"  the label column has another name than the one it was made for: {pair}")
+    taken = asked is None and claim.class_type == "bool" and claim.model == "logistic"
+    if taken and claim.about.get("positive") and _stated_class(found.y, claim) is None:
+        told.append(f"  {NUMBERED.format(claim.about['positive'])}")
+    if found.beside:
+        told.append(f"  {BESIDE}: {_some(found.beside)}")
+    return told
+
+
+def _renamed(names: Sequence[str], stated: Sequence[str]) -> list[str]:
+    """Which columns have other names than those that the certificate was made for, where both have names."""
+    if not names or not stated or [*names] == [*stated]:
+        return []
+    pairs = [f"{a!r} in place of {b!r}" for a, b in zip(names, stated, strict=False) if a != b] or ["more or fewer of them"]
+    more = ", ..." if len(pairs) > 4 else ""
+    return [f"  the columns have other names than those it was made for: {', '.join(pairs[:4])}{more}"]
 
 
 def _printable(text: str) -> str:
@@ -2034,7 +2056,13 @@ def _source(claim: Claim) -> list[str]:
 
 def _classes_told(claim: Claim) -> list[str]:
     """Which class is the positive one, or the order of the classes, where that is not said already."""
-    if claim.model == "poisson" or claim.about.get("positive"):
+    stated, classes = claim.about.get("positive"), claim.classes
+    if stated and (claim.model != "logistic" or claim.several):
+        return [f"  {CONTRADICTS} claim, {UNCHECKED}: they name the class {stated!r}, but no class is set apart"]
+    if stated and claim.class_type != "bool" and not any(one_against_the_rest([classes[1], stated], stated)[:1]):
+        other = f"its positive class is {classes[1]!r}, the other one {classes[0]!r}"
+        return [f"  {CONTRADICTS} classes, {UNCHECKED}: they name the class {stated!r}, but {other}"]
+    if claim.model == "poisson" or stated:
         return []
     if claim.model == "ordinal":
         return [f"  the order of its classes is {_some(claim.classes, ' < ')}"]

@@ -76,7 +76,10 @@ class Check:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about where the certificate comes from, and about the data beside the claim."""
-        return () if self._asked is None else provenance(self._asked[0], self.renamed, self.same_data, self.accepted)
+        if self._asked is None:
+            return ()
+        label = getattr(self._asked[2], "name", None)
+        return provenance(self._asked[0], self.renamed, self.same_data, self.accepted, label=label)
 
     def __str__(self) -> str:
         head = f"accepted: {self.claim}" if self.accepted else f"rejected: {self.reason} (it claims that {self.claim})"
@@ -92,17 +95,33 @@ def other_names(certificate: Certificate, names: Sequence[str] | None) -> tuple[
     return tuple(f"{a!r} in place of {b!r}" for a, b in pairs if a != b) or ("more or fewer of them",)
 
 
+def other_label(certificate: Certificate, name: Any) -> bool:
+    """Whether the labels have another name than those that a certificate was made for, where both have names."""
+    stated = None if certificate.about is None else certificate.about.label
+    return bool(stated) and isinstance(name, str) and bool(name) and name != stated
+
+
 def provenance(
-    certificate: Certificate, renamed: Sequence[str], same_data: bool | None, accepted: bool, *, classes: bool = True
+    certificate: Certificate,
+    renamed: Sequence[str],
+    same_data: bool | None,
+    accepted: bool,
+    *,
+    label: Any = None,
+    more: Sequence[str] = (),
+    classes: bool = True,
 ) -> tuple[str, ...]:
     """What to say of a certificate and the data beside the claim; of its `classes` unless that has been said."""
-    more = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
+    about = certificate.about or About()
+    pairs = [f"{', '.join(renamed[:MOST_NAMES])}{', …' if len(renamed) > MOST_NAMES else ''}"] if renamed else []
     return (
-        *_source(certificate.about or About()),
+        *_source(about),
         *_other_statement(certificate),
         *(_classes_told(certificate) if classes else ()),
         *(f"{RULES[rule]} are left out, and row numbers do not count them" for rule in certificate.dropped),
-        *(f"the columns have other names than those it was made for: {names}" for names in more),
+        *(f"the columns have other names than those it was made for: {names}" for names in pairs),
+        *((OTHER_LABEL.format(label, about.label),) if other_label(certificate, label) else ()),
+        *more,
         OTHER_DATA[same_data, accepted and same_data is False],
         *((design_hint(certificate),) if renamed and not accepted else ()),
     )
@@ -132,8 +151,15 @@ def _source(about: About) -> list[str]:
 
 def _classes_told(certificate: Certificate) -> list[str]:
     """Which class is the positive one, or the order of the classes, where that is not said already."""
-    classes = certificate.classes
-    if certificate.model == "poisson" or (certificate.about is not None and certificate.about.positive):
+    classes, stated = certificate.classes, None if certificate.about is None else certificate.about.positive
+    if stated and (certificate.model != "logistic" or certificate.several):
+        return [
+            f"its own words contradict its claim, and were not checked: they name the class {stated!r}, but no class is set apart"
+        ]
+    if stated and not isinstance(classes[1], bool) and not _names(stated, classes[1]):
+        other = f"its positive class is {classes[1]!r}, the other one {classes[0]!r}"
+        return [f"its own words contradict its classes, and were not checked: they name the class {stated!r}, but {other}"]
+    if certificate.model == "poisson" or stated:
         return []
     if certificate.model == "ordinal":
         return [f"the order of its classes is {_some(classes, ' < ')}"]
@@ -141,6 +167,14 @@ def _classes_told(certificate: Certificate) -> list[str]:
         reference = "; the first is the reference" if certificate.model == "multinomial" else ""
         return [f"its classes are {_some(classes)}{reference}"]
     return [f"the positive class is {classes[1]!r}, the other one {classes[0]!r}"]
+
+
+def _names(text: str, label: Any) -> bool:
+    """Whether the text is that label, or the same number."""
+    try:
+        return text == str(label) or (not isinstance(label, str) and float(text) == label)
+    except ValueError:
+        return False
 
 
 def _some(values: Sequence[Any], mark: str = ", ") -> str:
@@ -166,10 +200,11 @@ SOURCES = {
     "weight": "the weights {!r}",
     "positive": "the class {!r} against the rest",
 }
+OTHER_LABEL = "the label column has another name than the one it was made for: {!r} in place of {!r}"
 RULES = {"missing": "rows with a missing value", "zero-weight": "rows of weight zero"}
 OTHER_DATA = {
     (None, False): "it does not say which data it was made for",
-    (True, False): "all that the claim depends on is as in the data that it was made for",
+    (True, False): "everything that the claim depends on matches the data it was made for",
     (False, False): "this is not the data that it was made for",
     (False, True): "this is not the data that it was made for, but the claim holds for it as well",
 }
@@ -212,8 +247,8 @@ def verified_for(
     """`verify`; of what is accepted `more` says why something else that is to follow from it does not (empty if it does)."""
     if not isinstance(certificate, Certificate):
         raise InputError(
-            f"certificate is {type(certificate).__name__}; pass result.certificate (of several classes one of them, with "
-            "y == its class), or Certificate.from_json(text)"
+            f"certificate is {type(certificate).__name__}; pass result.certificate (for several classes, pass one "
+            "certificate and y == that class), or Certificate.from_json(text)"
         )
     return replace(_decided(certificate, X, y, sample_weight, more), _asked=(certificate, X, y, sample_weight))
 

@@ -44,11 +44,12 @@ from gordan.estimators.models import Words
 from gordan.intercepts import Intercept
 from gordan.io import Model, Table, read
 from gordan.io.container import is_container
+from gordan.io.delimited import DELIMITERS, in_pandas, settled
 from gordan.io.model import planes as number_of_planes
 from gordan.io.model import probabilities
 from gordan.io.model import problems as number_of_problems
-from gordan.io.reading import format_of
-from gordan.io.table import NoSuchColumn, number
+from gordan.io.reading import format_of, names_in
+from gordan.io.table import Dialect, NoSuchColumn, Wanted, number
 from gordan.losses import Loss
 from gordan.memory import fits
 from gordan.rows import stored
@@ -437,7 +438,10 @@ def predict(
         bool, flag("--proved", "Add whether the exact minimizer is proved to predict the same class (models of a loss).")
     ] = False,
     proba: Annotated[
-        bool, flag("--proba", "Print the probability of each class instead (logistic or multinomial loss).")
+        bool,
+        flag(
+            "--proba", "Print the probability of each class instead, in the order named on stderr (logistic or multinomial loss)."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -454,7 +458,7 @@ def predict(
     """
     with Watch(f"reading {source.file}"):
         loaded = _model(model)
-        table = read_for(loaded, source, unlabelled)
+        table = _table_for(loaded, model, source, unlabelled)
         tell(table.notices)
         y = labels_in(table, source.positive)
         X = loaded.scaled(table.X)
@@ -468,14 +472,14 @@ def predict(
     if as_json:
         accuracy = None if right is None else right / len(found)
         content = fields("predict", labels=found, n=len(found), right=right, accuracy=accuracy)
-        content |= {"probabilities" if proba else "scores": values} if scores or proba else {}
+        content |= {"probabilities": values, "classes": loaded.classes} if proba else {"scores": values} if scores else {}
         content |= {"left_out": table.left_out} if source.missing is OnMissing.DROP else {}
         say_json(content | ({} if same is None else {"same_prediction": same}), table.notices)
         return ANSWERED
     say_lines(_lines(values if scores or proba else found[:, None], same))
     if table.left_out:
         note(f"{len(found)} lines are printed, none for the rows that are left out")
-    tell(_compared(len(found), same, right, y is not None, loaded))
+    tell(_compared(len(found), same, right, y is not None, loaded, proba))
     return ANSWERED
 
 
@@ -486,8 +490,10 @@ def _lines(columns: Array, same: Array | None) -> list[str]:
     return [line + told for line, told in zip(lines, proved, strict=True)] if proved else lines
 
 
-def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model) -> Iterator[str]:
-    """How many of n predictions are proved, and how many match the labels of the file, where there are any."""
+def _compared(n: int, same: Array | None, right: int | None, labelled: bool, loaded: Model, proba: bool) -> Iterator[str]:
+    """What the columns of probabilities are; how many of n predictions are proved, and match the labels of the file."""
+    if proba:
+        yield f"the columns are the probabilities of {', '.join(map(str, loaded.classes))}, in this order"
     if same is not None:
         yield f"{np.count_nonzero(same)} of {n} predictions are proved to be those of the exact minimizer"
     if right is not None:
@@ -526,6 +532,42 @@ def _model(path: Path) -> Model:
     if not is_container(path):
         raise InputError(f"{path} is not a model file of gordan; the model comes first, then the data")
     return model_in(path)
+
+
+def _table_for(model: Model, own: Path, source: Source, unlabelled: bool) -> Table:
+    """`read_for` the model of the file `own`; where a category is in place of its levels, say how to make columns of these."""
+    try:
+        return read_for(model, source, unlabelled)
+    except NoSuchColumn as error:
+        path, missing = on_disk(source.file), str(error.column)
+        if missing not in (model.names or ()) or format_of(path) not in DELIMITERS:
+            raise
+        hint = _level_hint(model.names or (), missing, own, path, Dialect(**source.dialect))
+        raise InputError(hint) if hint else error from None
+
+
+def _level_hint(wanted: Sequence[str], missing: str, model: Path, path: Path, dialect: Dialect) -> str:
+    """How to make columns of levels for a file that has their category, where the `missing` one is one and all other columns are
+    there; else nothing."""
+    dialect = settled(path, format_of(path), Wanted(dialect=dialect))[0].dialect
+    names = names_in(path, dialect) or []
+    found = [name for name in names if name not in wanted and _levels_of(name, wanted)]
+    absent = [name for name in wanted if name not in names and not any(_levels_of(factor, [name]) for factor in found)]
+    if absent or not found:  # what is not there would become zeros
+        return f"{path} has no column named {absent[0]!r}" if found else ""
+    own = next(name for name in found if _levels_of(name, [missing]))
+    frame = f"{in_pandas(path, dialect)}.dropna(subset={found!r})"
+    columns = f"gordan.io.Model.load({str(model)!r}).names"
+    return (
+        f"{path} has no column named {missing!r}, but {own!r}: if that is a category, it needs the 0/1 columns that the data of "
+        f"the fit had. In Python: pandas.get_dummies({frame}, columns={found!r}, dtype=int).reindex(columns={columns}, "
+        "fill_value=0).to_csv('numbers.csv', index=False), where a level that the fit did not have counts as the first one"
+    )
+
+
+def _levels_of(factor: str, names: Sequence[str]) -> list[str]:
+    """The names that columns of levels have, as pandas makes them."""
+    return [name for name in names if name.startswith(f"{factor}_")]
 
 
 def read_for(model: Model, source: Source, unlabelled: bool) -> Table:

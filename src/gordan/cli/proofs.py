@@ -16,7 +16,7 @@ from gordan.arrays import Array
 from gordan.certificates import standalone
 from gordan.certificates.data import About
 from gordan.certificates.regions import posed
-from gordan.certificates.verify import MOST_NAMES, design_hint, other_names, provenance, verified_for
+from gordan.certificates.verify import MOST_NAMES, design_hint, other_label, other_names, provenance, verified_for
 from gordan.cli.answers import headline, say_json, say_lines
 from gordan.cli.commands import ANSWERED, NO, command
 from gordan.cli.data import Data, Source, TooManyClasses, class_named, model_in, on_disk
@@ -156,10 +156,18 @@ class Claim:
             return data.X, data.labels == self.positive
         if self.certificate.model != "logistic":
             return data.X, data.y
+        return data.X, self._one_class(data) if self._names_one(data) else data.y
+
+    def _names_one(self, data: Data) -> bool:
+        """Whether it is about one class, and the data has not been taken as that class and the rest yet."""
         truths = all(isinstance(label, bool) for label in self.certificate.classes)
-        if data.positive is None and truths and data.y.dtype.kind != "b":
-            return data.X, self._one_class(data)
-        return data.X, data.y
+        return data.positive is None and truths and data.y.dtype.kind != "b" and self.certificate.model == "logistic"
+
+    def numbered(self, data: Data) -> str | None:
+        """The class that the certificate names, where the labels are 0 and 1 instead."""
+        stated = (self.certificate.about or About()).positive
+        numbers = self.positive is None and self._names_one(data) and {*data.y.tolist()} == {0, 1}
+        return stated if numbers and stated not in ("0", "1") else None
 
     def _one_class(self, data: Data) -> Array:
         """Which labels are the class that the certificate names, or 1 where they are 0 and 1."""
@@ -241,11 +249,14 @@ def _without_index(columns: list[Any], source: Source) -> list[Any]:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a claim; `renamed` are the columns that have other names than those it was made for."""
+    """What came of a claim; `renamed` are the columns that have other names than those it was made for, `label` is the name of
+    the column of labels, `remarks` are about its classes."""
 
     claim: Claim
     check: gordan.Check
     renamed: tuple[str, ...]
+    label: str | None = None
+    remarks: tuple[str, ...] = ()
 
     @staticmethod
     def of(claim: Claim, data: Data) -> Checked:
@@ -256,7 +267,8 @@ class Checked:
             certificate = replace(certificate, dropped=())
         weighted = "zero-weight" in certificate.dropped or (certificate.kind == "optimum" and claim.against is None)
         check = verified_for(certificate, X, y, data.weights if weighted else None, claim.beyond)
-        return Checked(claim, check, other_names(certificate, data.names))
+        remarks = (standalone.NUMBERED.format(claim.numbered(data)),) if claim.numbered(data) else ()
+        return Checked(claim, check, other_names(certificate, data.names), data.label, remarks)
 
     @property
     def other_data(self) -> bool:
@@ -265,8 +277,8 @@ class Checked:
 
     @property
     def other_names(self) -> bool:
-        """Whether columns have other names than those it was made for."""
-        return bool(self.renamed)
+        """Whether columns, or that of the labels, have other names than those it was made for."""
+        return bool(self.renamed) or other_label(self.claim.certificate, self.label)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -275,7 +287,9 @@ class Checked:
         if self.claim.positive is not None and certificate.about is not None:  # which is in the first line
             certificate = replace(certificate, about=replace(certificate.about, positive=None))
         told = self.claim.positive is not None
-        return provenance(certificate, self.renamed, self.check.same_data, self.check.accepted, classes=not told)
+        check = self.check
+        about = certificate, self.renamed, check.same_data, check.accepted
+        return provenance(*about, label=self.label, more=self.remarks, classes=not told)
 
     def tell(self) -> None:
         """In words."""

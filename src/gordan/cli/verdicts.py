@@ -164,7 +164,7 @@ def _tell_diagnosis(found: gordan.Diagnosis, data: Data, outcome: str) -> None:
     for line in (outcome, *rest):
         say(line)
     if found.kind == "quasi-complete":
-        what = "Rows strictly on their side" if found.model == "logistic" else "Separated rows"
+        what = "Rows strictly on the correct side" if found.model == "logistic" else "Separated rows"
         say(f"{what}: {rows_told(found.rows)} ({data.numbering}).")
 
 

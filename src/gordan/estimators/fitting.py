@@ -19,7 +19,7 @@ from gordan.certificates import Certificate
 from gordan.certificates.problem import Problem
 from gordan.certificates.regions import Place
 from gordan.errors import InputError, one_of
-from gordan.estimators.least_loss import LossFitting, LossParameters
+from gordan.estimators.least_loss import LossFitting, LossParameters, naming_itself
 from gordan.estimators.left_out import left_out_wrong
 from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
 from gordan.intercepts import Intercept
@@ -54,6 +54,7 @@ MOST_SIGNS = 1 << 26
 MOST_NAMED = 3
 
 
+@naming_itself
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters:
     """The parameters of `MaxMarginClassifier`, which describes them. They are listed here and nowhere else."""

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from gordan.arrays import Array
 from gordan.certificates import Certificate
 from gordan.certificates.regions import Place
-from gordan.errors import InputError
+from gordan.errors import InputError, did_you_mean
 from gordan.estimators.models import IN_PYTHON, Words, places_of_planes, with_planes
 from gordan.intercepts import Intercept
 from gordan.io.model import Model, PlaneFacts
@@ -35,6 +36,31 @@ FINISH = 1e-12
 PLACE, MOST_KEPT = 5e-7, 0.25
 
 
+# What other libraries call a parameter, and what to pass here.
+INSTEAD = {
+    "fit_intercept": "pass intercept='none' for no intercept, 'free' for one that is not penalized",
+    "penalty": "the penalty is half the square of the Euclidean norm",
+}
+Class = TypeVar("Class")
+
+
+def naming_itself(cls: type[Class]) -> type[Class]:
+    """The class of parameters, such that it refuses unknown ones by the name of the estimator, with what may be meant."""
+    made: Any = cls.__dict__["__init__"]
+
+    @wraps(made)
+    def __init__(self: Any, *given: Any, **named: Any) -> None:
+        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        for name in (name for name in named if name not in known):
+            hint = INSTEAD.get(name) or did_you_mean(name, known) or f"it has {', '.join(sorted(known))}"
+            raise TypeError(f"{type(self).__name__} has no parameter {name!r}; {hint}")
+        made(self, *given, **named)
+
+    cls.__init__ = __init__  # type: ignore[method-assign]
+    return cls
+
+
+@naming_itself
 @dataclass(eq=False, repr=False)
 class LossParameters:
     """The parameters of `LinearClassifier`, which describes them. They are listed here and nowhere else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,14 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "vertical bars"}
 MOST_LISTED = 8
 LABEL, UNUSED = -1, -2
+AMOUNT = r"[+-]?\d[\d.,' ]*"
+# What a cell that is not a number may be instead of a category or a label.
+LOOKS = {
+    rf"{AMOUNT}\s*[%‰]$": "a number with a percent sign: write the number alone in every cell of the column",
+    rf"[^\W\d]?[$€£¥₹]\s*{AMOUNT}$|{AMOUNT}\s*[$€£¥₹]$": "an amount of money: write the number alone in every cell of the column",
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](\d\d){1,2})([T ]|$)": "a date: make it a number, such as days since a day",
+    r"#(DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)": "an error of a spreadsheet: put the number there, or leave the row out",
+}
 
 
 def read_delimited(path: Path, wanted: Wanted) -> Table:
@@ -36,6 +45,14 @@ def read_delimited(path: Path, wanted: Wanted) -> Table:
     label = None if cells.label_at is None else cells.header[cells.label_at]
     left_out = tuple(cells.left_out)
     return Table(X, y, cells.names, path, tuple(cells.chosen), cells.notices, left_out, wanted.dialect, label)
+
+
+def in_pandas(path: Path, dialect: Dialect, counted: bool = False) -> str:
+    """How pandas reads such a file; `counted` if its first column counts the rows."""
+    marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
+    given = [f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual]
+    name = repr(path.name) if path.suffix else "FILE"
+    return f"pandas.read_csv({', '.join([name, *given, *(['index_col=0'] if counted else [])])})"
 
 
 def settled(path: Path, kind: str, wanted: Wanted) -> tuple[Wanted, tuple[str, ...]]:
@@ -136,8 +153,15 @@ class Cells:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What there is to be said of a header that looks like a row, and of rows that were left out."""
-        return (*self._about_header(), *self._about_rows_left_out())
+        """What there is to be said of a header that looks like a row, of equal names, and of rows that were left out."""
+        return (*self._about_header(), *self._about_equal_names(), *self._about_rows_left_out())
+
+    def _about_equal_names(self) -> tuple[str, ...]:
+        """A warning where features have the same name, by which a model could not find them in another file."""
+        times = Counter(name for name in self.names or () if name.strip())
+        equal = [f"{count} columns named {name!r}" for name, count in times.items() if count > 1]
+        told = f"{', '.join(equal[:MOST_LISTED])}{', …' if len(equal) > MOST_LISTED else ''}"
+        return (f"warning: {self.text.path.name} has {told}; rename all but one: predict finds columns by name",) if equal else ()
 
     def _about_header(self) -> tuple[str, ...]:
         """A warning where the names of features are numbers that neither count the columns nor, many of them, rise or fall."""
@@ -243,27 +267,27 @@ class Cells:
             hint = f"; pass {other}"
         elif is_missing(cell) and text:
             hint = "; --missing drop leaves such rows out (in Python missing='drop')"
+        elif looks := next((looks for pattern, looks in LOOKS.items() if re.match(pattern, text)), ""):
+            hint = f"; it looks like {looks}" + (
+                "" if self._wanted.by_name else f"; --drop {self._called(j)} leaves the column out"
+            )
         elif no_number and not self._wanted.by_name:
             hint = self._about_text(j)
         what = f"is {text[:40]!r}, which is not a number" if no_number else why_not_finite(cell.encode())
         return f"{where}: the cell {what}{hint}"
 
+    def _called(self, j: int) -> str | int:
+        """What an option calls column j: its name, or its position where that is not plain."""
+        name = self.header[j]
+        return name if name.isidentifier() and self.header.count(name) == 1 else j
+
     def _about_text(self, j: int) -> str:
         """What to do about text in a column that should hold numbers: it is the label, or a category, or to be left out."""
-        name, dialect = self.header[j], self.dialect
-        known = name.isidentifier() and self.header.count(name) == 1
-        column: str | int = name if known else j
+        name, dialect, column = self.header[j], self.dialect, self._called(j)
         ways = [f"--drop {column} leaves it out"]
-        if known:
-            marks = {"sep": (dialect.sep or ",", ","), "decimal": (dialect.decimal, "."), "thousands": (dialect.thousands, None)}
-            path = self.text.path
-            given = [
-                repr(path.name) if path.suffix else "FILE",
-                *(f"{mark}={own!r}" for mark, (own, usual) in marks.items() if own != usual),
-            ]
-            given += [] if self.header[0].strip() or 0 in self.chosen else ["index_col=0"]  # it is left out here, too
-            complete = ".dropna()" if dialect.missing == "drop" else ""  # a missing value would become zeros
-            frame = f"pandas.read_csv({', '.join(given)}){complete}"
+        if column == name:
+            counted = not self.header[0].strip() and 0 not in self.chosen  # that is left out here, too
+            frame = f"{in_pandas(self.text.path, dialect, counted)}.dropna()"  # a missing value would become the first level
             line = (
                 f"pandas.get_dummies({frame}, columns=[{name!r}], drop_first=True, dtype=int).to_csv('numbers.csv', index=False)"
             )

@@ -19,7 +19,7 @@ const figures = [
   },
   {
     id: "gap", title: "Relative gap", cost: true, y: "(upper − lower)/upper", log: true,
-    caption: `Width of the bracket, relative to its upper end. It is 1 until a separator is found; smaller gaps than ${floor.toExponential(0)} are drawn at that.`,
+    caption: `Width of the bracket, relative to its upper end. It is 1 until a separator is found; gaps below ${floor.toExponential(0)} are drawn at ${floor.toExponential(0)}.`,
     lines: (m, cost) => [{ name: "gap", x: m.columns[cost], y: m.columns.gap.map(v => v === null ? null : Math.max(v, floor)), told: m.columns.gap }],
     level: { at: race.tol, text: "tol" },
   },

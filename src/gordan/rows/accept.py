@@ -11,6 +11,7 @@ import numbers
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ def stored(
     found = _as_it_is(X, device)
     if found is not None:
         return found
+    if isinstance(X, (str, PathLike)):
+        raise InputError(f"X is {str(X)!r}; read a file first: t = gordan.io.read({str(X)!r}), which has t.X and t.y")
     X = _unwrapped(X)
     if device == "cpu":
         X = host(X)

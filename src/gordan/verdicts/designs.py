@@ -14,7 +14,7 @@ import numpy as np
 
 from gordan.arrays import Array, is_sparse, require_aligned
 from gordan.certificates.data import MODELS
-from gordan.errors import InputError, MissingExtra
+from gordan.errors import InputError, MissingExtra, one_of
 from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
 from gordan.verdicts.explaining import baselines
 
@@ -65,7 +65,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
     if missing not in MISSING:
         raise InputError(f"missing is {missing!r}; choose 'raise' or 'drop'")
     if model not in MODELS:
-        raise InputError(f"model is {model!r}; choose one of {', '.join(map(repr, MODELS))}")
+        raise InputError(f"model is {model!r}; {one_of(model, MODELS)}")
     if isinstance(X, str):
         found = _of_formula(X, y, data, model, weights, missing)
     elif hasattr(getattr(X, "model", X), "endog") and hasattr(getattr(X, "model", X), "exog"):
@@ -87,7 +87,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         _require_outcomes(found)
     _require_numbers(found.X)
     _refuse_proportions(found, X)
-    return replace(found, order=_order(found, reference))
+    return replace(found, order=_order(found, reference, isinstance(X, str)))
 
 
 def _name_of(column: Any) -> str | None:
@@ -436,13 +436,14 @@ def _two_rows_of_formula(formula: str, outcome: str | None) -> str:
     return f"y = frame[{outcome!r}]; long = {long}; gordan.diagnose({formula!r}, data=long, sample_weight='count')"
 
 
-def _order(design: Design, reference: Any) -> Sequence[Any] | None:
-    """The order of the classes where y or the model says one, with the reference first; None: as they are sorted."""
+def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | None:
+    """The order of the classes where y or the model says one, with the reference first; None: as they are sorted. Where a
+    formula made the design, messages name the column of its data."""
     order = design.order
     if design.model in ("multinomial", "ordinal") and order is None:
         order, stated = _categories(design.y)
         if design.model == "ordinal" and not stated:
-            _warn_of_order(design.y, order)
+            _warn_of_order(design.y, order, design.outcome if formula else None)
     if reference is None:
         return order
     if design.model != "multinomial":
@@ -464,12 +465,14 @@ def _categories(y: Any) -> tuple[Sequence[Any] | None, bool]:
     return found, bool(getattr(kind, "ordered", True))
 
 
-def _warn_of_order(y: Any, order: Sequence[Any] | None) -> None:
+def _warn_of_order(given: Any, order: Sequence[Any] | None, column: str | None) -> None:
     """Say in which order text is taken, which nobody has said: that of the alphabet, most often."""
-    labels = sorted({*np.asarray(host(y)).tolist()}) if order is None else [*order]
+    labels = sorted({*np.asarray(host(given)).tolist()}) if order is None else [*order]
     if len(labels) > 2 and all(isinstance(label, str) for label in labels):
+        taken = f"{' < '.join(labels[:6])}{' < …' if len(labels) > 6 else ''}"
+        to, y = ("pass y", "y") if column is None else (f"data[{column!r}]",) * 2
         warnings.warn(
-            f"the classes of y are text, taken in the order {' < '.join(labels[:6])}{' < …' if len(labels) > 6 else ''}; "
-            "to set it, pass y = pandas.Categorical(y, categories=[lowest, …, highest], ordered=True)",
+            f"the classes of {column or 'y'} are text, taken in the order {taken}; to set it, {to} = pandas.Categorical({y}, "
+            "categories=[lowest, …, highest], ordered=True)",
             stacklevel=5,
         )

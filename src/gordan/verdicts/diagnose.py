@@ -520,7 +520,7 @@ def _kind_told(d: Diagnosis) -> str:
     if d.kind == "quasi-complete":
         return (
             f"Quasi-complete separation (proved): a plane has {len(d.rows)} of {n} rows strictly on the right side and the other "
-            f"{n - len(d.rows)} on it; no plane does better. {lost}"
+            f"{n - len(d.rows)} exactly on the plane; no plane does better. {lost}"
         )
     if d.kind == "overlap":
         unique = "" if d.dependent is None else " and are unique"
@@ -573,20 +573,20 @@ def _advice(d: Diagnosis) -> str:
         return f"Next: there is nothing to estimate where {d._data.table.has(0)} in every row; is this the right column?"
     if d.model == "poisson":
         return (
-            "Next: do not read Wald tests or standard errors of this fit. Leave out the separated rows (`rows`), which say "
+            "Next: do not rely on Wald tests or standard errors of this fit. Leave out the separated rows (`rows`), which say "
             "nothing about the coefficients that stay finite, and fit the others; or use a penalized likelihood."
         )
     if d.model != "logistic":
         return (
-            "Next: do not read Wald tests or standard errors of this fit. Bias-reduced (Firth-type) or penalized likelihoods "
-            "give finite estimates; or join classes or levels, or drop a column that separates, if it only restates the "
+            "Next: do not rely on Wald tests or standard errors of this fit. Bias-reduced (Firth-type) or penalized likelihoods "
+            "give finite estimates; or merge classes or levels, or drop a column that separates, if it only restates the "
             "outcome."
         )
     infinite = [name for name, sign in d.columns.items() if sign != 0 and name != INTERCEPT and not _is_constant(d, name)]
     drop = f"drop or coarsen {infinite[0]}" if len(infinite) == 1 else "drop or coarsen a column that separates"
     return (
-        "Next: do not read Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give finite "
-        f"estimates; exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
+        "Next: do not rely on Wald tests or standard errors of this fit. Firth's penalized likelihood and Bayesian fits give "
+        f"finite estimates; exact or profile-likelihood methods give tests; or {drop}, if it only restates the outcome."
     )
 
 

@@ -103,6 +103,10 @@ def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tupl
         yield from _level(model, table, level(name, 1.0), x == 1)
         if groups.get(_factor(name)) != [name]:
             yield from _level(model, table, level(name, 0.0), x == 0)
+    known = {*filter(None, map(_factor, dummies))}
+    for name in table.names:  # a level whose column depends on those of the others has no coefficient
+        if name not in separated and _factor(name) in known and table.is_dummy(name):
+            yield from _level(model, table, level(name, 1.0), table.column(name) == 1)
     constant = any(map(table.is_constant, separated))
     for factor, names in groups.items():
         yield from _baseline(model, table, factor, names, constant)

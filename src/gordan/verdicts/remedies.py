@@ -47,7 +47,8 @@ class Remedies:
         return (f'gordan.minimize_loss({data}, loss="{self.model}", C=1.0, intercept="{own}").w  # {told}',)
 
     def _ordered(self) -> tuple[str, ...]:
-        """The mode of the coefficients under normal priors; thresholds follow them, as statsmodels has them."""
+        """The mode under normal priors of the coefficients, by name; then the thresholds, of which statsmodels has the first and
+        the logarithms of the increments."""
         likelihood = "(d.weights * m.loglikeobs(b)).sum()" if self.weighted else "m.loglike(b)"
         Z = self._dense if hasattr(self.X, "shape") else "pandas.DataFrame(d.X)"
         return (
@@ -55,7 +56,9 @@ class Remedies:
             "import pandas, scipy.optimize",
             f"Z, order = {Z}, [*d.certificate.classes]  # d is this diagnosis",
             'm = OrderedModel(pandas.Categorical(d.y, order, ordered=True).codes, Z, distr="logit")',
-            f"scipy.optimize.minimize(lambda b: (b[:len(Z.T)] ** 2).sum() / 2 - {likelihood}, m.start_params).x  # normal priors",
+            f"b = scipy.optimize.minimize(lambda b: (b[:len(Z.T)] ** 2).sum() / 2 - {likelihood}, m.start_params).x",
+            'dict(zip(getattr(Z, "columns", range(len(Z.T))), b))  # coefficients, with normal priors',
+            "m.transform_threshold_params(b)[1:-1]  # thresholds between the classes",
         )
 
     def _rest(self) -> tuple[str, ...]:
