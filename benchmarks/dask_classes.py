@@ -17,7 +17,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import report
-from dask_workers import timed
+from clock import median_seconds
 from distributed import Client, LocalCluster
 
 import gordan
@@ -56,9 +56,9 @@ def main() -> None:
             there = client.persist(da.from_array(X, chunks=(options.rows // BLOCKS, options.d)))
             labels = client.persist(da.from_array(y, chunks=options.rows // BLOCKS))
             model = gordan.LinearClassifier(loss)
-            spread = timed(lambda: model.fit(there, labels), options.repeats)  # noqa: B023
+            spread = median_seconds(lambda: model.fit(there, labels), options.repeats)  # noqa: B023
             gap = float(np.max(model.gap_))
-            alone = timed(lambda: gordan.LinearClassifier(loss).fit(X, y), options.repeats)  # noqa: B023
+            alone = median_seconds(lambda: gordan.LinearClassifier(loss).fit(X, y), options.repeats)  # noqa: B023
             data = f"{len(X):,} × {options.d}, {k} classes, {loss}"
             lines.append({"data": data, "what": "gordan, 2 workers", "seconds": spread, "proved gap": gap})
             lines.append({"data": data, "what": "gordan, one process", "seconds": alone})
@@ -78,7 +78,7 @@ def peers(data: str, there: Any, labels: Any, held: tuple[np.ndarray, np.ndarray
     found, (X, y, least) = [], held
     for solver in ("lbfgs", "newton"):
         model = LogisticRegression(solver=solver)
-        took = timed(lambda: model.fit(there, labels), repeats)  # noqa: B023
+        took = median_seconds(lambda: model.fit(there, labels), repeats)  # noqa: B023
         above = objective(X, y, np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])) / least - 1
         found.append({"data": data, "what": f"dask-ml, {solver}, 2 workers", "seconds": took, "above": above})
     return found
