@@ -57,8 +57,8 @@ def comparison(verdict: dict[str, Any], margin: dict[str, Any]) -> str:
     shown = f"the {MOST} largest of {len(sets)} sets" if len(sets) > MOST else f"all {len(sets)} sets"
     return (
         f"{report.table(rows[:MOST])}\n\n"
-        f"{shown.capitalize()}; > is a time limit. "
-        "Geometric means over all, peer's seconds over ours: "
+        f"{shown.capitalize()}; >10 means that the limit of 10 s was hit. "
+        "Geometric means of the speed-up over all: "
         f"verdict {report.geometric_mean(faster):.2g} (HiGHS); margin {means['free']:.2g} (LIBSVM or Clarabel, best setting), "
         f"{means['penalized']:.2g} (LIBLINEAR, penalized intercept). "
         f"[How it was measured, and where gordan is slower](docs/benchmarks.md). "
