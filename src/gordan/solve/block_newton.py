@@ -204,12 +204,8 @@ def planes(
         if not len(todo) or spent():
             break
         if precondition.used >= TUNING.patience and _few_count(table, here):
-            found, more = zip(*(_on_few_rows(table, j, W[:, j], tol, spent) for j in todo), strict=True)
-            after, precondition = table.at(np.column_stack(found), todo), Preconditioner(table)
-            lower = np.flatnonzero(after.value < here.value)
-            W[:, todo[lower]] = np.column_stack(found)[:, lower]
-            here.put(lower, after.some(lower))
-            steps[todo] += more
+            steps[todo] += _one_by_one(table, W, todo, here, tol, spent)
+            precondition = Preconditioner(table)
             continue
         step = np.zeros((rows.d, len(todo)))
         step[-1, shifted] = shift[shifted]
@@ -316,6 +312,18 @@ def _few_count(table: Table, here: Looked) -> bool:
     if table.rows.in_memory or table.loss is not Loss.SQUARED_HINGE or not table.one_by_one:
         return False  # of a smoothed hinge many more rows have a weight
     return float(np.mean(here.active)) <= TUNING.few * table.rows.d
+
+
+def _one_by_one(table: Table, W: Array, todo: Array, here: Looked, tol: float, spent: Callable[[], bool]) -> Array:
+    """Put planes of these label vectors that are found on few rows into W, and what is there into `here`, where values fall. The
+    steps that each took."""
+    planes, steps = zip(*(_on_few_rows(table, j, W[:, j], tol, spent) for j in todo), strict=True)
+    found = np.column_stack(planes)
+    after = table.at(found, todo)
+    lower = np.flatnonzero(after.value < here.value)
+    W[:, todo[lower]] = found[:, lower]
+    here.put(lower, after.some(lower))
+    return np.array(steps)
 
 
 def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[], bool]) -> tuple[Array, int]:
