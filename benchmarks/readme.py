@@ -57,12 +57,12 @@ def comparison(verdict: dict[str, Any], margin: dict[str, Any]) -> str:
     shown = f"the {MOST} largest of {len(sets)} sets" if len(sets) > MOST else f"all {len(sets)} sets"
     return (
         f"{report.table(rows[:MOST])}\n\n"
-        f"{shown.capitalize()}; >10 means that the limit of 10 s was hit. "
-        "Geometric means of the speed-up over all: "
-        f"verdict {report.geometric_mean(faster):.2g} (HiGHS); margin {means['free']:.2g} (LIBSVM or Clarabel, best setting), "
-        f"{means['penalized']:.2g} (LIBLINEAR, penalized intercept). "
-        f"[How it was measured, and where gordan is slower](docs/benchmarks.md). "
-        f"{verdict['machine']['cores']} cores, commit {verdict['commit'][:7]}."
+        f"The table shows {shown}; >10 means that the limit of 10 s was reached. Over all sets, "
+        f"the geometric mean of the speed-up is {report.geometric_mean(faster):.2g} for the verdict (against HiGHS), "
+        f"{means['free']:.2g} for the margin (against LIBSVM or Clarabel, best setting) "
+        f"and {means['penalized']:.2g} for the margin with a penalized intercept (against LIBLINEAR). "
+        f"Measured on {verdict['machine']['cores']} cores at commit {verdict['commit'][:7]}: "
+        "[how it was measured, and where gordan is slower](docs/benchmarks.md)."
     )
 
 
