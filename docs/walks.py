@@ -19,7 +19,7 @@ LANES = {
     "ledger": (("ledger",), "#44aa99"),
     "solve": (("solve",), "#ccbb44"),
     "verdicts": (("verdicts",), "#aa3377"),
-    "face": (("estimators", "plots", "report", "cli"), "#ee6677"),
+    "interface": (("estimators", "plots", "report", "cli"), "#ee6677"),
 }
 LANE, STEP, TOP, LEFT = 62, 24, 54, 44
 
