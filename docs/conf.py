@@ -17,13 +17,15 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
+WIDE = ("index", "architecture", "benchmarks", "beyond", "displays", "out_of_core", "paper_map", "upgrading", "verdicts")
 html_title = "gordan"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_theme_options = {
     "show_prev_next": True,
     "navbar_center": [],
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    # Pages with wide tables or figures use the room of the list of headings.
+    "secondary_sidebar_items": {"**": ["page-toc"]} | {page: [] for page in WIDE},
 }
 html_sidebars = {"**": ["globaltoc.html"]}  # all pages, by the captions of the home page
 nitpicky = False
