@@ -1,15 +1,15 @@
-"""Run the sessions in the pages, and write what comes out into them.
+"""Run the sessions in the pages, and write their output into the pages.
 
-    python docs/pages.py                      # all pages, README.md among them: about three minutes
+    python docs/pages.py                      # all pages, including README.md: about three minutes
     python docs/pages.py docs/cli.md          # one page
-    python docs/pages.py --check              # change nothing; show what differs, exit code 1 if something does
+    python docs/pages.py --check              # change nothing; show differences, with exit code 1 if there are any
 
-A block ```pycon is a Python session with >>>, a block ```console a terminal with $; the blocks of a page share one session and
-one folder, which starts with the data files of the package. Pictures that a page saves are copied to docs/pictures.
-`tests/test_pages.py` runs the same code, so a page that has drifted from the program fails the suite.
+A ```pycon block is a Python session with >>>, and a ```console block a terminal session with $. The blocks of a page share one
+session and one folder, which initially contains the data files of the package. Pictures that a page saves are copied to docs/pictures.
+`tests/test_pages.py` runs the same code, so a page that no longer matches the program fails the suite.
 
-A command followed by a line ^C is interrupted once its bar shows a gap; one that ends in "# without PACKAGE" runs as if that
-were not installed. Times differ from run to run and are not compared.
+A command followed by a line ^C is interrupted once its progress bar shows a gap; one that ends in "# without PACKAGE" runs as if
+that package were not installed. Times differ from run to run and are not compared.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(pycon|console)\n(.*?)^```$", re.M | re.S)
 TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)?\s?(s|ms|µs)\b")
-# How an answer was found, which may change while the answer stays: rounds and passes, and which rows are in a witness.
-# A rule below the head of a table is as long as the times in it are.
+# Details of how an answer was found, which may change although the answer does not: rounds, passes, and the rows of a witness.
+# The length of a rule below the head of a table depends on the times in the table.
 ROUTE = re.compile(r"─+|[\d.,]+ (?:rounds?|pass(?:es)?)|(?<=weighted rows )[\d, …]+\(\d+(?= in all)|\d+(?= rows suffice)")
-WIDTH = 100  # columns of the terminal
-BAR = 600  # characters of a bar that are looked at
+WIDTH = 100  # width of the terminal
+BAR = 600  # characters at the end of the progress bar that are searched
 PROGRAM = """import os, sys
 sys.modules.update(dict.fromkeys(os.environ.get("GORDAN_WITHOUT", "").split()))
 from gordan.cli import main
@@ -92,7 +92,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def session(page: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """A folder with the data of the package, in which a page runs, and the names of its Python session."""
+    """Create a folder with the data of the package, in which a page runs, and the namespace of its Python session."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         for table in (Path(gordan.__file__).parent / "data").glob("*.csv"):
@@ -105,7 +105,7 @@ def session(page: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def rerun(text: str, namespace: dict[str, Any], shell: Shell, *, terminal: bool = True) -> str:
-    """The page with its blocks run again; without a `terminal` blocks with ^C stay as they are."""
+    """Return the page with its blocks run again; without a `terminal`, blocks with ^C stay as they are."""
 
     def block(found: re.Match[str]) -> str:
         kind, content = found.groups()
@@ -117,7 +117,7 @@ def rerun(text: str, namespace: dict[str, Any], shell: Shell, *, terminal: bool 
 
 
 def differences(old: str, new: str, *, route: bool = False) -> list[str]:
-    """Lines that differ in more than a time; with `route`, words that differ in more than how the answer was found."""
+    """Return lines that differ in more than a time; with `route`, words that differ in more than how the answer was found."""
     if route:
         texts = [TIMES.sub("# s", ROUTE.sub("#", DIGITS.sub(r"\1", " ".join(text.split())))).split() for text in (old, new)]
     else:
@@ -126,7 +126,7 @@ def differences(old: str, new: str, *, route: bool = False) -> list[str]:
 
 
 def kept_where_only_times_differ(old: str, new: str) -> str:
-    """The new page; the old one where nothing but times is new, so that running it again changes nothing."""
+    """Return the new page, or the old one if only times differ, so that running it again changes nothing."""
     return new if differences(old, new) else old
 
 
@@ -134,7 +134,7 @@ def kept_where_only_times_differ(old: str, new: str) -> str:
 
 
 def python(content: str, namespace: dict[str, Any]) -> str:
-    """A session run again: each example, and what it prints now; warnings are printed where they come up."""
+    """Run a Python session again and return each example with its current output, including warnings."""
     shown = []
     for piece in doctest.DocTestParser().parse(content):
         if isinstance(piece, str):
@@ -147,7 +147,7 @@ def python(content: str, namespace: dict[str, Any]) -> str:
 
 
 def output_of(source: str, namespace: dict[str, Any]) -> str:
-    """What an interpreter shows for this piece of source."""
+    """Return what an interpreter prints for this piece of source."""
     printed = io.StringIO()
     linecache.cache["<page>"] = len(source), None, source.splitlines(keepends=True), "<page>"
 
@@ -169,7 +169,7 @@ def output_of(source: str, namespace: dict[str, Any]) -> str:
 
 
 def console(content: str, shell: Shell) -> str:
-    """A terminal session run again: each command, and what it prints now."""
+    """Run a terminal session again and return each command with its current output."""
     commands = [line for line in content.splitlines() if line.startswith(("$ ", "^C"))]
     shown = []
     for k, command in enumerate(commands):
@@ -182,7 +182,7 @@ def console(content: str, shell: Shell) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Without colours, of a fixed width, and with a `gordan` that is this one."""
+    """Return an environment without colours, with a fixed width, in which `gordan` is this version."""
     binaries = folder / ".bin"
     binaries.mkdir(exist_ok=True)
     program = binaries / "gordan"
@@ -195,7 +195,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def shell_in(folder: Path) -> Shell:
-    """Commands run by sh in that folder."""
+    """Return a function that runs commands with sh in this folder."""
 
     def run(command: str) -> str:
         settings = {**environment(folder), "GORDAN_WITHOUT": hidden(command)}
@@ -208,20 +208,20 @@ def shell_in(folder: Path) -> Shell:
 
 
 def hidden(command: str) -> str:
-    """The package that a command is to run without."""
+    """Return the name of the package that a command should run without."""
     found = re.search(r"# without (\w+)$", command)
     return found[1] if found else ""
 
 
 def ended(output: str, code: int) -> str:
-    """Output without spaces at the ends of lines, long lines broken as on a terminal, and the exit code if it is not 0."""
+    """Return the output with trailing spaces removed, long lines wrapped as on a terminal, and a nonzero exit code appended."""
     told = [line for line in output.rstrip("\n").splitlines() if "is compiling its loops" not in line]  # once on a new machine
     lines = [part for line in told for part in broken(line.rstrip())]
     return "".join(f"{line}\n" for line in lines) + (f"[exit code {code}]\n" if code else "")
 
 
 def broken(line: str) -> list[str]:
-    """A line in pieces that fit the terminal; tables and JSON stay whole."""
+    """Split a line into pieces that fit the terminal; tables and JSON stay whole."""
     if len(line) <= WIDTH or "─" in line or line.startswith("{"):
         return [line]
     indent = " " * (len(line) - len(line.lstrip(" ")))
@@ -229,7 +229,7 @@ def broken(line: str) -> list[str]:
 
 
 def interrupted(command: str) -> str:
-    """The command in a terminal of its own, interrupted by Ctrl-C once its bar shows a gap."""
+    """Run the command in its own terminal and interrupt it by Ctrl-C once its progress bar shows a gap."""
     import pty
 
     folder = Path.cwd()

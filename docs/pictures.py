@@ -1,6 +1,6 @@
-"""Take the screenshots of the race page: light, dark, and as wide as a phone.
+"""Take screenshots of the race page: light, dark, and with the width of a phone.
 
-    python docs/pictures.py            # into docs/pictures; needs plotly, playwright and Chromium (GORDAN_CHROMIUM names another)
+    python docs/pictures.py            # into docs/pictures; needs plotly, playwright and Chromium (or GORDAN_CHROMIUM)
 
 The other pictures are drawn by the pages that show them: `python docs/pages.py`. `make pages` does both.
 """
@@ -28,7 +28,7 @@ SHOTS = [
 
 
 def main() -> None:
-    """Race on iris, open the page, and look at it three times."""
+    """Run a race on iris, open its page, and take three screenshots."""
     X, y = datasets.iris()
     race = replace(report.race(X, y), source="iris.csv", told="setosa against the rest")
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")

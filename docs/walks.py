@@ -25,7 +25,7 @@ LANE, STEP, TOP, LEFT = 62, 24, 54, 44
 
 
 def walks() -> dict[str, list[str]]:
-    """The functions of each walk, by the name of its picture."""
+    """Return the functions of each walk, by the name of its picture."""
     _, _, text = (HERE / "architecture.md").read_text(encoding="utf-8").partition("## Four walks")
     found = {}
     for part in re.split(r"^### ", text.partition("\n## ")[0], flags=re.M)[1:]:
@@ -36,13 +36,13 @@ def walks() -> dict[str, list[str]]:
 
 
 def lane_of(function: str) -> int:
-    """The lane of a function."""
+    """Return the lane of a function."""
     package = function.split(".")[0]
     return next(k for k, (packages, _) in enumerate(LANES.values()) if package in packages)
 
 
 def drawn(name: str, steps: list[str]) -> str:
-    """The picture."""
+    """Return the picture as SVG."""
     width, height = LEFT + LANE * len(LANES) + 350, TOP + STEP * len(steps) + 10
     points = [(LEFT + LANE * lane_of(step), TOP + STEP * (k + 0.5)) for k, step in enumerate(steps)]
     colours = [colour for _, colour in LANES.values()]
@@ -69,7 +69,7 @@ def drawn(name: str, steps: list[str]) -> str:
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all walks."""
     (HERE / "walks").mkdir(exist_ok=True)
     for name, steps in walks().items():
         (HERE / "walks" / f"{name}.svg").write_text(drawn(name, steps), encoding="utf-8")

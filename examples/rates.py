@@ -1,21 +1,21 @@
-"""The rates of "On Accelerated Perceptrons and Beyond" and of what is beyond it, measured: six figures and a table.
+"""Measure the rates of "On Accelerated Perceptrons and Beyond", and of results beyond it: six figures and a table.
 
     python examples/rates.py --out docs/rates                     # four to five minutes on two cores
     python examples/rates.py --out docs/rates --part rescaling    # one figure and its tables; the others stay
-    python examples/rates.py --out rates --quick                  # a rough look
+    python examples/rates.py --out rates --quick                  # rough results
 
-One family of problems is used throughout (`cone`): n rows that all lie exactly on the margin, of a cone so flat that γ can be
-chosen freely. It shows
+Most figures use one family of problems (`cone`): n rows that all lie exactly on the margin, in a cone so flat that γ can be
+chosen freely. The figures are
 
     separation.png  rounds until the first positive margin against 1/γ: 1/γ² for the Perceptron, 1/γ when accelerated
     margin.png      distance to the largest margin against t: 1/log t, 1/√t, 1/t, 1/t²
     p_norm.png      both again for p-norm margins, p in {2, 3, 6, 12}
     regret.png      the measured regrets of the two players, their bound, and the gap of the game below both
     rescaling.png   rounds until the first positive margin down to γ = 1e-8: plain, accelerated and rescaled methods
-    race.png        the relative width of the bracket against the round, on five games of other kinds
+    race.png        the relative width of the bracket against the round, on five other games
 
-and writes the fitted slopes to table.md and table.json, with the largest measured/bound over all rounds: at most 1, if the
-theorems hold.
+The fitted slopes are written to table.md and table.json, with the largest ratio of measurement and bound over all rounds, which
+is at most 1 if the theorems hold.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ import gordan
 
 
 def cone(gamma: float, n: int, d: int, p: float = 2.0, seed: int = 0) -> np.ndarray:
-    """A flat cone whose n rows, of p-norm 1, all lie on the margin: A_i = γg + u_i, u_i·w = 0, and 0 in the hull of the u_i.
+    """Return a flat cone: n rows of p-norm 1, all on the margin, A_i = γg + u_i with u_i·w = 0 and 0 in the hull of the u_i.
 
     g = (1, …, 1)/d^{1/p} and w = (1, …, 1)/d^{1/q} are dual unit vectors, so w has margin γ, and γg, of p-norm γ, is in the hull
-    of the rows: γ* = γ, by construction and to rounding. The u_i are random, but for the last, which balances a random convex
-    combination of the others. Two things follow, and both are wanted:
+    of the rows: γ* = γ by construction, up to rounding. The u_i are random, except for the last, which balances a random convex
+    combination of the others. This has two consequences, and both are intended:
 
     * The multipliers that balance the rows are far from uniform, so softmax(-Av) must tilt, and the tilt is what separates the
-      margin of v from γ*. Were they uniform (rows in pairs γg ± u), an accelerated method would be done after one round.
-    * No small whole numbers balance the rows, so the Perceptron's mistakes never cancel for long. Separation needs the part of v
+      margin of v from γ*. If they were uniform (rows in pairs γg ± u), an accelerated method would be done after one round.
+    * No small integers balance the rows, so the Perceptron's mistakes never cancel for long. Separation needs the part of v
       across g to come within γ²t of zero in d-1 dimensions; counting chances puts that near t = γ^{-2(d-1)/d}, close to the worst
       case 1/γ² in high dimension only.
     """
@@ -71,7 +71,7 @@ def cone(gamma: float, n: int, d: int, p: float = 2.0, seed: int = 0) -> np.ndar
 
 
 def chain(delta: float, d: int) -> np.ndarray:
-    """A thin cone: w_1 > 0 and 2w_i < w_{i+1} < 2(1 + δ)w_i, rows of norm 1."""
+    """Return a thin cone: w_1 > 0 and 2w_i < w_{i+1} < 2(1 + δ)w_i, with rows of norm 1."""
     rows = [np.eye(d)[0]]
     for i in range(d - 1):
         for sign, factor in ((1.0, -2.0), (-1.0, 2.0 * (1 + delta))):
@@ -82,7 +82,7 @@ def chain(delta: float, d: int) -> np.ndarray:
 
 
 def gauss(n: int, d: int, seed: int) -> np.ndarray:
-    """Normal rows, signed by a random plane, divided by the largest norm."""
+    """Return normal rows, signed by a random plane and divided by the largest norm."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, d))
     A *= np.sign(A @ rng.standard_normal(d))[:, None]
@@ -100,7 +100,7 @@ GAMES: dict[str, Callable[[], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much to compute."""
+    """The sizes of the problems, and the numbers of rounds."""
 
     n: int = 80
     d: int = 40
@@ -143,7 +143,7 @@ class Line:
 
     @property
     def p(self) -> float:
-        """The norm of the margin."""
+        """The norm in which the margin is measured."""
         return self.options.get("p", 2)
 
     @property
@@ -157,7 +157,7 @@ class Line:
         return gordan.methods.get(self.name)(**options)
 
 
-# Okabe and Ito's colours, which stay apart for colour-blind eyes.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLACK, GREY, ORANGE, SKY, GREEN = "#000000", "#7f7f7f", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 THEOREM = {"ls": "--", "lw": 1.0, "alpha": 0.8}
@@ -182,7 +182,7 @@ P_NORMS = (2, 3, 6, 12)
 
 
 def p_norm_lines(p: float) -> tuple[Line, Line, Line]:
-    """Baseline, the paper's method and the one beyond it, for one p."""
+    """Return the baseline, the paper's method and the method beyond the paper, for one p."""
     return (
         Line("p_norm_perceptron", "p_norm_perceptron", BLACK, {"p": p}, "^"),
         Line("accelerated_p_norm_perceptron", "accelerated_p_norm_perceptron", GREEN, {"p": p}, "D"),
@@ -208,7 +208,7 @@ RESCALING = (
     Line("rescaled_perceptron", "rescaled_perceptron, of mirror_prox", GREEN, {"basic": "mirror_prox_perceptron"}, "."),
     Line("rescaled_perceptron", "rescaled_perceptron, of pdhg", BLUE, {"basic": "pdhg"}, "*"),
 )
-# In the tables and not in the figure.
+# These are in the tables but not in the figure.
 ALSO_RESCALED = (
     Line("rescaled_perceptron", "rescaled_perceptron, plain step, of perceptron", "", {"step": "plain", "basic": "perceptron"}),
     Line(
@@ -232,11 +232,11 @@ RACE = (
 
 
 def rounds_to_separate(line: Line, A: np.ndarray, gamma: float) -> tuple[float, float]:
-    """Rounds until the first positive margin, and the theorem's number."""
+    """Return the rounds until the first positive margin, and the number that the theorem promises."""
     method = line.method
     promised = method.guarantee.rounds(math.log(len(A)), gamma)
     limit = math.ceil(promised) + 2
-    # a Perceptron has a positive margin exactly when no mistake is left, and needs one more round to see that
+    # a Perceptron has a positive margin when no mistake is left, and needs one more round to find that out
     by_itself = line.name in ("perceptron", "p_norm_perceptron")
     record = [] if by_itself else range(1, limit + 1)
     trace = gordan.play(A, method, limit, record=record, callback=lambda now: now.margin > 0, threads=1)
@@ -246,7 +246,7 @@ def rounds_to_separate(line: Line, A: np.ndarray, gamma: float) -> tuple[float, 
 
 
 def margin_gaps(line: Line, A: np.ndarray, gamma: float, rounds: int) -> dict[str, np.ndarray]:
-    """t, γ* - normalized margin, and the theorem's bound on it (infinite where it says nothing)."""
+    """Return t, γ* - normalized margin, and the theorem's bound on it (infinite where there is none)."""
     method = line.method
     trace = gordan.play(A, method, rounds, threads=1)
     promise = method.guarantee.margin
@@ -255,13 +255,13 @@ def margin_gaps(line: Line, A: np.ndarray, gamma: float, rounds: int) -> dict[st
     if promise is not None:
         bound = gamma - np.array([promise(int(t), D, gamma) for t in trace.t])
     if line.name == "accelerated_p_norm_perceptron":
-        # the theorem is about γ(w̄) with ‖w̄‖ ≤ 1, and γ(w̄)/‖w̄‖ is no smaller only once γ(w̄) ≥ 0: it speaks from there on
+        # the theorem is about γ(w̄) with ‖w̄‖ ≤ 1, and γ(w̄)/‖w̄‖ is at least γ(w̄) only if γ(w̄) ≥ 0, so the bound starts there
         bound[bound > gamma] = np.inf
     return {"t": trace.t, "gap": gamma - trace.normalized_margin, "bound": bound}
 
 
 def regrets(line: Line, A: np.ndarray, gamma: float, rounds: int) -> dict[str, np.ndarray]:
-    """The measured regrets, Σα_t, the gap of the game and the theorem's bound on it."""
+    """Return the measured regrets, Σα_t, the gap of the game and the theorem's bound on it."""
     trace = gordan.play(A, line.method, rounds, threads=1)
     return {
         "t": trace.t,
@@ -274,12 +274,12 @@ def regrets(line: Line, A: np.ndarray, gamma: float, rounds: int) -> dict[str, n
 
 
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """Of the least-squares line through (log x, log y)."""
+    """Return the slope of the least-squares line through (log x, log y)."""
     return float(np.polyfit(np.log(np.asarray(x)), np.log(np.asarray(y)), 1)[0])
 
 
 def cone_job(measure: Callable[..., Any], line: Line, gamma: float, sizes: Sizes, seed: int, *more: Any) -> Any:
-    """`measure(line, A, γ, …)` on the cone of that γ, in the norm of the method."""
+    """Call `measure(line, A, γ, …)` with the cone of this γ, in the norm of the method."""
     return measure(line, cone(gamma, sizes.n, sizes.d, line.p, seed), gamma, *more)
 
 
@@ -291,7 +291,7 @@ Part = tuple[str, Figure, dict[str, list[Row]]]  # the figure's name, the figure
 
 
 def separation(pool: Executor, sizes: Sizes) -> Part:
-    """Rounds until the first positive margin against 1/γ."""
+    """Plot the rounds until the first positive margin against 1/γ."""
     curves = separation_curves(pool, sizes, SEPARATION, sizes.gammas, sizes.seeds)
     rows = [
         separation_row(line, curve, 2.0 if line.name == "perceptron" else 1.0)
@@ -303,7 +303,7 @@ def separation(pool: Executor, sizes: Sizes) -> Part:
 def separation_curves(
     pool: Executor, sizes: Sizes, lines: Sequence[Line], gammas: Sequence[float], seeds: Sequence[int]
 ) -> list[Curve]:
-    """A curve per line, from one run per line, γ and seed; small γ are started first, since they take longest."""
+    """Return a curve per line, from one run per line, γ and seed; small γ are started first, since they take longest."""
     runs = {
         (k, gamma, seed): pool.submit(cone_job, rounds_to_separate, line, gamma, sizes, seed)
         for gamma in sorted(gammas)
@@ -315,13 +315,13 @@ def separation_curves(
 
 
 def separation_curve(gammas: Sequence[float], pairs: np.ndarray) -> Curve:
-    """1/γ, rounds and promised rounds (geometric means over the seeds), and the largest ratio of the two over all runs."""
+    """Return 1/γ, rounds, promised rounds (geometric means over seeds), and the largest ratio of the two over all runs."""
     rounds, promised = np.moveaxis(np.exp(np.log(pairs).mean(axis=1)), -1, 0)
     return {"x": 1 / np.array(gammas), "rounds": rounds, "bound": promised, "share": float((pairs[..., 0] / pairs[..., 1]).max())}
 
 
 def separation_row(line: Line, curve: Curve, theory: float, **more: Any) -> Row:
-    """A line of the table; fitted where γ ≤ 0.1, since the first rounds of any method are cheap."""
+    """Return a line of the table, fitted where γ ≤ 0.1, because the first rounds of any method are cheap."""
     low = curve["x"] >= 10
     measured = slope(curve["x"][low], curve["rounds"][low])
     return {"method": line.label, **more, "slope": measured, "theory": theory, "share": curve["share"]}
@@ -345,7 +345,7 @@ def draw_separation(curves: list[Curve], rows: list[Row]) -> Figure:
 
 
 def margin(pool: Executor, sizes: Sizes) -> Part:
-    """Distance to the largest margin against t."""
+    """Plot the distance to the largest margin against t."""
     runs = [pool.submit(cone_job, margin_gaps, line, sizes.gamma, sizes, sizes.seeds[0], sizes.rounds) for line in MARGIN]
     curves = [run.result() for run in runs]
     rows = margin_rows(curves, sizes.gamma)
@@ -353,22 +353,22 @@ def margin(pool: Executor, sizes: Sizes) -> Part:
 
 
 def last_decades(t: np.ndarray, decades: float = 2.0) -> np.ndarray:
-    """The recorded rounds of the last decades."""
+    """Return which recorded rounds are in the last decades."""
     return t >= t[-1] / 10**decades
 
 
 def gap_row(line: Line, curve: Curve, theory: float | None, **more: Any) -> Row:
-    """A line of the table: slope over the last two decades, largest gap/bound where the theorem has one."""
+    """Return a line of the table: the slope over the last two decades, and the largest gap/bound if there is a bound."""
     late = last_decades(curve["t"])
     share = float(np.max(curve["gap"] / curve["bound"])) if np.isfinite(curve["bound"]).any() else None
     return {"method": line.label, **more, "slope": slope(curve["t"][late], curve["gap"][late]), "theory": theory, "share": share}
 
 
 def margin_rows(curves: list[Curve], gamma: float) -> list[Row]:
-    """The table of the figure; gradient descent twice, since a power of t does not describe it."""
+    """Return the table of the figure; gradient descent appears twice, because a power of t does not describe it."""
     theory = (None, -0.5, -1.0, -2.0, -2.0, -2.0, -2.0)
     rows = [gap_row(line, curve, k) for line, curve, k in zip(MARGIN, curves, theory, strict=True)]
-    # gradient descent reaches length log(γ²t)/γ, so that is the clock its rate of 1/log t runs on
+    # gradient descent reaches length log(γ²t)/γ, so its rate of 1/log t is measured against this length
     plain, late = curves[0], last_decades(curves[0]["t"], 1.0)
     clock = np.log(gamma**2 * plain["t"][late])
     measured = slope(clock, plain["gap"][late])
@@ -380,7 +380,7 @@ def draw_margin(curves: list[Curve], rows: list[Row]) -> Figure:
     dots = {"nesterov": (0, (2, 3)), "accelerated_perceptron, eta=1/2": (0, (1, 3))}
     for line, curve in zip(MARGIN, curves, strict=True):
         ax.loglog(curve["t"], curve["gap"], color=line.color, lw=2.4, ls=dots.get(line.label, "-"))
-        if line.name != "nesterov":  # whose bound can hardly be told from that of the accelerated Perceptron
+        if line.name != "nesterov":  # its bound is nearly that of the accelerated Perceptron
             ax.loglog(curve["t"], curve["bound"], **THEOREM, color=line.color)
     last = curves[0]["t"][-1]
     for index, lift, words in (
@@ -404,7 +404,7 @@ def draw_margin(curves: list[Curve], rows: list[Row]) -> Figure:
 
 
 def p_norm(pool: Executor, sizes: Sizes) -> Part:
-    """Both questions for p-norm margins."""
+    """Plot rounds and distances for p-norm margins."""
     grid = [p_norm_lines(p) for p in P_NORMS]
     flat = [line for lines in reversed(grid) for line in lines]  # large p first: they take longest
     curves = separation_curves(pool, sizes, flat, sizes.p_gammas, sizes.seeds[:1])
@@ -428,7 +428,7 @@ Curves = dict[tuple[str, float], Curve]
 
 
 def p_norm_rows(grid: Grid, apart: Curves, gaps: Curves) -> tuple[list[Row], list[Row]]:
-    """Slopes of rounds against 1/γ per p, and against p-1 at the smallest γ; then of the margin gap against t."""
+    """Return slopes of rounds against 1/γ per p and against p-1 at the smallest γ, then of the margin gap against t."""
     rounds, margins = [], []
     for lines, theory, in_p in zip(zip(*grid, strict=True), (2.0, 1.0, 1.0), (1.0, 0.5, 0.5), strict=True):
         rounds += [separation_row(line, apart[line.key], theory, p=line.p) for line in lines]
@@ -465,7 +465,7 @@ def draw_p_norm(grid: Grid, apart: Curves, gaps: Curves) -> Figure:
 
 
 def regret(pool: Executor, sizes: Sizes) -> Part:
-    """The regrets of the two players, their bound, and the gap of the game."""
+    """Plot the regrets of the two players, their bound, and the gap of the game."""
     runs = [pool.submit(cone_job, regrets, line, sizes.gamma, sizes, sizes.seeds[0], sizes.regret_rounds) for line in REGRET]
     curves = [run.result() for run in runs]
     rows = [regret_row(line, curve, k) for line, curve, k in zip(REGRET, curves, (-2.0, -2.0, -1.0, -1.0, -2.0), strict=True)]
@@ -473,7 +473,7 @@ def regret(pool: Executor, sizes: Sizes) -> Part:
 
 
 def regret_row(line: Line, curve: Curve, theory: float) -> Row:
-    """A line of the table: slope of (R^w + R^p)/Σα, its largest share of the bound, and the gap's largest share of it."""
+    """Return a line of the table: the slope of (R^w + R^p)/Σα, and the largest shares of the bound that it and the gap reach."""
     total = (curve["w"] + curve["p"]) / curve["weight"]
     late = last_decades(curve["t"])
     return {
@@ -516,7 +516,7 @@ CHAINS = {"3.1e-4": 1.0, "7.5e-6": 1e-2, "7.6e-8": 1e-4}
 
 
 def first_positive(line: Line, key: str, most: int) -> tuple[int, float] | None:
-    """Rounds and passes until the first positive margin on the cone or the chain of that γ; None where that takes more than
+    """Return rounds and passes until the first positive margin on the cone or chain of this γ, or None if it takes more than
     `most` rounds.
 
     Long runs are looked at every thousandth of their length, and then again, from the last round without to the first with one.
@@ -533,15 +533,15 @@ def first_positive(line: Line, key: str, most: int) -> tuple[int, float] | None:
         return None
     if not by_itself and trace.t[-1] > 1000:
         trace = played(range(int(trace.t[-2]) + 1, int(trace.t[-1]) + 1))
-    return int(trace.t[-1]) - (line.name == "perceptron"), float(trace.passes[-1])  # which sees in one more that none is left
+    return int(trace.t[-1]) - (line.name == "perceptron"), float(trace.passes[-1])  # it needs one more round to find no mistake
 
 
 def rescaling(pool: Executor, sizes: Sizes) -> Part:
-    """Rounds until the first positive margin against 1/γ, down to margins that only rescaled methods reach."""
+    """Plot the rounds until the first positive margin against 1/γ, down to margins that only rescaled methods reach."""
     lines, columns = (*RESCALING, *ALSO_RESCALED), [[f"1e-{power}" for power in range(1, sizes.decades + 1)], [*CHAINS]]
     found: dict[tuple[int, str], tuple[int, float] | None] = {}
     for keys in columns:
-        for before, key in zip([None, *keys], keys, strict=False):  # who did not get there is not asked for a smaller margin
+        for before, key in zip([None, *keys], keys, strict=False):  # a method that failed is not run on a smaller margin
             asked = [k for k in range(len(lines)) if before is None or found[k, before] is not None]
             runs = {k: pool.submit(first_positive, lines[k], key, sizes.most_rounds) for k in asked}
             found |= {(k, key): runs[k].result() if k in runs else None for k in range(len(lines))}
@@ -574,7 +574,7 @@ WIDTH = 1e-6
 
 
 def widths(line: Line, game: str, rounds: int) -> dict[str, np.ndarray]:
-    """t and the relative width of the bracket, which is 1 until a margin is positive; it ends at 1e-6."""
+    """Return t and the relative width of the bracket, which is 1 until a margin is positive; the run ends at 1e-6."""
     record = {int(t) for t in np.geomspace(1, rounds, 400)}
     done = {"record": record, "callback": lambda now: now.gap <= WIDTH, "threads": 1}
     trace = gordan.play(GAMES[game](), line.method, rounds, **done)
@@ -582,7 +582,7 @@ def widths(line: Line, game: str, rounds: int) -> dict[str, np.ndarray]:
 
 
 def race(pool: Executor, sizes: Sizes) -> Part:
-    """Methods of all kinds on games of all kinds."""
+    """Plot the brackets of several kinds of methods on several kinds of games."""
     runs = {(k, game): pool.submit(widths, line, game, sizes.race_rounds) for k, line in enumerate(RACE) for game in GAMES}
     curves = {key: run.result() for key, run in runs.items()}
     rows = [{"method": line.label, **{game: reached(curves[k, game]) for game in GAMES}} for k, line in enumerate(RACE)]
@@ -590,7 +590,7 @@ def race(pool: Executor, sizes: Sizes) -> Part:
 
 
 def reached(curve: Curve) -> str:
-    """Rounds, or the width after the last."""
+    """Return the number of rounds, or the width after the last round."""
     last = float(curve["gap"][-1])
     return str(int(curve["t"][-1])) if last <= WIDTH else "not separated" if last >= 1 else f"width {last:.0e}"
 
@@ -613,12 +613,12 @@ def draw_race(curves: dict[tuple[int, str], Curve], sizes: Sizes) -> Figure:
 
 
 def number(value: Any) -> str:
-    """As it stands in the table."""
+    """Format a value for the table."""
     return "–" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def named(method: str) -> str:
-    """The method's name as code, its options after it."""
+    """Format the name of a method as code, followed by its options."""
     name, comma, options = method.partition(", ")
     return f"`{name}`{comma}{options}"
 
@@ -630,7 +630,7 @@ PARTS = {part.__name__: part for part in (separation, margin, p_norm, regret, re
 
 
 def markdown(tables: dict[str, list[Row]]) -> str:
-    """The tables, each under its caption."""
+    """Return the tables as Markdown, each under its caption."""
     parts = []
     for caption, rows in tables.items():
         keys = [key for key in HEADERS if key in rows[0]]
@@ -642,7 +642,7 @@ def markdown(tables: dict[str, list[Row]]) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """Floats to six digits, so that a file says no more than was measured."""
+    """Round floats to six digits, since more digits are not meaningful."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -651,7 +651,7 @@ def rounded(value: Any) -> Any:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    """With 64 colours, which are plenty for lines and a third of the size."""
+    """Save with 64 colours, which suffice for lines and take a third of the space."""
     raw = io.BytesIO()
     figure.savefig(raw, format="png", dpi=110)
     Image.open(raw).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
