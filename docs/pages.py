@@ -5,7 +5,8 @@
     python docs/pages.py --check              # change nothing; show differences, with exit code 1 if there are any
 
 A ```pycon block is a Python session with >>>, and a ```console block a terminal session with $. The blocks of a page share one
-session and one folder, which initially contains the data files of the package. Pictures that a page saves are copied to docs/pictures.
+session and one folder, which initially contains the data files of the package. Pictures that a page saves are copied to
+docs/pictures.
 `tests/test_pages.py` runs the same code, so a page that no longer matches the program fails the suite.
 
 A command followed by a line ^C is interrupted once its progress bar shows a gap; one that ends in "# without PACKAGE" runs as if
