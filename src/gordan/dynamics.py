@@ -475,7 +475,7 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
 
 def _fetched(game: Game, x: Any) -> Any:
     """A vector over rows on the host, also where rows are `resident`."""
-    return x if x is None or isinstance(x, np.ndarray) else game.rows.fetch(x)
+    return x if x is None or isinstance(x, np.ndarray) else game.rows.to_host(x)
 
 
 def _read_only(x: Any) -> Any:

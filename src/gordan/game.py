@@ -122,7 +122,7 @@ class Game:
             largest = float(c @ rows.squares())
         else:
             products = rows.moments(c)[0]
-            largest = float(np.linalg.eigvalsh(rows.fetch(products) if rows.storage.on_device else products)[-1])
+            largest = float(np.linalg.eigvalsh(rows.to_host(products) if rows.storage.on_device else products)[-1])
         return self.p_set.regularizer.convexity / max(largest, np.finfo(np.float64).tiny)
 
     def paid(self, p: Array) -> float:
@@ -133,13 +133,13 @@ class Game:
     def log_p0(self) -> Array:
         """log p_0, where `resident` rows are."""
         log_p0 = np.log(self.p0)
-        return self.rows.place(log_p0) if self.rows.resident else log_p0
+        return self.rows.to_storage(log_p0) if self.rows.resident else log_p0
 
     @cached_property
     def halves(self) -> Any:
         """Those of P, where `resident` rows are."""
         halves = self.p_set.halves
-        return self.rows.split(halves) if self.rows.resident and halves is not None else halves
+        return self.rows.groups_to_storage(halves) if self.rows.resident and halves is not None else halves
 
     @cached_property
     def D(self) -> float:
@@ -208,7 +208,7 @@ class Game:
         halves = self.p_set.halves
         log_p = anchor - soft.scores
         if halves is not None and self.rows.storage.on_device and self.rows.resident:  # `take` would be one of a host vector
-            second = self.rows.lift(self.halves.groups * 1.0)  # float64: int8 times a number is float32 there
+            second = self.rows.to_storage_f64(self.halves.groups * 1.0)  # float64: int8 times a number is float32 there
             for part in (soft.peak, [rest + math.log(2) for rest in soft.log_rest]):
                 log_p -= (1 - second) * part[0] + second * part[1]
             return Response(log_p, soft.combination, soft.scores, 0.5 * sum(soft.lowest), None)

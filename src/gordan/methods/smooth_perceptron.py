@@ -100,7 +100,7 @@ class _Smooth:
 
     def start(self) -> _State:
         rows = self.game.rows
-        p0 = rows.place(self.game.p0) if rows.resident else self.game.p0
+        p0 = rows.to_storage(self.game.p0) if rows.resident else self.game.p0
         v = rows.combine(p0)
         return _State(v, self.mu0, p0, v, None)
 

@@ -24,7 +24,7 @@ from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
 from gordan.rows.lazy import are_files, computed, in_blocks, is_lazy
-from gordan.rows.mapped import LARGE, is_mapped
+from gordan.rows.mapped import LARGE_FILE_BYTES, is_mapped
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.tensors import host as from_device
 from gordan.rows.tensors import is_on_device, is_tensor
@@ -140,7 +140,7 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
     usable = array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
-    if is_mapped(array) and array.nbytes >= LARGE and not usable:
+    if is_mapped(array) and array.nbytes >= LARGE_FILE_BYTES and not usable:
         return _sliced(array)
     names = column_names(X, array.shape[1])
 
@@ -204,7 +204,7 @@ def _sliced(array: Array) -> Blocks:
     """A large mapped array that must be copied to be used (of another type or order, or without its label column), in blocks: a
     copy of it all may not fit into memory."""
     n, d = array.shape
-    step = max(1, LARGE // (8 * d))
+    step = max(1, LARGE_FILE_BYTES // (8 * d))
     first = _real(array[:1], lambda where: _name(where, 0)).dtype if array.dtype.kind != "O" else np.dtype(np.float64)
     parts = [(lo, min(step, n - lo)) for lo in range(0, n, step)]
     return Blocks([Loadable(rows, rows * d, partial(_copied, array, lo, rows)) for lo, rows in parts], d, first)

@@ -25,8 +25,8 @@ from gordan.arrays import Array, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
-from gordan.rows.reads import DenseBlock, FetchesRows
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Sums, row_vectors, sums_of, widest
+from gordan.rows.reads import DenseBlock
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Storage, Sums, row_vectors, sums_of, widest
 from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, room, torch_for
 
 # Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
@@ -69,13 +69,13 @@ class Split(NamedTuple):
     ends: Any
 
 
-class Device(FetchesRows):
+class Device(Storage):
     """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
 
     `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
     """
 
-    on_device, reduces = True, False
+    on_device = True
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
         torch = torch_for()
@@ -95,7 +95,7 @@ class Device(FetchesRows):
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
-    def place(self, values: Any, name: str) -> Any:
+    def to_storage(self, values: Any, name: str) -> Any:
         if not is_tensor(values):
             array = row_vectors(values, name, self.n)
             values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
@@ -103,26 +103,26 @@ class Device(FetchesRows):
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
         return values.to(self.X.device, values.dtype if values.dtype == torch_for().int8 else self.wide)
 
-    def split(self, halves: Any, name: str) -> Split:
+    def groups_to_storage(self, groups: Any, name: str) -> Split:
         """The two groups of rows; made anew from 0 and 1 per row, or as it is where it was made before."""
-        if isinstance(halves, Split):
-            return halves
+        if isinstance(groups, Split):
+            return groups
         torch = torch_for()
-        groups = self.place(zeros_and_ones(host(halves), name, self.n), name)
+        groups = self.to_storage(zeros_and_ones(host(groups), name, self.n), name)
         order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
         ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
         return Split(groups, order, ends)
 
-    def lift(self, values: Any) -> Any:
+    def to_storage_f64(self, values: Any) -> Any:
         torch = torch_for()
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 
-    def fetch(self, values: Any) -> Array:
+    def to_host(self, values: Any) -> Array:
         fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
-    def finite(self, values: Any) -> bool:
+    def is_finite(self, values: Any) -> bool:
         return bool(torch_for().isfinite(values).all())
 
     def _smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
@@ -130,7 +130,7 @@ class Device(FetchesRows):
         last = torch.topk(scores, k, largest=False, sorted=False).values.max()
         chosen = torch.nonzero(scores <= last)[:, 0]
         values, order = torch.sort(scores[chosen], stable=True)
-        return chosen[order[:k]].cpu().numpy(), self.fetch(values[:k])
+        return chosen[order[:k]].cpu().numpy(), self.to_host(values[:k])
 
     def repeated(self, scores: Any) -> Array:
         """The rows whose score is that of another row: sorted on the device, and only those come to the host."""
@@ -167,18 +167,18 @@ class Device(FetchesRows):
             scores[lo:hi] = signs[lo:hi, None] * (self.X[lo:hi].double() @ matrix + constants)
         return scores
 
-    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
+    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None, threads: int) -> Lowest:
         s = self.scores(w, b, signs, threads)
-        if not self.finite(s):
+        if not self.is_finite(s):
             return Lowest(k, [], [], False)
-        if halves is None:
+        if groups is None:
             rows, scores = self._smallest(s, k)
             return Lowest(k, [rows], [scores], True)
-        groups = self.place(zeros_and_ones(halves, "halves", self.n) if isinstance(halves, np.ndarray) else halves, "halves")
+        groups = self.to_storage(zeros_and_ones(groups, "halves", self.n) if isinstance(groups, np.ndarray) else groups, "halves")
         found = []
-        for half in (0, 1):  # selected where the scores are
+        for g in (0, 1):  # selected where the scores are
             own = s + 0.0
-            own[groups != half] = math.inf
+            own[groups != g] = math.inf
             i, lowest = self._smallest(own, k)
             found.append((i[lowest < math.inf], lowest[lowest < math.inf]))
         return Lowest(k, [i for i, _ in found], [lowest for _, lowest in found], True)
@@ -187,11 +187,11 @@ class Device(FetchesRows):
     def combine(self, q: Any, threads: int) -> Array:
         if self._kernels is not None and q.ndim == 1:
             kernels, programs, cut = self._kernels
-            return self.fetch(kernels.run_combine(self.X, q, self.wide, programs, cut))
+            return self.to_host(kernels.run_combine(self.X, q, self.wide, programs, cut))
         total = torch_for().zeros((*q.shape[1:], self.d), dtype=torch_for().float64, device=self.X.device)
         for lo, hi in self._blocks():
             total += q[lo:hi].to(self.wide).movedim(0, -1) @ self.X[lo:hi].to(self.wide)
-        return self.fetch(total.movedim(-1, 0))
+        return self.to_host(total.movedim(-1, 0))
 
     @_within_memory
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
@@ -199,7 +199,7 @@ class Device(FetchesRows):
             narrow = rough and is_tensor(values) and values.dtype == torch_for().float64
             return values.to(self.narrow) if narrow else values
 
-        there = [fits(self.lift(part)) if isinstance(part, np.ndarray) else part for part in shared]
+        there = [fits(self.to_storage_f64(part)) if isinstance(part, np.ndarray) else part for part in shared]
         over_rows = [fits(values) for values in over_rows]
         numbers = WIDTH * widest(shared) + (0 if rough else self.d)
         step = self._size(BLOCK)
@@ -208,7 +208,7 @@ class Device(FetchesRows):
             step = max(1, int(SHARE_OF_ROOM * room(self.X.device, self.n * size / SHARE_OF_ROOM)) // size)
         pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
         found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
-        return [self.fetch(total) for total in sums_of(found)]
+        return [self.to_host(total) for total in sums_of(found)]
 
     @_within_memory
     def softmin(
@@ -217,7 +217,7 @@ class Device(FetchesRows):
         """Either the kernel once for each v, or two small matrix products for all of them: what is quicker."""
         by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
         found, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
-        host = self.fetch(found)
+        host = self.to_host(found)
         tally = np.zeros((len(v), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
         tally[:, :HIGH] = host[:, :, :HIGH].transpose(0, 2, 1)
         tally[:, SIGNED] *= scale
@@ -233,16 +233,13 @@ class Device(FetchesRows):
         peaks = sums.tally[:, PEAK]
         parts = [z] if groups is None else [z[:, groups.groups == g] for g in (0, 1)]
         peak = torch.from_numpy(peaks).to(self.X.device)
-        return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
+        return self.to_host(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
 
     def norms(self, p: float, threads: int) -> Array:
-        return self.fetch(self._norms(p))
+        return self.to_host(self._norms(p))
 
     def largest_norm(self, p: float, threads: int) -> float:
         return float(self._norms(p).max())  # NaN goes through
-
-    def knows_norms(self, p: float) -> bool:
-        return False
 
     def _norms(self, p: float) -> Any:
         if p not in self._found_norms:  # one problem for each class asks for them
@@ -280,7 +277,7 @@ class Device(FetchesRows):
         left, right = (self._picked(rows).to(torch_for().float64) * scale for rows in (i, j))
         if weights is not None:
             left = left * torch_for().from_numpy(weights).to(left.device)
-        return self.fetch(left @ right.T)
+        return self.to_host(left @ right.T)
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
@@ -303,12 +300,12 @@ class Device(FetchesRows):
     def solve(self, H: Any, b: Array) -> Array | None:
         torch = torch_for()
         L, failed = torch.linalg.cholesky_ex(H)
-        x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]
-        return None if int(failed) or not self.finite(x) else self.fetch(x)
+        x = torch.cholesky_solve(self.to_storage_f64(b)[:, None], L)[:, 0]
+        return None if int(failed) or not self.is_finite(x) else self.to_host(x)
 
     @_within_memory
     def solving(self, H: Any) -> Callable[[Array], Array]:
-        torch, H = torch_for(), self.lift(H)
+        torch, H = torch_for(), self.to_storage_f64(H)
         scale = H.diagonal().clamp(min=1e-300).rsqrt()
         ridge, unit = 0.0, torch.eye(len(H), dtype=H.dtype, device=H.device)
         while True:
@@ -317,7 +314,7 @@ class Device(FetchesRows):
                 break
             ridge = max(4 * ridge, 1e-14 * len(H))
         inverse = torch.cholesky_inverse(L) * scale * scale[:, None]
-        return lambda b: self.fetch(inverse @ self.lift(b))
+        return lambda b: self.to_host(inverse @ self.to_storage_f64(b))
 
     def _picked(self, i: Array) -> Any:
         where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
