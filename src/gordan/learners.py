@@ -1,10 +1,10 @@
-"""The online learners. One leader covers FTL, FTRL, OFTL, OFTRL and FTRL⁺; `Mirror` is optimistic mirror descent.
+"""The online learners: `Leader` covers FTL, FTRL, OFTL, OFTRL and FTRL⁺, and `Mirror` is optimistic mirror descent.
 
-Two more are needed beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection of Chambolle and Pock.
+Two more go beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection step of Chambolle and Pock.
 
 A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
-where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what a loss makes p pay, else
-nothing), so a loss is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
+where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what p pays for a loss, else
+nothing), so a loss is determined by its vector c_t. What a learner guesses about the coming loss is its *hint*:
 
     none      nothing (FTL, FTRL)
     last      the loss of the last round (OFTL, OFTRL)
@@ -29,28 +29,28 @@ Hint = Literal["none", "last", "current", "anchor"]
 
 
 class Learner(Protocol):
-    """What Protocol 1 asks of a player."""
+    """The interface of a player of Protocol 1."""
 
     @property
     def hint(self) -> Hint:
-        """What the player guesses of the coming loss."""
+        """What the player guesses about the coming loss."""
         ...
 
     def start(self) -> Any:
-        """The state before the first round."""
+        """Return the state before the first round."""
         ...
 
     def play(self, state: Any, alpha: float, guess: Array | None) -> Array:
-        """z_t, given the weight α_t and the guessed loss."""
+        """Return z_t, given the weight α_t and the guessed loss."""
         ...
 
     def update(self, state: Any, alpha: float, loss: Array, z: Array) -> Any:
-        """The state after the loss α_t⟨loss, ·⟩ (+ curvature) was seen at z_t."""
+        """Return the state after the loss α_t⟨loss, ·⟩ (plus curvature) was seen at z_t."""
         ...
 
 
 class Losses(NamedTuple):
-    """All a leader remembers: Σ α_j c_j and Σ α_j."""
+    """The state of a leader: Σ α_j c_j and Σ α_j."""
 
     total: Array
     weight: float
@@ -72,7 +72,7 @@ class Leader:
     domain
         Z.
     reference
-        z_0; also what is played while there is nothing to minimize.
+        z_0, which is also played while there is nothing to minimize.
     regularizer
         R, or None (FTL, OFTL).
     eta
@@ -97,26 +97,26 @@ class Leader:
 
     @cached_property
     def _gradient0(self) -> Array:
-        """∇R(z_0), where there is an R."""
+        """∇R(z_0), if there is an R."""
         assert self.regularizer is not None
         return self.regularizer.gradient(self.reference)
 
     def start(self) -> Losses:
-        """No losses yet."""
+        """Return the state without any losses."""
         return Losses(np.zeros_like(self.reference), 0.0)
 
     def play(self, state: Losses, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         if guess is None:
             return self._argmin(state.total, state.weight)
         return self._argmin(state.total + alpha * guess, state.weight + alpha)
 
     def update(self, state: Losses, alpha: float, loss: Array, z: Array) -> Losses:
-        """One more loss."""
+        """Return the state with one more loss."""
         return Losses(state.total + alpha * loss, state.weight + alpha)
 
     def _argmin(self, total: Array, weight: float) -> Array:
-        """argmin of ⟨total, z⟩ + weight·ψ(z), regularized by D_R(z, z_0)/η."""
+        """Return the argmin of ⟨total, z⟩ + weight·ψ(z), regularized by D_R(z, z_0)/η."""
         R, psi = self.regularizer, self.curvature
         if R is None:
             if weight == 0:
@@ -158,15 +158,15 @@ class Mirror:
         _check_options(self.eta, self.hint)
 
     def start(self) -> Anchor:
-        """ẑ_0 = z_0."""
+        """Return ẑ_0 = z_0."""
         return Anchor(self.reference, self.regularizer.gradient(self.reference))
 
     def play(self, state: Anchor, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         return state.point if guess is None else self._step(state, alpha, guess, state.point).point
 
     def update(self, state: Anchor, alpha: float, loss: Array, z: Array) -> Anchor:
-        """ẑ_t."""
+        """Return ẑ_t."""
         return self._step(state, alpha, loss, z)
 
     def _step(self, state: Anchor, alpha: float, loss: Array, at: Array) -> Anchor:
@@ -193,11 +193,11 @@ class BestResponse:
         _check_options(self.eta, self.hint)
 
     def start(self) -> float:
-        """S_0 = 0."""
+        """Return S_0 = 0."""
         return 0.0
 
     def play(self, state: float, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         assert guess is not None, "a best response moves second"
         if self.regularizer is not None:
             theta = self.regularizer.gradient(self.reference) - (self.eta * state) * guess
@@ -205,12 +205,12 @@ class BestResponse:
         return self.domain.vertex(guess) if self.curvature is None else self.curvature.mirror(self.domain, -guess)[0]
 
     def update(self, state: float, alpha: float, loss: Array, z: Array) -> float:
-        """S_t."""
+        """Return S_t."""
         return state + alpha
 
 
 class Reflection(NamedTuple):
-    """z_{t-1}, and the vectors of the last two losses; no point before the first round."""
+    """The state of `Reflected`: z_{t-1} (None before the first round), and the vectors of the last two losses."""
 
     point: Array | None
     last: Array
@@ -232,16 +232,16 @@ class Reflected:
         _check_options(self.eta, self.hint)
 
     def start(self) -> Reflection:
-        """No losses yet."""
+        """Return the state without any losses."""
         zero = np.zeros_like(self.reference)
         return Reflection(None, zero, zero)
 
     def play(self, state: Reflection, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         if state.point is None:
             return self.reference
         return self.domain.project(state.point - (self.eta * alpha) * (2 * state.last - state.before))
 
     def update(self, state: Reflection, alpha: float, loss: Array, z: Array) -> Reflection:
-        """One more loss."""
+        """Return the state with one more loss."""
         return Reflection(z, loss, state.last)
