@@ -25,7 +25,7 @@ from gordan.rows import Ascent, Face, Offset, StoppingRule, equalize_scores, map
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock, SparseBlock
-from gordan.rows.storage import Block, Storage, Sums
+from gordan.rows.storage import Block, Storage
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -591,20 +591,6 @@ class Smallest(Storage):
     def combine(self, q, threads):
         return self.X.T @ q
 
-    def softmin(self, v, b, signs, scale, log_p0, groups, threads):
-        scores = np.stack([self.scores(one, constant, signs, threads) for one, constant in zip(v, b, strict=True)])
-        z = (0.0 if log_p0 is None else log_p0) - scores
-        members = [np.full(self.n, True)] if groups is None else [groups == g for g in (0, 1)]
-        tally, acc = np.zeros((len(v), 5, len(members))), np.zeros((len(v), len(members), self.d))
-        for g, own in enumerate(members):
-            peak = z[:, own].max(axis=1)
-            q = np.exp(z[:, own] - peak[:, None])
-            signed = q * signs[own] * scale
-            s = scores[:, own]
-            tally[:, :, g] = np.stack((peak, q.sum(axis=1), signed.sum(axis=1), s.min(axis=1), s.max(axis=1)), axis=1)
-            acc[:, g] = signed @ self.X[own]
-        return Sums(tally, acc), scores
-
     def norms(self, p, threads):
         return np.where(np.isfinite(self.X).all(axis=1), np.linalg.norm(self.X, ord=p, axis=1), np.nan)
 
@@ -616,9 +602,6 @@ class Smallest(Storage):
         for lo in range(0, len(rows), step or 7):
             some = rows[lo : lo + (step or 7)]
             yield work(DenseBlock(self.X[some], int(some[0])), *(values[some] for values in over_rows), *shared)
-
-    def reduce(self, work, over_rows, shared, threads, *, rough=False):
-        return list(work(self.X, *over_rows, *shared))
 
 
 def test_the_smallest_storage_is_enough():
@@ -647,12 +630,28 @@ def test_the_smallest_storage_is_enough():
         made.scores(w)
 
 
+def _products(x, q, W):
+    return [x.T @ (q * (x @ W))]
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_derived_operations_agree_with_those_that_storages_override(storage, dtype):
+def test_derived_operations_agree_with_those_that_storages_override(storage, dtype, monkeypatch):
     X, q, some = matrix(30, 4, dtype), np.abs(vector(30)), np.array([7, 0, 29])
     held = rows.stored(as_stored(X, storage))
+    signs, w = np.where(np.arange(30) % 3, 1, -1).astype(np.int8), vector(8).reshape(2, 4)
+    for log_p0, groups in ((None, None), (vector(30), halves_of(30))):
+        given = w, np.zeros(2), signs, 0.5, log_p0, groups, 1
+        (ours, scores), (theirs, expected) = Storage.softmin(held, *given), held.softmin(*given)
+        close(scores, expected, 1.0)
+        shrink = np.exp(theirs.tally[:, 0] - ours.tally[:, 0])  # the peaks may differ
+        close(ours.totals, theirs.totals * shrink, 1.0)
+        close(ours.tally[:, 2], theirs.tally[:, 2] * shrink, 1.0)
+        close(ours.tally[:, 3:], theirs.tally[:, 3:], 1.0)
+        close(ours.acc, theirs.acc * shrink[:, :, None], 1.0)
+    monkeypatch.setattr("gordan.rows.storage.MAX_FETCHED_ENTRIES", 28)
     close(Storage.second_moments(held, q, 1), held.second_moments(q, 1), 1.0)
+    close(Storage.reduce(held, _products, (q[:, None],), (w.T,), 1)[0], X.T @ (q[:, None] * (X @ w.T)), 1.0)
     close(Storage.gram(held, some, some, 0.5), held.gram(some, some, 0.5), 1.0)
     assert np.array_equal(Storage.plain(held), X)
     assert [(i, *map(np.ndarray.tolist, row)) for i, *row in Storage.each_row(held, some)] == [

@@ -61,12 +61,12 @@ class Form(Protocol):
         ...
 
     def round(self, state: Any, t: int) -> tuple[Any, Round]:
-        """Round t: the state after it and what was played."""
+        """Play round t: return the state after it, and what was played."""
         ...
 
 
 class Players(NamedTuple):
-    """State of Protocol 1: both learners', and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
+    """The state of Protocol 1: the states of both learners, and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
 
     w: Any
     p: Any
@@ -76,11 +76,11 @@ class Players(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Protocol1:
-    """Two learners, an order of play and a weight sequence.
+    """Protocol 1: two learners, an order of play and a weight sequence.
 
     In round t the first player moves, the other sees its loss and moves; ℓ_t(p) = g(w_t, p), h_t(w) = -g(w, p_t), both with
-    weight α_t. Before round 1: p_0, w_0 = 0, and the losses they cause. `bound(t)` bounds the gap where the theorem depends on
-    more of the rows than D; a published form may have one, too.
+    weight α_t. Before round 1: p_0, w_0 = 0, and their losses. `bound(t)` bounds the gap if the theorem depends on more of the
+    rows than D; a published form may have one, too.
 
     Implements: Protocol 1
     """

@@ -43,7 +43,7 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """max_{w∈W} min_{p∈P} pᵀAw - curvature · ½‖w‖_q², with 1/norm + 1/q = 1.
+    """The game max_{w∈W} min_{p∈P} pᵀAw - curvature · ½‖w‖_q², with 1/norm + 1/q = 1.
 
     Parameters
     ----------
@@ -103,12 +103,12 @@ class Game:
 
     @property
     def p_regularizer(self) -> Regularizer:
-        """What the p-player's learners regularize by."""
+        """The regularizer of the p-player's learners."""
         return self.p_set.regularizer if isinstance(self.p_set, LossWeights) else Entropy()
 
     @property
     def p_curvature(self) -> LossCost | None:
-        """What the p-player pays in addition to pᵀAw."""
+        """The cost ψ that the p-player pays in addition to pᵀAw, or None."""
         return self.p_set.cost if isinstance(self.p_set, LossWeights) else None
 
     @cached_property
@@ -134,7 +134,7 @@ class Game:
 
     @cached_property
     def log_p0(self) -> Array:
-        """log p_0, stored with the rows if they are `resident`."""
+        """The vector log p_0, stored with the rows if they are `resident`."""
         log_p0 = np.log(self.p0)
         return self.rows.to_storage(log_p0) if self.rows.resident else log_p0
 

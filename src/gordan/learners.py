@@ -65,7 +65,7 @@ def _check_options(eta: float, hint: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Leader:
-    """z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R the same sum, neither η nor z_0.
+    """The leader z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R, the argmin of the sum alone.
 
     Parameters
     ----------
@@ -139,10 +139,11 @@ class Anchor(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mirror:
-    """OMD: z_t = argmin_Z η⟨α_t∇ψ_t, ·⟩ + D_R(·, ẑ_{t-1}), then ẑ_t = argmin_Z η⟨α_t∇f_t(z_t), ·⟩ + D_R(·, ẑ_{t-1}).
+    """Optimistic mirror descent (OMD).
 
-    Parameters are those of `Leader`; without a hint z_t = ẑ_{t-1}, plain mirror descent. Gradients are taken at z_t for ẑ_t
-    (the paper prints the point before, which is the same for linear losses).
+    z_t = argmin_Z η⟨α_t∇ψ_t, ·⟩ + D_R(·, ẑ_{t-1}), then ẑ_t = argmin_Z η⟨α_t∇f_t(z_t), ·⟩ + D_R(·, ẑ_{t-1}). Parameters are those
+    of `Leader`; without a hint, z_t = ẑ_{t-1} is plain mirror descent. The gradient for ẑ_t is taken at z_t (the paper prints the
+    previous point, which is the same for linear losses).
 
     Implements: Protocol 2, Lemma 4
     """
@@ -176,10 +177,11 @@ class Mirror:
 
 @dataclass(frozen=True, eq=False)
 class BestResponse:
-    """z_t = argmin_Z f_t, the current loss alone; with a regularizer R, argmin_Z ηS_{t-1} f_t + D_R(·, z_0), S the total weight.
+    """The best response to the current loss alone, z_t = argmin_Z f_t.
 
-    It moves second. Without R its regret is at most 0. With R it is the p-player of mirror descent, which plays z_0 in round 1,
-    and the best response as η → ∞. Parameters are those of `Leader`; R takes the place of the curvature.
+    With a regularizer R it is argmin_Z ηS_{t-1} f_t + D_R(·, z_0), where S is the total weight. It moves second. Without R, its
+    regret is at most 0. With R, it is the p-player of mirror descent, which plays z_0 in round 1, and tends to the best response
+    as η → ∞. Parameters are those of `Leader`; R takes the place of the curvature.
     """
 
     domain: Domain
@@ -219,8 +221,10 @@ class Reflection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reflected:
-    """z_t = Π(z_{t-1} - η(2c_{t-1} - c_{t-2})) with Π the nearest point of Z, z_1 = z_0 and c_0 = 0: a step along twice the last
-    loss less the one before. It moves first, and is the half of PDHG that projects an extrapolation.
+    """The reflected gradient step of PDHG, which moves first.
+
+    z_t = Π(z_{t-1} - η(2c_{t-1} - c_{t-2})) with Π the nearest point of Z, z_1 = z_0 and c_0 = 0: a step along twice the last
+    loss minus the one before.
     """
 
     domain: Simplex

@@ -131,18 +131,18 @@ def softmax(S: Array) -> Array:
     return Q
 
 
-def balancing(S: Array, which: Array, c: Array) -> Array:
+def balancing(S: Array, labels: Array, c: Array) -> Array:
     """Return b of sum 0 with Σ c softmax(s + b) ≈ Σ c e_y, found by Newton's method as precisely as rounding allows."""
-    b, mass = np.zeros(S.shape[1]), np.bincount(which, weights=c, minlength=S.shape[1])
+    b, mass = np.zeros(S.shape[1]), np.bincount(labels, weights=c, minlength=S.shape[1])
     best, least = b, math.inf
     for _ in range(30):
         Q = softmax(S + b)
         weighted = c[:, None] * Q
-        own = weighted[np.arange(len(S)), which]
+        own = weighted[np.arange(len(S)), labels]
         # minus the weights of the other classes: c minus the own weight would lose the digits of a small difference
-        weighted[np.arange(len(S)), which] = 0.0
+        weighted[np.arange(len(S)), labels] = 0.0
         others = weighted.sum(axis=1)
-        weighted[np.arange(len(S)), which] = -others
+        weighted[np.arange(len(S)), labels] = -others
         g = weighted.sum(axis=0)
         size = float(np.max(np.abs(g)))
         if not size < least:
@@ -151,7 +151,7 @@ def balancing(S: Array, which: Array, c: Array) -> Array:
         if size <= 1e-15 * float(np.min(mass)):
             break
         full = weighted
-        full[np.arange(len(S)), which] = own
+        full[np.arange(len(S)), labels] = own
         H = np.diag(full.sum(axis=0)) - full.T @ Q
         s = balancing_step(g, H)
         if not np.isfinite(s).all():

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 # Allocations of up to this many bytes are allowed without a check.
-SMALL = 1 << 26
+UNCHECKED_BYTES = 1 << 26
 # The share of the available memory that one allocation may take, because estimates are rough and there are other allocations.
-SHARE = 0.5
+MAX_SHARE = 0.5
 # Where Linux reports its memory and the control groups of a process, and where these are mounted.
 MEMINFO, OWN_GROUPS, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 # The files of a control group with the limit and the usage, and the entry of its statistics for file pages, which count as used
@@ -24,18 +24,18 @@ UNLIMITED = 1 << 62
 
 
 def fits(size: float) -> bool:
-    """Return whether this many bytes may be allocated: at most SHARE of what is available and of the limits of this process."""
-    return size <= SMALL or _within(size, memory_left())
+    """Return whether this many bytes may be allocated: at most MAX_SHARE of the available memory and of the process limits."""
+    return size <= UNCHECKED_BYTES or _within(size, memory_left())
 
 
 def largest(most: int, size: Callable[[int], float]) -> int:
     """Return the largest number up to `most`, at least 1, whose `size` in bytes fits; the size increases with the number."""
-    if size(most) <= SMALL:
+    if size(most) <= UNCHECKED_BYTES:
         return most
     left, least, beyond = memory_left(), 1, most + 1
     while beyond - least > 1:  # `most` is tried first, because it usually fits
         middle = most if beyond > most else (least + beyond) // 2
-        least, beyond = (middle, beyond) if size(middle) <= SMALL or _within(size(middle), left) else (least, middle)
+        least, beyond = (middle, beyond) if size(middle) <= UNCHECKED_BYTES or _within(size(middle), left) else (least, middle)
     return least
 
 
@@ -45,7 +45,7 @@ def memory_left() -> float:
 
 
 def _within(size: float, left: float) -> bool:
-    return size <= SHARE * left and _allowed(size / SHARE)
+    return size <= MAX_SHARE * left and _allowed(size / MAX_SHARE)
 
 
 def _allowed(size: float) -> bool:

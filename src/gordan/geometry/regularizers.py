@@ -39,7 +39,7 @@ class Regularizer(Protocol):
 
 @dataclass(frozen=True)
 class Entropy:
-    """E(p) = Σ p_i log p_i, 1-strongly convex in ‖·‖₁ on any simplex of mass 1."""
+    """The negative entropy E(p) = Σ p_i log p_i, 1-strongly convex in ‖·‖₁ on any simplex of mass 1."""
 
     def value(self, z: Array) -> float:
         return float(np.sum(_times_log(z, z)))
@@ -61,7 +61,7 @@ class Entropy:
 
 @dataclass(frozen=True)
 class SquaredNorm:
-    """R(w) = scale · ½‖w‖_q²; with scale = 1/(q-1) it is 1-strongly convex in ‖·‖_q for 1 < q ≤ 2."""
+    """The squared norm R(w) = scale · ½‖w‖_q²; with scale = 1/(q-1) it is 1-strongly convex in ‖·‖_q for 1 < q ≤ 2."""
 
     q: float = 2.0
     scale: float = 1.0
@@ -101,7 +101,7 @@ class SquaredNorm:
 
 @dataclass(frozen=True)
 class NoisySquare(SquaredNorm):
-    """R(w) = ½‖w‖² + max_{δ∈noise} δ·w, whose second part is the largest loss of margin by a perturbation δ of a row."""
+    """The squared norm with noise, R(w) = ½‖w‖² + max_δ δ·w, where δ is a perturbation of a row that lowers its margin."""
 
     noise: Ball | None = None
 

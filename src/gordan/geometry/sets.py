@@ -15,7 +15,7 @@ from gordan.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
-    """P = {p ≥ 0, Σp = 1, p_i ≤ caps_i}; with `halves`, mass ½ on each of two halves (the free intercept).
+    """The set P = {p ≥ 0, Σp = 1, p_i ≤ caps_i}; with `halves`, mass ½ on each of two halves (the free intercept).
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def _level(y: Array, caps: Array, mass: float) -> float:
 
 @dataclass(frozen=True)
 class Ball:
-    """W = {‖w‖_q ≤ radius} in R^d; with an infinite radius, R^d itself."""
+    """The ball W = {‖w‖_q ≤ radius} in R^d; with an infinite radius, R^d itself."""
 
     d: int
     q: float = 2.0

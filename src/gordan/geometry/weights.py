@@ -24,8 +24,9 @@ from gordan.losses import Loss
 
 @dataclass(frozen=True, eq=False)
 class LossCost:
-    """scale · H(α) - linear · Σα: H is C times the negative entropy of (α/C, 1 - α/C) for the logistic loss, else Σ α²/4C.
+    """The function scale · H(α) - linear · Σα, the cost ψ or the regularizer of the p-player.
 
+    H is C times the negative entropy of (α/C, 1 - α/C) for the logistic loss, and Σ α²/4C for the others.
     The ψ of every loss has this form, the regularizer H of the p-player has it, and so have their sums.
     """
 

@@ -4,9 +4,10 @@ The short way to a new backend: if rows a to b of X can be made in memory, descr
 `blocks.Blocks` of such pieces is a complete storage (`accept._sliced` is an example), and a subclass may override what it can do
 faster.
 
-The long way is a subclass of `Storage`. It sets five facts (`n`, `d`, `entries`, `dtype`, `kind`) and implements seven
-operations, which come first below: `scores`, `combine`, `reduce`, `softmin` and `norms` are passes over all rows, `take` copies
-some rows into memory, `each_block` reads rows for proofs. Everything else has a default that is derived from these.
+The long way is a subclass of `Storage`. It sets five facts (`n`, `d`, `entries`, `dtype`, `kind`) and implements five
+operations, which come first below: `scores`, `combine` and `norms` are passes over all rows, `take` copies some rows into memory,
+`each_block` reads rows for proofs. Everything else has a default that is derived from these, and is overridden where the storage
+knows a faster way: a fused `softmin` and a `reduce` without copies matter most.
 
 Passes serve to find: their results may be rounded in any way, to about seven digits at least, and may come from BLAS (call
 `blas.blas_threads` around matrix products, whose threads would otherwise compete with those of the pass). Reads serve to prove:
@@ -27,8 +28,10 @@ from gordan.arrays import Array, columns_of, is_sparse, zeros_and_ones
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.errors import InputError
 
-# Limits on the rows that `each_row` brings into memory at a time: their stored entries, and their number.
-MAX_FETCHED_ENTRIES, MAX_FETCHED_ROWS = 1 << 22, 4096
+# Defaults that take rows bring at most this many of their stored entries into memory at a time.
+MAX_FETCHED_ENTRIES = 1 << 22
+# `each_row` takes at most this many rows at a time.
+MAX_FETCHED_ROWS = 4096
 
 
 class Storage(ABC):
@@ -69,24 +72,6 @@ class Storage(ABC):
     @abstractmethod
     def combine(self, q: Any, threads: int) -> Array:
         """Return Xᵀq for a vector over rows, or for a block (n, k) of them."""
-
-    @abstractmethod
-    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
-        """Return the arrays of `work(x, *its part of each vector over rows, *shared)`, summed over all pieces x of the rows.
-
-        `work` is a function at the top level of a module and accepts the array type of vectors over rows; `over_rows` are such
-        vectors, placed by `to_storage`. A piece supports x @ V and x.T @ Q with blocks of vectors; `rough` products need only
-        three correct digits.
-        """
-
-    @abstractmethod
-    def softmin(
-        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
-    ) -> tuple[Sums, Any]:
-        """Return the sums and the scores of the fused pass for each row of the stack v with its b; X is read once for all.
-
-        `log_p0` None means uniform, `groups` None means that there is one group.
-        """
 
     @abstractmethod
     def norms(self, p: float, threads: int) -> Array:
@@ -143,6 +128,41 @@ class Storage(ABC):
         return np.flatnonzero(np.isin(found, values[counts > 1]))
 
     # ---- passes derived from those above ----------------------------------------------------------------------------
+
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        """Return the arrays of `work(x, *its part of each vector over rows, *shared)`, summed over all pieces x of the rows.
+
+        `work` is a function at the top level of a module and accepts the array type of vectors over rows; `over_rows` are such
+        vectors, placed by `to_storage`. A piece supports x @ V and x.T @ Q with blocks of vectors; `rough` products need only
+        three correct digits.
+        """
+        step = max(1, MAX_FETCHED_ENTRIES * self.n // self.entries)
+        ranges = ((lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
+        return sums_of(
+            self.take(np.arange(lo, hi)).reduce(work, [values[lo:hi] for values in over_rows], shared, threads, rough=rough)
+            for lo, hi in ranges
+        )
+
+    def softmin(
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
+    ) -> tuple[Sums, Any]:
+        """Return the sums and the scores of the fused pass for each row of the stack v with its b.
+
+        `log_p0` None means uniform, `groups` None means that there is one group. A fused pass reads X once; this default reads it
+        once for the scores and once for the combination of each group.
+        """
+        scores = np.ascontiguousarray(self.scores(np.ascontiguousarray(v.T), b, signs, threads).T)
+        z = (0.0 if log_p0 is None else log_p0) - scores
+        members = [np.full(self.n, True)] if groups is None else [groups == g for g in (0, 1)]
+        tally, acc = np.zeros((len(v), 5, len(members))), np.zeros((len(v), len(members), self.d))
+        for g, own in enumerate(members):
+            peak = z[:, own].max(axis=1, initial=-np.finfo(np.float64).max)
+            q = np.where(own, np.exp(np.where(own, z - peak[:, None], 0.0)), 0.0)
+            signed = q * signs * scale
+            low, high = scores[:, own].min(axis=1, initial=np.inf), scores[:, own].max(axis=1, initial=-np.inf)
+            tally[:, :, g] = np.stack((peak, q.sum(axis=1), signed.sum(axis=1), low, high), axis=1)
+            acc[:, g] = self.combine(np.ascontiguousarray(signed.T), threads).T
+        return Sums(tally, acc), scores
 
     def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None, threads: int) -> Lowest:
         """Return the k rows of smallest score, or those of each group, on the host."""
@@ -398,7 +418,7 @@ def sums_of(parts: Iterable[Any]) -> list[Any]:
 
 
 def _second_moments(x: Any, q: Array) -> list[Array]:
-    """Σ q x xᵀ over a piece of the rows."""
+    """Return Σ q x xᵀ over a piece of the rows."""
     products = x.T @ (x.multiply(q[:, None]) if is_sparse(x) else q[:, None] * x)
     return [products.toarray() if is_sparse(products) else products]
 
