@@ -15,7 +15,7 @@ from gordan.rows import reads
 from gordan.rows.mapped import FILE_CHUNK_BYTES, in_order, in_waves, is_large_file, is_mapped
 from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows
 from gordan.rows.storage import Storage, Sums, sums_of, widest
-from gordan.rows.threads import available, chunks, even_ranges, run
+from gordan.rows.threads import MIN_CHUNK_TIMES_D, available, chunks, even_ranges, run
 
 # If less than this share of the rows of a file has nonzero weight, the others are skipped rather than read in sequence.
 SKIP_BELOW_SHARE = 0.05
@@ -66,6 +66,7 @@ class _Memory(Storage):
         self.mapped = is_mapped(arrays[0])
         self.on_disk = is_large_file(arrays)  # its rows should be visited in the order of the file
         self.in_memory = not self.on_disk
+        self._norms: dict[float, Array] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
@@ -73,10 +74,6 @@ class _Memory(Storage):
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which Dask's scheduler decides to send work to rows, not rows to work."""
         return sum(int(array.nbytes) for array in self.arrays)
-
-    @cached_property
-    def _norms(self) -> dict[float, Array]:
-        return {}
 
     @cached_property
     def _one_group(self) -> Array:
@@ -227,23 +224,24 @@ class _Memory(Storage):
         first: int = 0,
     ) -> Iterator[Any]:  # fmt: skip
         """Yield the results as `Storage` says; `first` is the number of the first row if this is a part of X."""
-        a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
-        size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
+        # results that are added up may have d entries each, which must cost less than the entries of the block
+        block_entries = max(reads.BLOCK_ENTRIES, MIN_CHUNK_TIMES_D * self.d if added and self.sparse else 0)
+        size = step or max(1, block_entries // max(1, self.entries // max(1, self.n)))
         if rows is None and 0 < self.n <= size and not step and not self.on_disk:  # for small data the overhead of a call matters
             with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
                 return iter([work(self.block(0, self.n, first), *over_rows, *shared)])
         ends = [0, *range(size - (first % size if step else 0), self.n, size), self.n]
-        places = ends if rows is None else np.searchsorted(rows, ends).tolist()
-        own = {ends[k]: slice(places[k], places[k + 1]) for k in range(len(ends) - 1) if places[k] < places[k + 1]}
+        cuts = ends if rows is None else np.searchsorted(rows, ends).tolist()
+        own = {ends[k]: slice(cuts[k], cuts[k + 1]) for k in range(len(ends) - 1) if cuts[k] < cuts[k + 1]}
         ranges = [(ends[k], ends[k + 1]) for k in range(len(ends) - 1) if ends[k] in own]
 
         def part(lo: int, hi: int) -> Any:
-            which: Any = own[lo] if rows is None else rows[own[lo]]
+            selected: Any = own[lo] if rows is None else rows[own[lo]]
             with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
                 block = self.block(lo, hi, first)
-                if rows is not None and len(which) < hi - lo:
-                    block = block.only(which - lo)
-                return work(block, *(values[which] for values in over_rows), *shared)
+                if rows is not None and len(selected) < hi - lo:
+                    block = block.only(selected - lo)
+                return work(block, *(values[selected] for values in over_rows), *shared)
 
         threads = available() if self.entries >= reads.MIN_ENTRIES_FOR_THREADS else 1
         return in_waves(part, self.arrays, ranges, threads, 4 * threads)
