@@ -629,7 +629,7 @@ def test_it_is_written_from_time_to_time(tmp_path, monkeypatch, clock):
     real = Checkpoint.write
     monkeypatch.setattr(Checkpoint, "write", lambda self, **parts: (times.append(parts["run"].now.t), real(self, **parts)))
     monkeypatch.setattr(checkpoint, "INTERVAL_SECONDS", 400.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", 1e9)
     gordan.play(SMALL[0], "smooth_perceptron", 3000, checkpoint=tmp_path / "run")
     assert all(50 <= later - earlier <= 140 for earlier, later in pairwise([0, *times[:-1]])), times
     assert times[-1] == 3000
