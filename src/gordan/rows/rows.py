@@ -157,7 +157,7 @@ class Rows:
             if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
                 self.check(math.nan)
             if part == 0:
-                raise InputError("every log_p0 in a group is -inf; at least one row of each group needs a weight")
+                raise InputError("every log_p0 in a group is -inf, or one of the halves is empty; each needs a weight")
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:
