@@ -72,7 +72,7 @@ def cell(entries: int, d: int, dtype: torch.dtype, sums: str) -> dict:
     took = milliseconds(
         {
             "torch.sum": lambda: torch.sum(X),
-            "kernel": lambda: A.storage._run(v, 0.0, A._placed_signs, None, None),
+            "kernel": lambda: A.storage._run(v, 0.0, A._stored_signs, None, None),
             "fused": lambda: A.softmin(v),
             "two products": lambda: two_products(X, narrow_v, y),
             "fused, halves and log p0": lambda: A.softmin(v, log_p0, halves),

@@ -73,8 +73,8 @@ def planes(held, y: torch.Tensor, k: int, nu: float | None, tol: float, method: 
 
 
 def accuracy(held, y: torch.Tensor, W: np.ndarray, b: np.ndarray) -> float:
-    ones = held.place(np.ones(held.n, np.int8), "signs")
-    return float(np.mean(held.fetch(held.scores(W.T, b, ones, 1)).argmax(axis=1) == y.cpu().numpy()))
+    ones = held.to_storage(np.ones(held.n, np.int8), "signs")
+    return float(np.mean(held.to_host(held.scores(W.T, b, ones, 1)).argmax(axis=1) == y.cpu().numpy()))
 
 
 class Logistic:

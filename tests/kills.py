@@ -102,7 +102,7 @@ def hand_over(name, path, result):
 
 def kills(count, seed=0, say=lambda text: None):
     """The figures of so many kills."""
-    checkpoint.EVERY, checkpoint.SHARE = 0.0, 1e9  # written after every round
+    checkpoint.INTERVAL_SECONDS, checkpoint.WRITING_SHARE = 0.0, 1e9  # written after every round
     rng = np.random.default_rng(seed)
     figures = {"kills": 0, "in the middle of a write": 0, "before the first write": 0, "unreadable": 0}
     figures |= {"results": 0, "after a resume": 0, "different": 0}

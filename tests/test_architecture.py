@@ -109,9 +109,9 @@ def test_everything_public_says_what_it_is():
 
 
 def asked_for(tree):
-    """The methods of the protocols in a module."""
+    """The methods of the protocols and abstract classes in a module."""
     for node in public(tree):
-        if isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") == "Protocol" for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") in ("Protocol", "ABC") for base in node.bases):
             yield from (method for method in public(node) if ast.get_docstring(method))
 
 

@@ -228,9 +228,9 @@ def test_a_library_that_is_loaded_in_between(libraries, monkeypatch):
 
 
 def test_large_products_have_all_threads(libraries):
-    with blas_threads(blas.WORTH_THREADS + 1):
+    with blas_threads(blas.MAX_SINGLE_THREAD_ENTRIES + 1):
         assert numbers(libraries) == BEFORE
-    with blas_threads(blas.WORTH_THREADS):
+    with blas_threads(blas.MAX_SINGLE_THREAD_ENTRIES):
         assert numbers(libraries) == HELD
 
 

@@ -507,7 +507,7 @@ def test_what_a_killed_writer_left_is_removed_in_time(written):
     left, fresh = written.with_name(".run.1-00.part"), written.with_name(".run.2-00.part")
     left.write_bytes(b"half")
     fresh.write_bytes(b"half")
-    os.utime(left, (time.time() - 2 * checkpoint.ABANDONED,) * 2)
+    os.utime(left, (time.time() - 2 * checkpoint.ABANDONED_AFTER,) * 2)
     go_on(written)
     assert not left.exists()
     assert fresh.exists()
@@ -628,8 +628,8 @@ def test_it_is_written_from_time_to_time(tmp_path, monkeypatch, clock):
     clock.tick = 1.0  # and read three times in a round, or more
     real = Checkpoint.write
     monkeypatch.setattr(Checkpoint, "write", lambda self, **parts: (times.append(parts["run"].now.t), real(self, **parts)))
-    monkeypatch.setattr(checkpoint, "EVERY", 400.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 1e9)
+    monkeypatch.setattr(checkpoint, "INTERVAL_SECONDS", 400.0)
+    monkeypatch.setattr(checkpoint, "WRITING_SHARE", 1e9)
     gordan.play(SMALL[0], "smooth_perceptron", 3000, checkpoint=tmp_path / "run")
     assert all(50 <= later - earlier <= 140 for earlier, later in pairwise([0, *times[:-1]])), times
     assert times[-1] == 3000

@@ -33,7 +33,7 @@ from gordan.cli.app import app
 from gordan.cli.commands import Interrupts, Terminated
 from gordan.cli.data import bytes_of
 from gordan.cli.progress import Watch, fitting
-from gordan.compiling import _Telling
+from gordan.compiling import _CompilationLog
 from gordan.io import Model, read
 from gordan.io.lines import lines_of
 
@@ -1865,7 +1865,7 @@ for dtype in np.float32, np.float64:
         for name, told in (("_begin", "compiling _begin, which is done once"), ("<lambda>", "compiling it")):
             watch.note("compiling it")
             function = SimpleNamespace(__module__="gordan.rows.kernels", __name__=name)
-            _Telling().on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
+            _CompilationLog().on_start(SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)}))
             assert watch._state == (told,)
     log.info("compiling %s", "something else")
     assert watch._state == ("compiling it",)

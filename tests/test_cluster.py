@@ -32,7 +32,7 @@ dd = pytest.importorskip("dask.dataframe", reason=REASON)
 import dask  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from gordan.rows import cluster, lazy, reads, tasks  # noqa: E402
+from gordan.rows import cluster, lazy, storage, tasks  # noqa: E402
 
 N, D, SIZE = 230, 6, 25  # ten blocks: the tree has two levels
 
@@ -108,10 +108,10 @@ def test_limits_as_for_large_data(client, kind, monkeypatch):
     """Vectors that are sent once, weights on some rows that stay where they are, rows that are forgotten; and proofs there."""
     X, y = problem()
     for module, name, value in (
-        (cluster, "WORTH_SENDING_ONCE", 0),
-        (cluster, "MOST_TAKEN", 0),
-        (cluster, "MOST_BROUGHT", 0),
-        (reads, "FETCHED", 30),
+        (cluster, "MAX_BYTES_IN_TASKS", 0),
+        (cluster, "MAX_LOCAL_ENTRIES", 0),
+        (cluster, "MAX_LOCAL_ROWS", 0),
+        (storage, "MAX_FETCHED_ENTRIES", 30),
     ):
         monkeypatch.setattr(module, name, value)
     ours, theirs = rows.of(KINDS[kind](X), y), rows.of(X, y)
@@ -159,7 +159,7 @@ def test_labels_in_a_list_of_strings_are_no_files(client):
 
 def test_vectors_over_rows_stay_on_the_workers(client, monkeypatch):
     X, y = problem()
-    monkeypatch.setattr(cluster.Cluster, "fetch", None)  # nobody asks for one
+    monkeypatch.setattr(cluster.Cluster, "to_host", None)  # nobody asks for one
     A, B = rows.of(KINDS["array"](X), y, resident=True), rows.of(X, y)
     w = np.ones(D)
     soft, scores = A.softmin(w), A.scores(w)
@@ -182,7 +182,7 @@ def test_sums_are_those_of_one_tree_to_the_last_bit(client):
         held, signs = rows.stored(X[lo : lo + SIZE]), y[lo : lo + SIZE].astype(np.int8)
         parts.append(held.softmin(v[None], np.zeros(1), signs, 1.0, log_p0[lo : lo + SIZE], None, 1)[0])
     while len(parts) > 1:
-        parts = [Sums.merged(parts[k : k + cluster.FAN]) for k in range(0, len(parts), cluster.FAN)]
+        parts = [Sums.merged(parts[k : k + cluster.FAN_IN]) for k in range(0, len(parts), cluster.FAN_IN)]
     np.testing.assert_array_equal(found, parts[0].acc[0, 0] * (1.0 / parts[0].tally[0, 1, 0]))
 
 

@@ -32,7 +32,7 @@ torch = pytest.importorskip("torch", reason="torch is missing: pip install 'gord
 
 import device_problems  # noqa: E402
 
-from gordan.rows import accept, device, reads  # noqa: E402
+from gordan.rows import accept, device, storage  # noqa: E402
 from gordan.rows.blocks import Blocks  # noqa: E402
 from gordan.rows.device import Device, on_device  # noqa: E402
 from gordan.rows.memory import Dense  # noqa: E402
@@ -512,7 +512,7 @@ def test_enclosures_hold_exactly(dtype):
 
 def test_single_rows_are_fetched_some_at_a_time(monkeypatch):
     """In the order in which they are asked for, whatever that is."""
-    monkeypatch.setattr(reads, "FETCHED", 700 * 50)
+    monkeypatch.setattr(storage, "MAX_FETCHED_ENTRIES", 700 * 50)
     held = Device(torch.arange(1.0, 301.0)[:, None].expand(300, 700).contiguous())
     order, taken = np.random.default_rng(0).permutation(300), []
     monkeypatch.setattr(Device, "take", lambda self, i: taken.append(len(i)) or Dense(self.X.numpy()[i]))

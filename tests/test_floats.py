@@ -244,7 +244,7 @@ def each_pool_thread(work):
 @pytest.mark.parametrize("storage", ["dense", "CSR"])
 def test_pool_threads_that_were_started_in_another_mode(storage, name, pool, monkeypatch):
     """They have the default mode whenever work is handed to them, and their own one when they wait for it."""
-    monkeypatch.setattr(reads, "WORTH_THREADS", 1)
+    monkeypatch.setattr(reads, "MIN_ENTRIES_FOR_THREADS", 1)
     waiting = pool(MODES[name])
     X, y, witness, separator = cancelling(300_000)
     for _ in range(2):

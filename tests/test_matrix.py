@@ -103,7 +103,7 @@ def test_bracket_is_right_at_every_recorded_round(method, sets, backend, dtype, 
     if backend == "dask":
         request.getfixturevalue("cluster")
     if backend in ON_DISK:
-        monkeypatch.setattr(mapped, "LARGE", 1)  # visited in the order of the file, and read ahead
+        monkeypatch.setattr(mapped, "LARGE_FILE_BYTES", 1)  # visited in the order of the file, and read ahead
     dense = np.where(np.abs(PROBLEM.A) > 0.02, PROBLEM.A, 0.0).astype(dtype) * 7.5
     A = dense.astype(np.float64)
     tol = 1e-9 if dtype == "float64" else 1e-6

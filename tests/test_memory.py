@@ -91,12 +91,12 @@ def test_a_container_that_sees_its_own_group_as_the_root(system):
 
 def test_what_fits(system, monkeypatch):
     system("meminfo", "MemAvailable: 1000000 kB\n")
-    half = 1_000_000 * 1024 * memory.SHARE
+    half = 1_000_000 * 1024 * memory.MAX_SHARE
     assert memory.fits(half)
     assert not memory.fits(half + 1)
     system("meminfo", "MemAvailable: 0 kB\n")
-    assert memory.fits(memory.SMALL)
-    assert not memory.fits(memory.SMALL + 1)
+    assert memory.fits(memory.UNCHECKED_BYTES)
+    assert not memory.fits(memory.UNCHECKED_BYTES + 1)
     system("meminfo", "nothing")
     assert not memory.fits(1e30)
     monkeypatch.setattr(memory, "memory_left", lambda: pytest.fail("asked for little"))
@@ -113,7 +113,7 @@ def test_the_largest_that_fits(most, left, square, linear):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "memory_left", lambda: left)
-        patch.setattr(memory, "SMALL", 1000)
+        patch.setattr(memory, "UNCHECKED_BYTES", 1000)
         patch.setattr(memory, "_allowed", lambda size: True)
         found = memory.largest(most, size)
         assert 1 <= found <= most
@@ -216,7 +216,7 @@ def short(request, monkeypatch):
     """Nothing is left, and what is asked for without a look is next to nothing."""
 
     def begin():
-        monkeypatch.setattr(memory, "SMALL", request.param)
+        monkeypatch.setattr(memory, "UNCHECKED_BYTES", request.param)
         monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
 
     return begin
@@ -265,7 +265,7 @@ def test_nothing_large_is_begun_without_memory(kind, monkeypatch):
     separable = kind(X), X[:, 0] > 1000.0
     X = kind(X)
     dense, gram = Rows.dense, Rows.gram
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "UNCHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: pytest.fail("a linear program"))
     monkeypatch.setattr(exact, "integer_rows", lambda *_: pytest.fail("a matrix of integers"))
@@ -291,7 +291,7 @@ def test_witnesses_and_coefficients_without_memory(monkeypatch):
         return dict(coordinate_signs(from_separator(cone, [*verdict.w.tolist(), verdict.b])))
 
     decided = signs()
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "UNCHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: pytest.fail("a linear program"))
     assert balance(contradicting, np.array([0, 1]), Intercept.NONE) is None
@@ -367,7 +367,7 @@ def test_certificates_that_take_too_much_memory_to_check(monkeypatch):
     assert gordan.verify(c, X, y)
     assert standalone.check(json.loads(c.to_json()), X.tolist(), y)[0]
     monkeypatch.setattr(memory, "memory_left", lambda: 2.0 * exact.NUMBER_BYTES * d * d / 2)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "UNCHECKED_BYTES", 0)
     assert "takes more memory than there is" in gordan.verify(c, X, y).reason
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
     monkeypatch.setattr(exact, "integer_rows", lambda *_: pytest.fail("rows of integers"))
@@ -388,7 +388,7 @@ def test_rows_that_cancel_are_added_up_without_spreading_them_out(wrong, monkeyp
     expected = gordan.verify(c, X, y)
     assert bool(expected) == (not wrong)
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "UNCHECKED_BYTES", 0)
     monkeypatch.setattr(exact, "matrix", lambda *_: pytest.fail("a matrix"))
     assert gordan.verify(c, X, y) == expected
 

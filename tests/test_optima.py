@@ -201,7 +201,7 @@ def test_reduce_is_the_same_in_memory_sparse_and_in_blocks():
     right = piece_sums(X, y, q, W)
     blocks = Blocks([Piece(X[:400]), Piece(X[400:])], 7, X.dtype)
     for storage in (stored(X), stored(sp.csr_array(X)), blocks):
-        found = storage.reduce(piece_sums, (storage.place(y, "y"), storage.place(q, "q")), (W,), 2)
+        found = storage.reduce(piece_sums, (storage.to_storage(y, "y"), storage.to_storage(q, "q")), (W,), 2)
         for one_, other in zip(found, right, strict=True):
             assert np.allclose(one_, other, rtol=1e-12, atol=1e-10)
 
@@ -223,7 +223,9 @@ def test_planes_of_rows_on_a_device_are_those_of_rows_in_memory(monkeypatch, kin
     X = tensor.to(torch.float64).numpy()
     right, storage = gordan.minimize_loss(X, signs, C=0.1, tol=1e-10), Device(tensor)
     rows = Rows(storage, np.ones(900, np.int8), constant=True)
-    table = block_newton.Table(rows, storage.place(signs, "Y"), storage.lift(np.full(900, 0.1)), Loss.SQUARED_HINGE, free=True)
+    table = block_newton.Table(
+        rows, storage.to_storage(signs, "Y"), storage.to_storage_f64(np.full(900, 0.1)), Loss.SQUARED_HINGE, free=True
+    )
     W, _ = block_newton.planes(table, 1e-10, lambda: False)
     assert np.allclose(W, np.vstack((right.w, right.b)), atol=1e-4)
     many = gordan.minimize_loss(tensor, signs, C=0.1, tol=1e-6)

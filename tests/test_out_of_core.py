@@ -68,11 +68,11 @@ def write_parquet(folder, X, y, files=3, group=40, dtype="float64"):
 def small_files_count_as_large(monkeypatch):
     """Limits as for files of many gigabytes."""
     for module in (mapped, accept):
-        monkeypatch.setattr(module, "LARGE", 1 << 10)
-    monkeypatch.setattr(memory, "CHUNK", 1 << 10)
+        monkeypatch.setattr(module, "LARGE_FILE_BYTES", 1 << 10)
+    monkeypatch.setattr(memory, "FILE_CHUNK_BYTES", 1 << 10)
     monkeypatch.setattr("gordan.certificates.matrix.COPIED", 0)
-    monkeypatch.setattr("gordan.rows.threads.ENTRIES_A_CHUNK", 64)
-    monkeypatch.setattr("gordan.rows.threads.TIMES_D", 2)
+    monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_ENTRIES", 64)
+    monkeypatch.setattr("gordan.rows.threads.MIN_CHUNK_TIMES_D", 2)
 
 
 def csr_on_disk(folder, X, y):

@@ -21,7 +21,7 @@ from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix, Products
 from gordan.certificates.problem import Problem
 from gordan.certificates.verify import check
-from gordan.rows import cluster, memory, reads, stored
+from gordan.rows import cluster, memory, reads, storage, stored
 from gordan.rows.blocks import Blocks, InBlocks
 from gordan.rows.cluster import Cluster
 from gordan.rows.memory import Dense, Sparse
@@ -129,9 +129,9 @@ def test_rows_are_the_same_wherever_they_are(where, threads, monkeypatch):
     """Norms, products, sums of sizes, combinations and single rows, in blocks of a few rows, against fractions."""
     rng = np.random.default_rng(11)
     monkeypatch.setattr(reads, "BLOCK_ENTRIES", 12)
-    monkeypatch.setattr(reads, "WORTH_THREADS", 1 if threads > 1 else 1 << 19)
-    monkeypatch.setattr(cluster, "MOST_BROUGHT", 5 if threads > 1 else cluster.MOST_BROUGHT)
-    monkeypatch.setattr(reads, "FETCHED", 40 if threads > 1 else reads.FETCHED)
+    monkeypatch.setattr(reads, "MIN_ENTRIES_FOR_THREADS", 1 if threads > 1 else 1 << 19)
+    monkeypatch.setattr(cluster, "MAX_LOCAL_ROWS", 5 if threads > 1 else cluster.MAX_LOCAL_ROWS)
+    monkeypatch.setattr(storage, "MAX_FETCHED_ENTRIES", 40 if threads > 1 else storage.MAX_FETCHED_ENTRIES)
     X, w = HOLDS.get(where, np.asarray)(random_rows(rng)), rng.normal(size=6)
     held = WHERE[where](X)
     M = Matrix(held)
@@ -210,7 +210,7 @@ def test_the_hash_of_rows_is_the_same_wherever_they_are(where, chunk, monkeypatc
 def test_nothing_is_known_of_rows_where_floats_are_not_ieee(where, monkeypatch):
     M = Matrix(WHERE[where](random_rows(np.random.default_rng(2))))
     monkeypatch.setattr(floats, "floats_are_ieee", lambda: False)
-    monkeypatch.setattr(cluster, "MOST_BROUGHT", 0)
+    monkeypatch.setattr(cluster, "MAX_LOCAL_ROWS", 0)
     for ask in (
         lambda: M.norms,
         lambda: Products.of(M, np.ones(6)),
@@ -270,7 +270,7 @@ def test_blocks_have_about_so_many_entries(monkeypatch):
 
 def test_large_passes_are_made_by_several_threads(monkeypatch):
     asked = []
-    monkeypatch.setattr(reads, "WORTH_THREADS", 12)
+    monkeypatch.setattr(reads, "MIN_ENTRIES_FOR_THREADS", 12)
     monkeypatch.setattr(reads, "BLOCK_ENTRIES", 1)  # a row is a block
     monkeypatch.setattr(memory, "available", lambda: 7)
     monkeypatch.setattr(memory, "in_waves", lambda work, arrays, ranges, threads, wave: asked.append((ranges, threads)) or [])

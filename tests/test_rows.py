@@ -24,8 +24,8 @@ from gordan.compiling import compiled, compiled_exactly
 from gordan.rows import Ascent, Face, Offset, StoppingRule, equalize_scores, mapped, memory, threads
 from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
-from gordan.rows.reads import DenseBlock, FetchesRows, SparseBlock
-from gordan.rows.storage import Block, HostVectors, Storage, Sums
+from gordan.rows.reads import DenseBlock, SparseBlock
+from gordan.rows.storage import Block, Storage
 
 STORAGES = ("dense", "sparse")
 DTYPES = (np.float32, np.float64)
@@ -576,7 +576,7 @@ def test_radius_neither_overflows_nor_underflows(constant, size):
 # ---- any storage ----------------------------------------------------------------------------------------------------
 
 
-class Smallest(FetchesRows, HostVectors):
+class Smallest(Storage):
     """A storage with what a `Storage` must have and nothing else, in plain NumPy: the least that a backend is."""
 
     kind = "smallest"
@@ -591,37 +591,11 @@ class Smallest(FetchesRows, HostVectors):
     def combine(self, q, threads):
         return self.X.T @ q
 
-    def _squares(self, q, threads):
-        return (self.X.T * q) @ self.X
-
-    def softmin(self, v, b, signs, scale, log_p0, groups, threads):
-        scores = np.stack([self.scores(one, constant, signs, threads) for one, constant in zip(v, b, strict=True)])
-        z = (0.0 if log_p0 is None else log_p0) - scores
-        members = [np.full(self.n, True)] if groups is None else [groups == g for g in (0, 1)]
-        tally, acc = np.zeros((len(v), 5, len(members))), np.zeros((len(v), len(members), self.d))
-        for g, own in enumerate(members):
-            peak = z[:, own].max(axis=1)
-            q = np.exp(z[:, own] - peak[:, None])
-            signed = q * signs[own] * scale
-            s = scores[:, own]
-            tally[:, :, g] = np.stack((peak, q.sum(axis=1), signed.sum(axis=1), s.min(axis=1), s.max(axis=1)), axis=1)
-            acc[:, g] = signed @ self.X[own]
-        return Sums(tally, acc), scores
-
     def norms(self, p, threads):
         return np.where(np.isfinite(self.X).all(axis=1), np.linalg.norm(self.X, ord=p, axis=1), np.nan)
 
-    def knows_norms(self, p):
-        return False
-
-    def first_not_finite(self):
-        bad = np.argwhere(~np.isfinite(self.X))
-        return (*map(int, bad[0]), float(self.X[*bad[0]])) if len(bad) else None
-
     def take(self, i):
         return Dense(self.X[i])
-
-    part = take
 
     def each_block(self, work, over_rows=(), shared=(), rows=None, *, step=0, added=False):
         rows = np.arange(self.n) if rows is None else rows
@@ -629,20 +603,11 @@ class Smallest(FetchesRows, HostVectors):
             some = rows[lo : lo + (step or 7)]
             yield work(DenseBlock(self.X[some], int(some[0])), *(values[some] for values in over_rows), *shared)
 
-    def reduce(self, work, over_rows, shared, threads, *, rough=False):
-        return list(work(self.X, *over_rows, *shared))
-
-    def plain(self):
-        return self.X.astype(np.float64)
-
-    def gram(self, i, j, scale, weights=None):
-        return (scale * self.X[i] * (1.0 if weights is None else weights)) @ (scale * self.X[j]).T
-
 
 def test_the_smallest_storage_is_enough():
     members = {name for name in {*vars(Storage), *Storage.__annotations__} if not name.startswith("_")}
     assert members <= {*dir(Smallest(BASE))}
-    assert {name for name in vars(Smallest) if not name.startswith("_")} <= members
+    assert {name for name in vars(Smallest) if not name.startswith("_")} == {*Storage.__abstractmethods__, "kind"}
     demands = {name for name in {*vars(Block), *Block.__annotations__} if not name.startswith("_")}
     for block in (DenseBlock(BASE), SparseBlock(np.ones(1), np.zeros(1, np.int32), np.array([0, 1]), 4)):
         assert demands <= {*dir(block)}
@@ -663,6 +628,39 @@ def test_the_smallest_storage_is_enough():
     X[20, 1] = np.nan
     with pytest.raises(InputError, match=r"X\[20, 1\] is nan"):
         made.scores(w)
+
+
+def _products(x, q, W):
+    return [x.T @ (q * (x @ W))]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_derived_operations_agree_with_those_that_storages_override(storage, dtype, monkeypatch):
+    X, q, some = matrix(30, 4, dtype), np.abs(vector(30)), np.array([7, 0, 29])
+    held = rows.stored(as_stored(X, storage))
+    signs, w = np.where(np.arange(30) % 3, 1, -1).astype(np.int8), vector(8).reshape(2, 4)
+    for log_p0, groups in ((None, None), (vector(30), halves_of(30))):
+        given = w, np.zeros(2), signs, 0.5, log_p0, groups, 1
+        (ours, scores), (theirs, expected) = Storage.softmin(held, *given), held.softmin(*given)
+        close(scores, expected, 1.0)
+        shrink = np.exp(theirs.tally[:, 0] - ours.tally[:, 0])  # the peaks may differ
+        close(ours.totals, theirs.totals * shrink, 1.0)
+        close(ours.tally[:, 2], theirs.tally[:, 2] * shrink, 1.0)
+        close(ours.tally[:, 3:], theirs.tally[:, 3:], 1.0)
+        close(ours.acc, theirs.acc * shrink[:, :, None], 1.0)
+    monkeypatch.setattr("gordan.rows.storage.MAX_FETCHED_ENTRIES", 28)
+    close(Storage.second_moments(held, q, 1), held.second_moments(q, 1), 1.0)
+    close(Storage.reduce(held, _products, (q[:, None],), (w.T,), 1)[0], X.T @ (q[:, None] * (X @ w.T)), 1.0)
+    close(Storage.gram(held, some, some, 0.5), held.gram(some, some, 0.5), 1.0)
+    assert np.array_equal(Storage.plain(held), X)
+    assert [(i, *map(np.ndarray.tolist, row)) for i, *row in Storage.each_row(held, some)] == [
+        (i, *map(np.ndarray.tolist, row)) for i, *row in held.each_row(some)
+    ]
+    assert Storage.first_not_finite(held) is held.first_not_finite() is None
+    X[20, 1] = np.inf
+    held = rows.stored(as_stored(X, storage))
+    assert Storage.first_not_finite(held) == held.first_not_finite() == (20, 1, np.inf)
 
 
 # ---- with Hypothesis ------------------------------------------------------------------------------------------------
@@ -720,7 +718,7 @@ def test_any_reads_for_proofs(problem, data, size, step):
     some = np.flatnonzero(data.draw(hnp.arrays(np.bool_, n)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gordan.rows.reads.BLOCK_ENTRIES", size)
-        patch.setattr("gordan.rows.reads.WORTH_THREADS", 20)
+        patch.setattr("gordan.rows.reads.MIN_ENTRIES_FOR_THREADS", 20)
         for held in (whole, Blocks(parts, whole.d, whole.dtype), Smallest(X)):
             found = list(held.each_block(read, (np.arange(n),), (2,), step=step))
             assert [first for first, *_ in found] == [0, *np.cumsum([len(part) for _, part, _ in found])[:-1]]
@@ -744,13 +742,13 @@ def test_any_reads_for_proofs(problem, data, size, step):
 @pytest.mark.parametrize("storage", [*STORAGES, "map"])
 def test_second_moments_of_many_rows(storage, density, tmp_path, monkeypatch):
     """Several ranges of rows and several pieces of each, loops and spread rows, whatever the number of threads."""
-    monkeypatch.setattr(memory, "PIECE", 1 << 12)
+    monkeypatch.setattr(memory, "PIECE_ENTRIES", 1 << 12)
     rng = np.random.default_rng(4)
     X = (rng.standard_normal((40_000, 23)) * (rng.random((40_000, 23)) < density)).astype(np.float32)
     h = rng.random(len(X)) * (rng.random(len(X)) < 0.5)
     if storage == "map":
         np.save(tmp_path / "X.npy", X)
-        monkeypatch.setattr(mapped, "LARGE", 1 << 10)
+        monkeypatch.setattr(mapped, "LARGE_FILE_BYTES", 1 << 10)
         X = np.load(tmp_path / "X.npy", mmap_mode="r")
     expected = (X.T.astype(np.float64) * h) @ X
     found = [rows.of(as_stored(X, storage), threads=threads).moments(h)[0] for threads in (1, 3)]
@@ -1249,7 +1247,7 @@ def test_the_process_that_compiles_computes_the_same_bits(tmp_path):
 
 def test_ranges_of_rows_within_a_thread_of_the_pool(monkeypatch):
     """All threads of the pool may go through ranges of rows at once: none waits for another one that waits, too."""
-    monkeypatch.setattr(threads, "ROWS_A_THREAD", 2)
+    monkeypatch.setattr(threads, "ROWS_PER_THREAD", 2)
     values = np.arange(12.0)
     count = threads.available()
     found = threads.run(lambda lo, hi: threads.nonzero(values).tolist(), [(k, k + 1) for k in range(4 * count)], max(2, count))

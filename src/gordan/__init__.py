@@ -80,4 +80,4 @@ __getattr__ = lazy_attributes(
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "annotations", "fetched"})
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "annotations", "lazy_attributes"})

@@ -1,4 +1,4 @@
-"""Arrays and numbers at the border: one alias, and the checks that turn what a caller passes into them, exactly or not at all."""
+"""Validation of arguments: functions that turn what a caller passes into arrays and numbers, exactly or not at all."""
 
 from __future__ import annotations
 
@@ -15,45 +15,47 @@ from gordan.errors import InputError
 
 Array: TypeAlias = npt.NDArray[Any]
 
-# From about this length OpenBLAS wakes its threads for a product of vectors, and they go on spinning for some 20 ms on the cores
-# that the next pass over the rows needs.
-LONG = 8192
+# From about this length on, OpenBLAS uses threads for a product of vectors, which then spin for some 20 ms on the cores that the
+# next pass over the rows needs.
+MAX_BLAS_LENGTH = 8192
 
-# Sums of squares below or above these may have lost something to underflow or overflow.
+# Sums of squares outside this range may have lost digits to underflow or overflow.
 LEAST_SQUARE, MOST_SQUARE = 1e-280, 1e300
-# Integers up to this size are all floats; beyond it some are not.
+# All integers up to this size are floats; beyond, some are not.
 MOST_EXACT_INTEGER = 2**53
 # Integers from here on are refused as labels: they are as large as the largest floats.
 LARGEST_LABEL = 2**1023
-# Integers from here on have no float: it is half way from the largest to the power of two above it.
+# Integers from here on overflow when converted to float: half way from the largest float to the next power of two.
 BEYOND_FLOATS = 2**1024 - 2**970
 
 
 def namespace(x: Any) -> Any:
-    """NumPy, or torch for its tensors: what functions of arrays are taken from where these may lie on a device."""
+    """Return the module with functions for the array x: NumPy, or torch for a tensor."""
     return np if isinstance(x, (np.ndarray, np.generic)) else sys.modules["torch"]
 
 
 def aligned(x: Any) -> Any:
-    """x, or a copy of an array that does not begin where its type wants it to, as those in messages of other processes need not:
-    products of such matrices take another way, which is slower and has other last digits."""
+    """Return x, or a copy if it is an array that is not aligned for its type.
+
+    Arrays received from other processes need not be; products with them are slower and differ in the last digits.
+    """
     return x.copy() if isinstance(x, np.ndarray) and not x.flags.aligned else x
 
 
 def dot(x: Array, y: Array) -> float:
-    """x·y. Neither form warns of an overflow, as `x @ y` does: it is infinite, and whoever asked looks at it."""
-    return float(np.vdot(x, y) if len(x) < LONG else np.einsum("i,i->", x, y))
+    """Return x·y; an overflow gives infinity without the warning of `x @ y`."""
+    return float(np.vdot(x, y) if len(x) < MAX_BLAS_LENGTH else np.einsum("i,i->", x, y))
 
 
 def relative_width(lower: float, upper: float) -> float:
-    """(upper - lower)/upper of an interval: 0 where its ends are equal or crossed by rounding, 1 where upper is infinite."""
+    """Return (upper - lower)/upper: 0 if the ends are equal or crossed because of rounding, 1 if upper is infinite."""
     if upper <= lower:
         return 0.0
     return (upper - lower) / upper if upper < math.inf else 1.0
 
 
 def times_powers(v: Array, exponents: Array) -> Array:
-    """v_j 2^e_j, all times one power of two that brings the largest to between ½ and 1: so none overflows."""
+    """Return v_j 2^e_j, all times one power of two that brings the largest between ½ and 1, so that none overflows."""
     fraction, own = np.frexp(v)
     total = own + exponents
     total = total - np.max(total, where=v != 0, initial=-(2**20))
@@ -62,7 +64,7 @@ def times_powers(v: Array, exponents: Array) -> Array:
 
 
 def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
-    """`values` as a contiguous float64 vector of that length; an InputError that names it otherwise."""
+    """Return `values` as a contiguous float64 vector of this length, or raise an InputError that mentions `name`."""
     if type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (length,):
         return values if values.flags.c_contiguous else np.ascontiguousarray(values)
     array = _numbers(values, name)
@@ -80,7 +82,7 @@ def vector(values: Any, name: str, length: int, each: str = "rows") -> Array:
 
 
 def columns_of(values: Any, name: str, length: int, each: str = "rows") -> Array:
-    """`values` as such a vector, or as a block of them: a float64 matrix that has one in each column."""
+    """Return `values` as such a vector, or as a block of vectors: a float64 matrix with one in each column."""
     if np.ndim(values) != 2:
         return vector(values, name, length, each)
     array = _numbers(values, name)
@@ -90,7 +92,7 @@ def columns_of(values: Any, name: str, length: int, each: str = "rows") -> Array
 
 
 def vectors(values: Any, name: str, length: int, each: str = "rows") -> Array:
-    """`values` as a stack of such vectors, one in each row."""
+    """Return `values` as a stack of such vectors, one in each row."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (len(values), length) and len(values):
         return np.ascontiguousarray(values)
     stack = [vector(row, name, length, each) for row in values]
@@ -100,7 +102,7 @@ def vectors(values: Any, name: str, length: int, each: str = "rows") -> Array:
 
 
 def zeros_and_ones(values: Any, name: str, length: int) -> Array:
-    """`values` as int8, each 0 or 1."""
+    """Return `values` as int8, each 0 or 1, or raise an InputError that mentions `name`."""
     if isinstance(values, np.ndarray) and values.dtype == np.int8 and values.flags.c_contiguous and values.flags.owndata:
         array = values
     else:
@@ -117,17 +119,17 @@ def zeros_and_ones(values: Any, name: str, length: int) -> Array:
 
 
 class Misaligned(NamedTuple):
-    """What is wrong with the indexes of two things that are paired row by row, and whether one is the other in another order."""
+    """The message about different indexes of two objects, and whether one is a permutation of the other."""
 
     message: str
     reordered: bool
 
 
 def misaligned(**given: Any) -> Misaligned | None:
-    """Whether the pandas objects among `given`, by name, have different indexes; None if not.
+    """Return how the indexes of the pandas objects among `given` differ, or None if they agree.
 
-    Rows are paired by position, as in NumPy; where indexes name them, they must name the same row. What has no index pairs with
-    anything, and different lengths are for others to refuse.
+    Rows are paired by position, as in NumPy; if indexes label them, they must label the same row. An object without an index
+    pairs with anything, and different lengths are not reported here.
     """
     indexes = {name: index for name, values in given.items() if (index := _index(values)) is not None}
     for name, index in [*indexes.items()][1:]:
@@ -155,21 +157,21 @@ def misaligned(**given: Any) -> Misaligned | None:
 
 
 def require_aligned(**given: Any) -> None:
-    """Refuse pandas objects with different indexes (see `misaligned`)."""
+    """Raise an InputError if pandas objects have different indexes (see `misaligned`)."""
     found = misaligned(**given)
     if found is not None:
         raise InputError(found.message)
 
 
 def _index(values: Any) -> Any:
-    """The index of a data frame or series of pandas, or of what has an index of pandas; else None. Imports nothing."""
+    """Return the pandas index of a data frame, a series or the like, else None, without importing pandas."""
     kind = getattr(sys.modules.get("pandas"), "Index", None)
     index = None if kind is None else getattr(values, "index", None)
     return index if kind is not None and isinstance(index, kind) else None
 
 
 def _among(index: Any, others: Any) -> Array:
-    """Which labels of an index are among those of another; none where their levels do not fit each other."""
+    """Return which labels of an index are in another one; none if their levels are incompatible."""
     try:
         return np.asarray(index.isin(others))
     except (TypeError, ValueError, AssertionError):
@@ -177,7 +179,7 @@ def _among(index: Any, others: Any) -> Array:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two indexes of pandas are equal, whatever their types: for `equals` alone int64 and Int64 differ."""
+    """Return whether two pandas indexes are equal, whatever their types; `equals` alone distinguishes int64 and Int64."""
     kind = sys.modules["pandas"].Index
     return bool(a.equals(b) or kind(np.asarray(a)).equals(kind(np.asarray(b))))
 
@@ -185,51 +187,53 @@ def _equal(a: Any, b: Any) -> bool:
 def _same_label(a: Any, b: Any) -> bool:
     try:
         return bool(a is b or a == b)
-    except (TypeError, ValueError):  # pd.NA, which equals nothing, or something odd
+    except (TypeError, ValueError):  # pd.NA, which equals nothing, or an unusual object
         return False
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array of SciPy; where its module has not been imported, nothing is."""
+    """Return whether X is a SciPy sparse matrix or array, without importing SciPy."""
     issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
     return issparse is not None and bool(issparse(X))
 
 
 def is_number(value: Any) -> bool:
-    """Whether value is a real number that floats reach (and no bool)."""
+    """Return whether the value is a real number, not a bool, that does not overflow as a float."""
     real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     return real and not (isinstance(value, int) and abs(value) >= BEYOND_FLOATS)
 
 
 def positive(value: Any, name: str) -> float:
-    """`value` as a positive number."""
+    """Return the value as a positive float, or raise an InputError."""
     if not (is_number(value) and value > 0):
         raise InputError(f"{name} is {value!r:.60}; pass a positive number")
     return float(value)
 
 
 def whole_number(value: Any, name: str) -> int:
-    """`value` as an int of at least 1."""
+    """Return the value as an int of at least 1, or raise an InputError."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < 1:
         raise InputError(f"{name} is {value!r:.60}; pass a whole number, at least 1")
     return int(value)
 
 
 def whole_number_or_none(value: Any, name: str) -> int | None:
-    """`value` as an int of at least 1, or None."""
+    """Return the value as an int of at least 1 or None, or raise an InputError."""
     return None if value is None else whole_number(value, name)
 
 
 def seconds_at_most(time_limit: Any) -> float:
-    """A limit of time as a positive number; infinite for None."""
+    """Return a time limit as a positive float, infinite for None, or raise an InputError."""
     if time_limit is not None and not (is_number(time_limit) and time_limit > 0):
         raise InputError(f"time_limit is {time_limit!r}; pass a positive number of seconds, or None")
     return math.inf if time_limit is None else float(time_limit)
 
 
 def check_callback(callback: Any, of: str) -> Callable[[Any], bool] | None:
-    """The callback, which answers whether to stop, or None; anything else is refused, and so is an answer that is neither true
-    nor false. `of` says of what it is called."""
+    """Return the callback as a function that returns whether to stop, or None.
+
+    Raise an InputError if it is not callable, or later if its answer has no truth value. `of` is what it is called with.
+    """
     if callback is None:
         return None
     if not callable(callback):
@@ -247,14 +251,14 @@ def check_callback(callback: Any, of: str) -> Callable[[Any], bool] | None:
 
 
 def exponent(norm: Any, least: int = 2) -> float:
-    """The p of a norm of feature space, least ≤ p ≤ ∞."""
+    """Return the p of a norm of feature space, least ≤ p ≤ ∞, or raise an InputError."""
     if not (is_number(norm) and norm >= least):
         raise InputError(f"norm is {norm!r}; pass a number p with {least} <= p <= inf, such as 2, 3.0 or float('inf')")
     return float(norm)
 
 
 def seed(random_state: Any) -> int:
-    """A seed from the `random_state` of a caller: a whole number, taken modulo 2³¹, or None for the default."""
+    """Return a seed from a caller's `random_state`: an integer, taken modulo 2³¹, or None for the default."""
     if random_state is None:
         return 1
     if isinstance(random_state, (bool, np.bool_)) or not isinstance(random_state, numbers.Integral):
@@ -263,7 +267,7 @@ def seed(random_state: Any) -> int:
 
 
 def plain(value: Any) -> Any:
-    """For JSON: arrays as lists, and null for infinity and NaN, which JSON does not have."""
+    """Return the value for JSON: arrays as lists, and None for infinity and NaN, which JSON does not have."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):

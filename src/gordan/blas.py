@@ -1,4 +1,4 @@
-"""What the BLAS libraries of NumPy and SciPy are held to: few threads, and memory that they work in found beforehand."""
+"""Control of the BLAS libraries of NumPy and SciPy: how many threads they use, and that their working memory is available."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ import numpy.typing as npt
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 
-# Entries from which matrix products are worth more than one BLAS thread.
-WORTH_THREADS = 1 << 26
-# Most libraries have one number of threads for the whole process. So the first of those who are within `blas_threads` sets it to
-# 1, and the last one sets it back. MKL and OpenMP have a number for each calling thread: the first and last in that thread do so.
-# Who is within, in which thread; and what is held, by its file and thread (0 for the process), with the number that it had.
-_lock = threading.RLock()  # a generator that is collected meanwhile may leave in the same thread
+# Matrix products of more entries than this use all BLAS threads.
+MAX_SINGLE_THREAD_ENTRIES = 1 << 26
+# Most libraries have one number of threads for the whole process: the first user of `blas_threads` sets it to 1, and the last one
+# restores it. MKL and OpenMP have a number for each calling thread, which the first and last user in that thread set.
+_lock = threading.RLock()  # reentrant: a generator that is collected meanwhile may exit in the same thread
+# The current users, with the thread of each.
 _users: dict[object, int] = {}
+# The libraries that are limited, by file and thread (0 for the process), with the number of threads to restore.
 _held: dict[tuple[str, int], tuple[Any, int]] = {}
-# What finds the libraries, and whether it was made when SciPy's was loaded.
+# The threadpoolctl controller, and whether SciPy's library was loaded when it was made.
 _blas: Any = None
 _knows_scipy = False
 
-# What OpenBLAS takes to work in when it is first called, and keeps: 32 MiB for each caller at a time, and something around them.
-# NumPy and SciPy bring one library each.
+# The working memory that OpenBLAS allocates at its first call and keeps: 32 MiB for each concurrent caller, and some more. NumPy
+# and SciPy bring one library each.
 BLAS_ROOM = 40 << 20
 # Which of the libraries a thread has called.
 _called = threading.local()
@@ -35,30 +36,30 @@ _called = threading.local()
 
 @contextlib.contextmanager
 def blas_threads(entries: int) -> Iterator[None]:
-    """Within: one BLAS thread, unless the matrices are of so many entries that more of them help.
+    """Limit BLAS to one thread within the context, unless matrices of this many entries benefit from more.
 
-    BLAS threads spin while they wait for each other: on a machine that does something else as well, factorizing a matrix of a few
-    hundred rows on two threads was measured a hundred times slower than on one. Calls may overlap and end in any order:
-    the number of threads is then what it was before the first of them.
+    BLAS threads spin while they wait for each other: on a busy machine, factorizing a matrix of a few hundred rows on two threads
+    was measured to be a hundred times slower than on one. Contexts may overlap and end in any order; afterwards, the number of
+    threads is what it was before the first of them.
     """
     blas_has_room()
-    if entries > WORTH_THREADS:
+    if entries > MAX_SINGLE_THREAD_ENTRIES:
         yield
         return
     user, thread = object(), threading.get_ident()
     try:
         with _lock:
             _users[user] = thread
-            _hold()
+            _limit()
         yield
     finally:
-        _users.pop(user, None)  # first of all: if Ctrl-C comes here, the next user to leave sets the numbers back
+        _users.pop(user, None)  # first: if Ctrl-C comes here, the next user to leave restores the numbers
         with _lock:
-            _let_go()
+            _restore()
 
 
-def _hold() -> None:
-    """One thread for every BLAS that is loaded. What it had is written down first, since Ctrl-C may come between."""
+def _limit() -> None:
+    """Limit every loaded BLAS to one thread; the old number is recorded first, because Ctrl-C may come in between."""
     for library in _controller().lib_controllers:
         if library.user_api == "blas":
             by_thread = library.internal_api == "mkl" or getattr(library, "threading_layer", None) == "openmp"
@@ -68,8 +69,8 @@ def _hold() -> None:
                 _set(library, 1)
 
 
-def _let_go() -> None:
-    """Set back what nobody needs held any more."""
+def _restore() -> None:
+    """Restore the number of threads of libraries that no user needs limited any more."""
     own = threading.get_ident()
     for held, (library, threads) in [*_held.items()]:
         if not _users or (held[1] == own and own not in _users.values()):
@@ -79,12 +80,12 @@ def _let_go() -> None:
 
 def _set(library: Any, threads: int) -> None:
     library.set_num_threads(threads)
-    # since 3.8 threadpoolctl lets one thread set the number, until that has done with it; the last user may be another one
+    # since 3.8 threadpoolctl reserves the right to set the number for one thread, but the last user may be another one
     getattr(library, "clear_controlling_thread", lambda: None)()
 
 
 def _controller() -> Any:
-    """Of all the BLAS libraries that have been loaded."""
+    """Return the controller of all BLAS libraries that are loaded."""
     global _blas, _knows_scipy
     if _blas is None or (not _knows_scipy and "scipy.linalg" in sys.modules):
         from threadpoolctl import ThreadpoolController
@@ -95,12 +96,12 @@ def _controller() -> Any:
 
 
 def _after_fork() -> None:
-    """A forked child has the users of all threads, but only the thread that forked."""
+    """Forget the users of other threads in a forked child, which has only the thread that forked."""
     global _lock
     _lock = threading.RLock()
     for user in [user for user, thread in _users.items() if thread != threading.get_ident()]:
         del _users[user]
-    _let_go()
+    _restore()
 
 
 if hasattr(os, "register_at_fork"):
@@ -108,11 +109,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def blas_has_room() -> None:
-    """See to it that this thread's products of matrices find the memory that BLAS works in, or raise a MemoryError.
+    """Ensure that matrix products of this thread have the working memory of BLAS, or raise a MemoryError.
 
-    Where there is none left, OpenBLAS up to 0.3.30 asks for it again and again forever, and later ones end the process. Once
-    called while there was room, it has what it needs, however short memory becomes. Each thread looks for itself: if more of them
-    call at a time than ever before, OpenBLAS takes that much more.
+    Without it, OpenBLAS up to 0.3.30 retries forever, and later versions end the process. Once it has been called with enough
+    memory, it keeps what it needs. Each thread checks for itself, because OpenBLAS allocates more when more threads than ever
+    before call it at the same time.
     """
     _call_once("numpy", lambda: np.linalg.solve(np.eye(2), np.ones(2)))
 
@@ -121,7 +122,7 @@ def _call_once(library: str, work: Callable[[], object]) -> None:
     if getattr(_called, library, False):
         return
     try:
-        np.empty(BLAS_ROOM, np.uint8)  # not touched, and given back at once
+        np.empty(BLAS_ROOM, np.uint8)  # not touched, and released at once
     except MemoryError:
         raise MemoryError(f"there is no room left for the {BLAS_ROOM >> 20} MiB that BLAS works in; allow more memory") from None
     work()
@@ -129,10 +130,9 @@ def _call_once(library: str, work: Callable[[], object]) -> None:
 
 
 def scipy_linalg() -> Any:
-    """`scipy.linalg`, which takes 0.1 s to import, when it is first needed.
+    """Import and return `scipy.linalg`, which takes 0.1 s to import, when it is first needed.
 
-    SciPy brings a BLAS of its own; loaded while somebody is within `blas_threads` it is held to one thread like the other. See
-    `blas_has_room`.
+    SciPy brings its own BLAS; if it is loaded within `blas_threads`, it is limited to one thread, too. See also `blas_has_room`.
     """
     import scipy.linalg
 
@@ -140,12 +140,12 @@ def scipy_linalg() -> Any:
     if not _knows_scipy:
         with _lock:
             if _users:
-                _hold()
+                _limit()
     return scipy.linalg
 
 
 def factorized(H: Matrix) -> tuple[Matrix, Matrix]:
-    """The factor of H scaled to a diagonal of 1, and the scale; what rounding makes indefinite is made definite again."""
+    """Return the Cholesky factor of H scaled to a unit diagonal, and the scale, with a ridge if rounding made H indefinite."""
     scale = 1 / np.sqrt(np.maximum(np.diagonal(H), 1e-300))
     H *= scale
     H *= scale[:, None]
@@ -161,6 +161,6 @@ def factorized(H: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def solved(factor: tuple[Matrix, Matrix], r: Matrix) -> Matrix:
-    """H⁻¹r, by what `factorized` gives for H; r is a vector or a block of them."""
+    """Return H⁻¹r from the result of `factorized` for H; r is a vector or a block of vectors."""
     lower, scale = factor[0], factor[1] if r.ndim == 1 else factor[1][:, None]
     return np.ascontiguousarray(scale * scipy_linalg().lapack.dpotrs(lower, scale * r, lower=True)[0])

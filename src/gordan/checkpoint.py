@@ -1,10 +1,10 @@
-"""Checkpoints: a run in a file, from which the same call goes on after it was stopped or killed.
+"""Checkpoints: a run in a file, from which the same call resumes after it was stopped or killed.
 
-The file is a `container`: a JSON header and raw arrays under one checksum, replaced in one step. What a run is made of (the
-state of a method, the loop's sums) is not known here. Any value made of arrays, numbers, text, tuples, named tuples and
-frozen dataclasses is taken apart by its fields and put together again bit for bit. A type is told by its name and its fields, not
-by its module, so that a class may move. Nothing in a file is run: types are looked up among those that are loaded already, and
-filled without a call of their own code.
+The file is a `container`: a JSON header and raw arrays under one checksum, replaced atomically. This module does not know what a
+run consists of (the state of a method, the sums of the loop): any value made of arrays, numbers, text, tuples, named tuples and
+frozen dataclasses is serialized by its fields and restored bit for bit. A type is identified by its name and its fields, not by
+its module, so that a class may move. No code in a file is executed: types are looked up among those already loaded, and filled
+without calling their code.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from gordan.io.files import require_writable
 from gordan.rows import Rows
 
 FORMAT = "gordan-checkpoint-2"
-PROBLEM = schema.Form((dict,), "texts that tell the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
+PROBLEM = schema.Form((dict,), "texts about the problem", holds=lambda facts: all(map(schema.TEXT.allows, facts.values())))
 HEAD = {"format": schema.TEXT, "problem": PROBLEM, "parts": schema.Form((dict,), "an object")}
-# Seconds between two checkpoints, and the share of the time that writing them may take.
-EVERY, SHARE = 30.0, 0.05
-# Fields of a form that say how long and how exactly to work, and not on what.
+# The seconds between two checkpoints, at least, and the share of the time that writing them may take.
+INTERVAL_SECONDS, WRITING_SHARE = 30.0, 0.05
+# Fields of a form that say how long and how exactly to work, and do not identify the problem.
 EFFORT = ("deadline", "tol")
-# Rows whose entries tell one problem from another: so many, or fewer where they are long.
-MOST_ROWS, MOST_ENTRIES = 64, 1 << 20
-# Seconds after which a temporary file is taken for that of a process which was killed in the middle of writing.
-ABANDONED = 600.0
+# A problem is identified by the entries of up to this many rows, fewer if they have more entries than this in all.
+MAX_SAMPLED_ROWS, MAX_SAMPLED_ENTRIES = 64, 1 << 20
+# After this many seconds, a temporary file is assumed to belong to a process that was killed while writing.
+ABANDONED_AFTER = 600.0
 T = TypeVar("T")
 
 
 class Checkpoint:
-    """The file of one run. It need not exist; if it does, it must be a checkpoint, and `require` that it is one of this problem.
+    """The checkpoint file of one run; it need not exist, but if it does, it must be a checkpoint.
 
-    It is written every half minute, or less often where writing takes long: that may cost a twentieth of the time.
+    `require` checks that it is one of the same problem. It is written every half minute, or less often if writing takes more than
+    a twentieth of the time.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -58,11 +59,11 @@ class Checkpoint:
         self.problem: Mapping[str, str] = {}
         self._written: Any = None
         self._found = self._read()
-        self._due = time.perf_counter() + EVERY
+        self._due = time.perf_counter() + INTERVAL_SECONDS
 
     @property
     def found(self) -> bool:
-        """Whether there is a run to go on with."""
+        """Whether there is a run to resume."""
         return self._found is not None
 
     @property
@@ -71,7 +72,7 @@ class Checkpoint:
         return time.perf_counter() >= self._due
 
     def require(self, problem: Mapping[str, str]) -> None:
-        """From now on this is a checkpoint of `problem` (see `fingerprint`); an InputError if the file is one of another."""
+        """Make this a checkpoint of `problem` (see `fingerprint`), or raise an InputError if the file is one of another."""
         self.problem = dict(problem)
         if self._found is None:
             return
@@ -85,12 +86,12 @@ class Checkpoint:
                 )
 
     def restored(self, part: str, kind: type[T]) -> T | None:
-        """What was given to `write` under that name, bit for bit; None where that was None, or there is no file."""
+        """Return what was passed to `write` under this name, bit for bit; None if there is no file."""
         if self._found is None:
             return None
         header, arrays = self._found
         try:
-            found = _put_together(header["parts"][part], arrays)
+            found = _restored(header["parts"][part], arrays)
             if found is not None and not isinstance(found, kind):
                 raise TypeError(f"its {part} is a {type(found).__name__}")
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
@@ -99,15 +100,15 @@ class Checkpoint:
         return found
 
     def write(self, **parts: Any) -> None:
-        """Replace the file by one with these parts, in one step.
+        """Replace the file atomically by one with these parts.
 
-        A run that has come far is not given up because the disk is full: that is a warning, and the old file stays.
+        If this fails, for instance because the disk is full, warn and keep the old file: a long run is not given up for it.
         """
         if self._written is not None and all(parts.get(name) is part for name, part in self._written.items()):
             return
         begin = time.perf_counter()
         arrays = _Arrays()
-        taken = {name: _taken_apart(part, arrays) for name, part in parts.items()}
+        taken = {name: _serialized(part, arrays) for name, part in parts.items()}
         header = {"format": FORMAT, "problem": dict(self.problem), "parts": taken}
         try:
             container.save(self.path, header, arrays.stored)
@@ -115,7 +116,7 @@ class Checkpoint:
         except OSError as error:
             warnings.warn(f"the checkpoint {self.path}: {error.strerror or error}", RuntimeWarning, stacklevel=2)
         now = time.perf_counter()
-        self._due = now + max(EVERY, (now - begin) / SHARE)
+        self._due = now + max(INTERVAL_SECONDS, (now - begin) / WRITING_SHARE)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Array]] | None:
         require_writable(self.path)
@@ -123,7 +124,7 @@ class Checkpoint:
             raise InputError(f"{self.path} is a pipe or a device; name a file for the checkpoint, which is read again")
         target = Path(os.path.realpath(self.path))
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-            if time.time() - left.stat().st_mtime > ABANDONED:
+            if time.time() - left.stat().st_mtime > ABANDONED_AFTER:
                 left.unlink(missing_ok=True)
         if not self.path.exists():
             return None
@@ -141,19 +142,20 @@ class Checkpoint:
 
 
 def fingerprint(rows: Rows, form: Any, **facts: Any) -> dict[str, str]:
-    """What tells this problem from others, whatever the storage: the shape, up to 64 rows spread over all, what is played (by the
-    settings of `form`), and the facts given; arrays and rows by their SHA-256.
+    """Return texts that identify the problem in any storage: its shape, up to 64 rows, the settings of `form`, and `facts`.
 
-    Rows in between may differ unnoticed: a hash of all of them would cost as much as many passes. What is proved in the end is
-    proved from the data at hand, so a change that slips through can cost time, and not the truth of a bracket.
+    Arrays and rows are represented by their SHA-256. Other rows may differ unnoticed, because a hash of all of them would cost as
+    much as many passes. Proofs are made from the data at hand, so an unnoticed change can cost time, but not correctness.
     """
     told = {name: _digest(fact) if isinstance(fact, np.ndarray) else repr(fact) for name, fact in facts.items()}
     return {**told, "shape": f"{rows.n} x {rows.d}", "rows": _sampled(rows), "form": settings(form)}
 
 
 def settings(value: Any) -> str:
-    """The numbers and names that make up a form, by its fields: not its data, nor how long and how exactly it solves a round.
-    Numbers with 12 digits: some are computed, and the last digits of a logarithm are not the same on every machine."""
+    """Return the numbers and names in the fields of a form, without its data and without `EFFORT`.
+
+    Numbers have 12 digits: some are computed, and the last digits of a logarithm differ between machines.
+    """
     if isinstance(value, Rows | np.ndarray):
         return "…"
     if isinstance(value, bool | str | int | None):
@@ -167,8 +169,8 @@ def settings(value: Any) -> str:
 
 
 def _sampled(rows: Rows) -> str:
-    count = min(rows.n, MOST_ROWS, max(2, MOST_ENTRIES // rows.d))
-    uncounted = rows.scaled(1.0)  # its passes are not part of any method
+    count = min(rows.n, MAX_SAMPLED_ROWS, max(2, MAX_SAMPLED_ENTRIES // rows.d))
+    uncounted = rows.scaled(1.0)  # a copy, so that its passes are not charged to a method
     taken = uncounted.take(np.unique(np.linspace(0, rows.n - 1, count).astype(np.int64)))
     A = taken.csr()
     if A is None:
@@ -191,17 +193,17 @@ def _digest(*arrays: Array) -> str:
 
 
 def _short(fact: str) -> str:
-    """A fact for a message: of a digest its beginning."""
+    """Return a fact for a message, with digests abbreviated."""
     return f"{fact[:8]}…" if re.fullmatch("[0-9a-f]{64}", fact) else fact[:200]
 
 
 def computed(form: Any) -> tuple[str, ...]:
-    """The cached properties of a form that have been computed."""
+    """Return the names of the cached properties of a form that have been computed."""
     return tuple(sorted(name for name in vars(form) if isinstance(getattr(type(form), name, None), cached_property)))
 
 
 def compute(form: Any, names: tuple[str, ...]) -> None:
-    """Compute these properties, as they were when the run was written: what they cost must not be counted a second time."""
+    """Compute these properties, which had been computed when the run was written, before their cost is counted again."""
     for name in names:
         if isinstance(getattr(type(form), name, None), cached_property):
             getattr(form, name)
@@ -211,27 +213,27 @@ def compute(form: Any, names: tuple[str, ...]) -> None:
 
 
 class _Arrays:
-    """The arrays of a file, each once, however often it is met."""
+    """The arrays of a file, each stored once, however often it occurs."""
 
     def __init__(self) -> None:
         self.stored: dict[str, Array] = {}
-        self._met: dict[int, tuple[Array, Any]] = {}
+        self._known: dict[int, tuple[Array, Any]] = {}
 
     def add(self, array: Array) -> Any:
-        """The description of an array; the same one for the same array."""
-        if id(array) not in self._met:
-            self._met[id(array)] = (array, _array(array, self))  # kept, so that no other array gets its id
-        return self._met[id(array)][1]
+        """Return the description of an array, the same one for the same array."""
+        if id(array) not in self._known:
+            self._known[id(array)] = (array, _array(array, self))  # a reference, so that no other array gets its id
+        return self._known[id(array)][1]
 
     def store(self, array: Array) -> str:
-        """The name under which it is stored."""
+        """Store the array, and return its name in the file."""
         name = str(len(self.stored))
         self.stored[name] = array
         return name
 
 
-def _taken_apart(value: Any, arrays: _Arrays) -> Any:
-    """The value as JSON, arrays being named in it."""
+def _serialized(value: Any, arrays: _Arrays) -> Any:
+    """Return the value as JSON, with arrays referred to by name."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
@@ -242,13 +244,13 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
         return arrays.add(value)
     names = _names(type(value))
     if names is not None:
-        return {"type": _named(value), "parts": {name: _taken_apart(getattr(value, name), arrays) for name in names}}
+        return {"type": _named(value), "parts": {name: _serialized(getattr(value, name), arrays) for name in names}}
     if type(value) is tuple:
         columns = _columns(value)
         if columns is not None:
             table = {name: None if column is None else arrays.store(column) for name, column in columns.items()}
             return {"table": _named(value[0]), "rows": len(value), "columns": table}
-        return {"tuple": [_taken_apart(item, arrays) for item in value]}
+        return {"tuple": [_serialized(item, arrays) for item in value]}
     raise InputError(
         f"a {type(value).__qualname__} cannot be kept in a checkpoint; the state of a method is made of NumPy arrays, numbers, "
         "tuples, named tuples and frozen dataclasses"
@@ -256,7 +258,7 @@ def _taken_apart(value: Any, arrays: _Arrays) -> Any:
 
 
 def _named(value: Any) -> str:
-    """The name of its type, by which it can be found again."""
+    """Return the name of the type of the value, or raise an InputError if it could not be found by that name."""
     name = type(value).__name__
     try:
         if _type(name, _names(type(value)) or ()) is not type(value):
@@ -267,7 +269,7 @@ def _named(value: Any) -> str:
 
 
 def _columns(records: tuple[Any, ...]) -> dict[str, Array | None] | None:
-    """Many records of one type, all of numbers (or of nothing at all), by columns; None for any other tuple."""
+    """Return many records of one type, whose fields are all numbers or all None, as columns; None for any other tuple."""
     names = _names(type(records[0])) if len({type(record) for record in records}) == 1 else None
     if names is None:
         return None
@@ -296,9 +298,9 @@ def _array(array: Array, arrays: _Arrays) -> dict[str, Any]:
     return {"array": arrays.store(array)}
 
 
-def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | None = None) -> Any:
-    """The value that was taken apart so."""
-    met = {} if met is None else met
+def _restored(plain: Any, arrays: dict[str, Array], known: dict[str, Any] | None = None) -> Any:
+    """Return the value that was serialized as `plain`."""
+    known = {} if known is None else known
     if plain is None or type(plain) in (bool, int, str):
         return plain
     if type(plain) is not dict:
@@ -311,25 +313,25 @@ def _put_together(plain: Any, arrays: dict[str, Array], met: dict[str, Any] | No
     if kind == "scalar":
         return _stored(content, arrays)[()]
     if kind == "tuple":
-        return tuple(_put_together(item, arrays, met) for item in content)
+        return tuple(_restored(item, arrays, known) for item in content)
     if "type" in plain:
         found = _type(plain["type"], plain["parts"])
-        return _made(found, {name: _put_together(part, arrays, met) for name, part in plain["parts"].items()})
+        return _made(found, {name: _restored(part, arrays, known) for name, part in plain["parts"].items()})
     name = repr(plain)
-    if name not in met:  # what was one array is one again
-        met[name] = _stored(plain, arrays)
-    return met[name]
+    if name not in known:  # what was one array is one again
+        known[name] = _stored(plain, arrays)
+    return known[name]
 
 
 def _rows_of(plain: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, ...]:
-    """Values of one type, whose parts are columns."""
+    """Return the records of one type that were stored as columns."""
     found, nothing = _type(plain["table"], plain["columns"]), [None] * plain["rows"]
     columns = [nothing if name is None else arrays[name].tolist() for name in plain["columns"].values()]
     return tuple(_made(found, dict(zip(plain["columns"], values, strict=True))) for values in zip(*columns, strict=True))
 
 
 def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
-    """A copy: those of the file are read-only, for which kernels would be compiled anew."""
+    """Return a copy of an array of the file, which is read-only: kernels would be compiled again for it."""
     if "bool" in plain:
         return _stored(plain["bool"], arrays).astype(np.bool_)
     if "transposed" in plain:
@@ -342,7 +344,7 @@ def _stored(plain: dict[str, Any], arrays: dict[str, Array]) -> Array:
 
 
 def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
-    """A value of that type with these parts, filled and not called: whatever type a file names, no code of it runs."""
+    """Return an instance of this type with these fields, without running any code of the type that a file names."""
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and fields is not None:
         return tuple.__new__(kind, [parts[name] for name in fields])
@@ -353,7 +355,7 @@ def _made(kind: Any, parts: Mapping[str, Any]) -> Any:
 
 
 def _names(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a named tuple or a frozen dataclass; None for any other type."""
+    """Return the fields of a named tuple or a frozen dataclass, None for any other type."""
     if not isinstance(kind, type):
         return None
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
@@ -364,8 +366,8 @@ def _names(kind: Any) -> tuple[str, ...] | None:
 
 
 def _type(name: str, parts: Collection[str]) -> Any:
-    """The type of that name with these parts, at the top of whichever module that is loaded; a ValueError unless there is one."""
-    named = (getattr(module, "__dict__", {}).get(name) for module in [*sys.modules.values()])  # getattr may import something
+    """Return the type of this name and these fields at the top level of a loaded module, or raise a ValueError."""
+    named = (getattr(module, "__dict__", {}).get(name) for module in [*sys.modules.values()])  # getattr could import something
     known = {kind: {*names} for kind in named if (names := _names(kind)) is not None}
     found = [kind for kind, names in known.items() if names == {*parts}]
     if len(found) == 1:

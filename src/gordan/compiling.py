@@ -1,4 +1,4 @@
-"""How loops are compiled: by numba, kept on disk, told in the log. Imported with them, because numba takes 0.5 s to import."""
+"""Compilation of loops by numba, cached on disk and reported in the log; imported with them, as numba takes 0.5 s to import."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(function: Kernel, *, liberties: Collection[str] = ("reassoc", "contract", "nsz")) -> Kernel:
-    """`function` compiled, with these liberties in arithmetic. Helpers, with an underscore, whose sums may be added up in another
-    order are put into their callers.
+    """Compile the function with these fast-math flags; private helpers whose sums may be reassociated are inlined.
 
-    Else there would be two of them, their own and the caller's copy, and two orders: the process that compiles takes the one,
-    and processes that find the caller in the cache take the other, which is not the same to the last bit.
+    Otherwise there would be two versions of a helper, its own and the caller's copy, with different orders of summation: the
+    process that compiles would use one, and processes that load the caller from the cache the other, which differs in the last
+    bits.
     """
     inside = function.__name__.startswith("_") and "reassoc" in liberties
     options: dict[str, Any] = {"nogil": True, "fastmath": set(liberties), "forceinline": inside}
     try:
         kernel: Kernel = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no cache folder can be written: compile anew in every process
+    except RuntimeError:  # no cache directory is writable: compile in every process
         kernel = numba.njit(**options)(function)
     return kernel
 
@@ -33,21 +33,21 @@ compiled_in_order = partial(compiled, liberties=["contract"])
 compiled_exactly = partial(compiled, liberties=[])
 
 
-class _Telling(event.Listener):
-    """Says in the log of "gordan" what is being compiled, since a first call may take half a minute.
+class _CompilationLog(event.Listener):
+    """Reports in the log of "gordan" what is being compiled, because a first call may take half a minute.
 
-    The first time it is a warning, which Python prints to stderr, also in a notebook, unless logging is set up otherwise.
+    The first report is a warning, which Python prints to stderr, also in a notebook, unless logging is configured otherwise.
     """
 
-    told = False
+    warned = False
 
     def on_start(self, compilation: Any) -> None:
         function = compilation.data["dispatcher"].py_func
-        ours = str(function.__module__).startswith("gordan.")  # others compile, too
+        ours = str(function.__module__).startswith("gordan.")  # other packages compile, too
         if ours and function.__name__.isidentifier():  # "<lambda>" says nothing
             log = logging.getLogger("gordan")
-            if not self.told:
-                _Telling.told = True
+            if not self.warned:
+                _CompilationLog.warned = True
                 log.warning("gordan is compiling its loops for this machine; this happens once and takes up to half a minute")
             log.info("compiling %s, which is done once", function.__name__)
 
@@ -55,4 +55,4 @@ class _Telling(event.Listener):
         pass
 
 
-event.register("numba:compile", _Telling())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _CompilationLog())  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from gordan.errors import InputError
 
 
 def iris(positive: str = "setosa") -> tuple[Array, Array]:
-    """Fisher's iris measurements (150 × 4, in cm) with y = +1 for the species `positive` and -1 for the other two.
+    """Return Fisher's iris measurements (150 × 4, in cm) with y = +1 for the species `positive` and -1 for the other two.
 
     "setosa" is separable from the rest; "versicolor" and "virginica" are not.
 
@@ -27,7 +27,7 @@ def iris(positive: str = "setosa") -> tuple[Array, Array]:
 
 
 def rash() -> tuple[Array, Array, tuple[str, ...]]:
-    """Twelve invented people: age, whether they use a new soap, the dose of a cream; y tells who has a rash. Names come third.
+    """Return data about twelve invented people, with labels and column names: X has age, new soap and dose, y who has a rash.
 
     Everybody with the new soap has a rash and the others overlap: the separation is quasi-complete.
 

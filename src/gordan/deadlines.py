@@ -1,4 +1,4 @@
-"""When to be done, and whether a piece of work that cannot be interrupted ends before that, at the pace measured in this call."""
+"""Deadlines, and whether work that cannot be interrupted ends before them at the pace measured in this call."""
 
 from __future__ import annotations
 
@@ -11,66 +11,69 @@ from typing import Any
 
 import numpy as np
 
-# The product of two matrices of this size is timed: a tenth of a millisecond. Work of no more multiplications than in so many of
-# them is begun without: to measure must not take longer than what it is for.
-TIMED, UNTIMED = 96, 32
-# What work takes beside the multiplications in a product of dense matrices, by measurement on two machines: the copies around a
-# Gram matrix of dense rows; products with sparse rows, which SciPy makes on one thread; factors of a symmetric matrix with what
-# solves by them; an orthonormal basis, and one with pivots; loops over rows of a factor; elimination modulo a prime.
+# The pace is measured by the product of two square matrices of this size, which takes a tenth of a millisecond.
+TIMED = 96
+# Work of up to this many such products is begun without a measurement, which would take longer than the work is worth.
+UNTIMED = 32
+# How much longer work takes than the same number of multiplications in a product of dense matrices, measured on two machines: a
+# Gram matrix of dense rows, with its copies; one of sparse rows, which SciPy computes on one thread; a Cholesky factorization,
+# with the solves; an orthonormal basis; one with pivots; loops over the rows of a factor; elimination modulo a prime.
 DENSE_GRAM, SPARSE_GRAM, CHOLESKY, BASIS, PIVOTED, LOOPS, MODULAR = 2.0, 4.0, 3.0, 4.0, 20.0, 10.0, 40.0
-# Seconds for an entry in a pass on a slow machine.
+# Seconds per entry of a pass on a slow machine.
 SLOW_ENTRY = 1e-8
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds of a multiplication in a product of dense matrices, and for each stored entry in a pass over the rows."""
+    """Seconds per multiplication in a product of dense matrices, and per stored entry in a pass over the rows."""
 
     multiplication: float = 0.0
     entry: float = 0.0
 
     @staticmethod
     def matters(n: int, d: int) -> bool:
-        """Whether Gram matrices of rows of this shape, and their factors, take so long that the pace must be known."""
+        """Return whether Gram matrices of rows of this shape, and their factors, take so long that the pace must be known."""
         return n * d * min(n, d) > UNTIMED * TIMED**3
 
     @staticmethod
     def measured(seconds: float, entries: int) -> Pace:
-        """As it is now, on this machine, where a pass over so many entries took these seconds."""
+        """Measure the pace on this machine, where a pass over `entries` entries took `seconds`."""
         M = np.ones((TIMED, TIMED))
-        M @ M  # brings the library and its threads
+        M @ M  # loads the library and starts its threads
         begin = time.perf_counter()
         M @ M
         return Pace((time.perf_counter() - begin) / TIMED**3, seconds / entries)
 
     def gram(self, rows: Any, m: int, k: int) -> float:
-        """Of the products of m rows with k rows."""
+        """Return the seconds of the products of m rows with k rows."""
         if rows.sparse:
             return float(SPARSE_GRAM * self.entry * m * k * rows.entries / rows.n)
         return self.products(m, k, rows.d)
 
     def products(self, m: int, k: int, d: int) -> float:
-        """Of the products of m dense rows of d entries with k of them."""
+        """Return the seconds of the products of m dense rows of d entries with k such rows."""
         return DENSE_GRAM * self.multiplication * m * k * (d + TIMED)
 
     def factors(self, m: int) -> float:
-        """Of the Cholesky factors of an m × m matrix."""
+        """Return the seconds of the Cholesky factorization of an m × m matrix."""
         return CHOLESKY * self.multiplication * m**3 / 6
 
     def basis(self, m: int, k: int) -> float:
-        """Of an orthonormal basis of k columns of m rows, and then one of k rows with pivots."""
+        """Return the seconds of an orthonormal basis of k columns of length m, followed by one of k rows with pivots."""
         return self.multiplication * (BASIS * m * k**2 + PIVOTED * min(m, k) * k**2)
 
 
 def unknown() -> Pace:
-    """Of which every piece of work is begun that is begun in time."""
+    """Return the pace at which work takes no time, so that everything is begun until the deadline has passed."""
     return Pace()
 
 
 @dataclass(eq=False)
 class Deadline:
-    """A time of `time.perf_counter`. `refused`: it came too soon for something that was asked for. `measure` finds the pace, when
-    that is first asked for."""
+    """A time of `time.perf_counter` at which to be done.
+
+    `refused` is set once some work would not have ended in time. `measure` is called when the pace is first needed.
+    """
 
     at: float = math.inf
     measure: Callable[[], Pace] = unknown
@@ -78,7 +81,7 @@ class Deadline:
 
     @cached_property
     def pace(self) -> Pace:
-        """What work costs."""
+        """The pace, measured when it is first needed."""
         return self.measure()
 
     @property
@@ -88,17 +91,17 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, at least a millisecond: limits of zero are refused by those that are given them."""
+        """Seconds left, at least a millisecond, because functions refuse a time limit of zero."""
         return max(1e-3, self.at - time.perf_counter())
 
     def affords(self, seconds: float) -> bool:
-        """Whether work that takes so long ends in time. A no is noted: what is not found then is for want of time."""
+        """Return whether work of this many seconds ends in time; if not, note that something was left out for lack of time."""
         late = not math.isinf(self.at) and time.perf_counter() + seconds > self.at
         self.refused |= late
         return not late
 
     def largest(self, most: int, seconds: Callable[[int], float]) -> int:
-        """The largest number up to `most` whose work, which grows with it, ends in time; 1 at least."""
+        """Return the largest number up to `most`, at least 1, whose work ends in time; `seconds` increases with the number."""
         if self.affords(seconds(most)):
             return most
         left, least, beyond = self.at - time.perf_counter(), 1, most

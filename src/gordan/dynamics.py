@@ -23,8 +23,8 @@ from gordan.trace import Moment, Trace
 
 
 class Output(NamedTuple):
-    """What a published form would return now: w = factor · w̄_t (factor None where no game is played), and min_p pᵀAw, where
-    the round's pass has told it."""
+    """What a published form would return now: w = factor · w̄_t (factor is None if no game is played), and `lowest` = min_p pᵀAw
+    if the pass of the round gave it."""
 
     w: Array
     lowest: float | None
@@ -32,10 +32,10 @@ class Output(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What one round did.
+    """The result of one round.
 
-    α_t, w_t (None for a baseline), p_t, Aᵀp_t; A w_t where it was computed; the output of a published form, and whether it has
-    nothing left to do. `p_bar` where the form keeps the average itself.
+    The fields are α_t, w_t (None for a baseline), p_t and Aᵀp_t; A w_t if it was computed; the output of a published form; the
+    average of p if the form keeps it itself; and whether the form has finished.
     """
 
     alpha: float
@@ -61,12 +61,12 @@ class Form(Protocol):
         ...
 
     def round(self, state: Any, t: int) -> tuple[Any, Round]:
-        """Round t: the state after it and what was played."""
+        """Play round t: return the state after it, and what was played."""
         ...
 
 
 class Players(NamedTuple):
-    """State of Protocol 1: both learners', and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
+    """The state of Protocol 1: the states of both learners, and the last losses A w_{t-1} and -Aᵀp_{t-1}."""
 
     w: Any
     p: Any
@@ -76,11 +76,11 @@ class Players(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Protocol1:
-    """Two learners, an order of play and a weight sequence.
+    """Protocol 1: two learners, an order of play and a weight sequence.
 
     In round t the first player moves, the other sees its loss and moves; ℓ_t(p) = g(w_t, p), h_t(w) = -g(w, p_t), both with
-    weight α_t. Before round 1: p_0, w_0 = 0, and the losses they cause. `bound(t)` bounds the gap where the theorem depends on
-    more of the rows than D; a published form may have one, too.
+    weight α_t. Before round 1: p_0, w_0 = 0, and their losses. `bound(t)` bounds the gap if the theorem depends on more of the
+    rows than D; a published form may have one, too.
 
     Implements: Protocol 1
     """
@@ -99,13 +99,13 @@ class Protocol1:
             raise InputError(f"the {self.first}-player moves first, so it cannot know the current loss; use hint 'last'")
 
     def start(self) -> Players:
-        """Both learners' states, and the losses of w_0 = 0 and p_0 (a pass, where the w-player wants a hint of it)."""
+        """Return the states of both learners, and the losses of w_0 = 0 and p_0 (a pass, if the w-player uses it as a hint)."""
         rows = self.game.rows
         first_loss = -rows.combine(self.game.p0) if self.w.hint == "last" else np.zeros(rows.d)
         return Players(self.w.start(), self.p.start(), first_loss, np.zeros(rows.n))
 
     def round(self, state: Players, t: int) -> tuple[Players, Round]:
-        """Round t."""
+        """Play round t: return the state after it, and what was played."""
         rows, alpha = self.game.rows, self.weight(t)
         if not 0 < alpha < math.inf:
             raise InputError(f"the weight of round {t} is {alpha}; weights must be positive and finite")
@@ -146,8 +146,10 @@ def _anchor(state: Any) -> Anchor:
 
 
 class Sums(NamedTuple):
-    """The loop's memory: weighted sums over the rounds so far. A new one is made each round, so that an interrupt between any
-    two instructions leaves the last complete round."""
+    """The memory of the loop: weighted sums over the rounds so far.
+
+    A new object is made in each round, so that an interrupt at any point leaves the last complete round.
+    """
 
     weight: float = 0.0
     w: Array | float = 0.0
@@ -159,7 +161,7 @@ class Sums(NamedTuple):
     paid: float = 0.0
 
     def after(self, game: Game, played: Round) -> Sums:
-        """The sums with one more played."""
+        """Return the sums after one more round."""
         alpha = played.alpha
         combination = self.combination + alpha * played.combination
         p = self.p if played.p_bar is not None else self.p + alpha * played.p
@@ -180,7 +182,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Best:
-    """The bracket so far, and the vectors behind it. γ* ≥ 0 always: w = 0 shows it."""
+    """The bracket so far, and the vectors that attain it; γ* ≥ 0 always, because w = 0 has margin 0."""
 
     lower: float
     upper: float
@@ -188,16 +190,16 @@ class Best:
     p: Array | None = None
 
     def with_lower(self, lower: float, w: Array) -> Best:
-        """This or the better lower bound."""
+        """Return this bracket, or one with the new lower bound if it is better."""
         return replace(self, lower=lower, w=w) if lower > self.lower else self
 
     def with_upper(self, upper: float, p: Array) -> Best:
-        """This or the better upper bound."""
+        """Return this bracket, or one with the new upper bound if it is better."""
         return replace(self, upper=upper, p=p) if upper < self.upper else self
 
 
 class After(NamedTuple):
-    """Where a run is after round t: one object, so that an interrupt finds either all of a round or nothing of it."""
+    """The position of a run after round t; one object, so that an interrupt sees either all of a round or nothing of it."""
 
     t: int
     state: Any
@@ -206,7 +208,7 @@ class After(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Passes and seconds so far; `looked` and `looking` are those of them that went into looking."""
+    """The passes and seconds so far, of which `looked` passes and `looking` seconds were spent on measuring."""
 
     passes: float
     looked: float
@@ -215,10 +217,10 @@ class Spent(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All that it takes to go on as if nothing had happened; what a checkpoint holds.
+    """Everything that is needed to resume a run as if it had not been stopped; this is what a checkpoint holds.
 
-    `stopped`: the callback has ended the run. `computed` names what the form has worked out once and for all; `tol` is how
-    exactly it solves a round, if it says so: a form that has finished may have more to do for a smaller one.
+    `stopped` means that the callback ended the run. `computed` names the cached properties of the form; `tol` is its tolerance,
+    if it has one: a form that has finished may have more to do for a smaller tolerance.
     """
 
     now: After
@@ -232,7 +234,7 @@ class Snapshot(NamedTuple):
 
 @dataclass(eq=False)
 class _Run:
-    """A run under way: how far it is, what was measured, and what of the passes and seconds is charged to the method."""
+    """A run in progress: its position, what was measured, and which passes and seconds are charged to the method."""
 
     form: Form
     scale: float
@@ -255,7 +257,7 @@ class _Run:
         self.tol = float(getattr(self.form, "tol", 0.0))
 
     def begin(self) -> str:
-        """Round 0, or where the checkpoint was written; "rounds", unless the run was over then."""
+        """Start at round 0 or from the checkpoint; return "rounds" if there are rounds to play, else why the run had ended."""
         found = None if self.checkpoint is None else self.checkpoint.restored("run", Snapshot)
         status = "rounds"
         if found is None:
@@ -274,15 +276,15 @@ class _Run:
         return status
 
     def round(self, t: int) -> Round:
-        """Play round t, and add what was played to the sums."""
+        """Play round t and add the result to the sums."""
         state, played = self.form.round(self.now.state, t)
         self.now = After(t, state, self.now.sums.after(self.form.game, played), played)
         return played
 
     def look(self) -> bool:
-        """Measure, show it to the callback, and keep the numbers; True if the callback wants to stop. Once a round at most.
+        """Measure, at most once a round, record the numbers and call the callback; return True if it wants to stop.
 
-        What this costs is not charged to the method, and the vectors are not kept: memory stays O(n + d).
+        The cost of this is not charged to the method, and the vectors are not kept: memory stays O(n + d).
         """
         if self.moments and self.moments[-1].t == self.now.t:
             return False
@@ -301,14 +303,14 @@ class _Run:
         return stop
 
     def _promised(self, t: int) -> float | None:
-        """What the theorem promises after t rounds: by the form, which knows its rows, or by the method."""
+        """Return the bound of the theorem after t rounds, from the form, which knows its rows, or from the method."""
         own = getattr(self.form, "bound", None)
         if own is not None:
             return float(own(t))
         return None if self.bound is None else self.bound(t, self.form.game.D)
 
     def advance(self, t: int, planned: bool, time_limit: float) -> str:
-        """Play round t, and look at it if that is planned or the form has finished. Returns why the run ends here, if it does."""
+        """Play round t, measure if that is planned or the form has finished, and return why the run ends here, if it does."""
         played = self.round(t)
         over_time = time.perf_counter() - self.begun >= time_limit
         stop = (planned or played.finished) and self.look()
@@ -318,8 +320,7 @@ class _Run:
         return "time-limit" if over_time else "callback" if stop else ""
 
     def keep(self, stopped: bool = False) -> None:
-        """The run as it is now is what a checkpoint would hold; but not with a round that the form left unfinished because its
-        own deadline had passed."""
+        """Make the run as it is now the content of the checkpoint, unless the form's deadline passed in the middle of a round."""
         deadline = getattr(self.form, "deadline", None)
         if self.checkpoint is not None and not (deadline is not None and deadline.passed):
             seconds = time.perf_counter() - self.started
@@ -328,14 +329,14 @@ class _Run:
             self.kept = (held, self.notes())
 
     def save(self) -> None:
-        """Write it; this is not charged to the method either."""
+        """Write the checkpoint; this is not charged to the method either."""
         if self.checkpoint is not None and self.kept is not None:
             begin = time.perf_counter()
             self.checkpoint.write(run=self.kept[0], notes=self.kept[1])
             self.looking += time.perf_counter() - begin
 
     def _shown(self) -> Moment:
-        """The last moment, with its vectors, as it was first shown to the callback."""
+        """Return the last moment with its vectors, as the callback first saw it."""
         played, sums = self.now.played, self.now.sums
         assert played is not None
         w = sums.w / sums.weight if played.output is None else played.output.w
@@ -359,12 +360,12 @@ def run(
 ) -> Trace:
     """Play `form` for `rounds` rounds and measure at the rounds in `record` and at the last.
 
-    The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap.
-    Stops early when the form has finished, when `callback(moment)` returns True, when `time_limit` seconds have gone
-    (by the clock on the wall), or on Ctrl-C; always after a complete round.
+    The rows of the game are A/scale; margins are multiplied back. `bound(t, D)` is the theorem's bound on the game's gap. The run
+    stops early when the form has finished, when `callback(moment)` returns True, when `time_limit` seconds of wall-clock time
+    have passed, or on Ctrl-C; always after a complete round.
 
-    With a `checkpoint` the run goes on from what the file holds, round for round the same as if it had not been stopped, and
-    writes itself there from time to time and at its end, with what `notes()` was after that round.
+    With a `checkpoint`, the run resumes from the file, round for round the same as if it had not been stopped, and is written
+    there from time to time and at its end, together with the value of `notes()` after that round.
 
     The regrets are exact: Σα_s g(w, p_s) = S g(w, p̄) is linear in p, so R^w = S·max_w g(w, p̄) - Σα_s g(w_s, p_s), and likewise
     R^p = Σα_s g(w_s, p_s) - min_p Σα_s g(w_s, p). By Theorem 1 and its dual twin (R^w + R^p)/S bounds dual - m. What p pays for a
@@ -385,10 +386,10 @@ def run(
             if checkpoint is not None and checkpoint.due:
                 under_way.save()
         under_way.save()
-        under_way.look()  # at a round that was not planned to be the last: this is none of the run's, were it to go on
+        under_way.look()  # after saving: a round that was not planned to be the last is not measured in a resumed run
     except KeyboardInterrupt:
         under_way.save()
-        if under_way.now.played is None:  # not one round was played: there is nothing to keep
+        if under_way.now.played is None:  # no round was played: there is nothing to return
             raise
         status = "interrupted"
         under_way.callback = None
@@ -397,7 +398,7 @@ def run(
 
 
 def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
-    """What was measured."""
+    """Return the trace of a run."""
     game, (_, _, sums, played) = done.form.game, done.now
     assert played is not None
     return Trace.of(
@@ -410,11 +411,11 @@ def _trace(done: _Run, status: str, name: str, form_name: str) -> Trace:
         scale=done.scale,
         status=status,
         w=sums.w / sums.weight if played.output is None else played.output.w,
-        p=_fetched(game, played.p),
+        p=_on_host(game, played.p),
         w_bar=None if played.w is None else sums.w / sums.weight,
-        p_bar=_fetched(game, _p_bar(played, sums)),
+        p_bar=_on_host(game, _p_bar(played, sums)),
         w_best=done.best.w,
-        p_best=_fetched(game, done.best.p),
+        p_best=_on_host(game, done.best.p),
     )
 
 
@@ -423,7 +424,7 @@ def _p_bar(played: Round, sums: Sums) -> Array:
 
 
 def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, Best]:
-    """Everything a moment holds but bound, passes and seconds; and the bracket with this round in it."""
+    """Return a moment without bound, passes and seconds, and the bracket updated by this round."""
     t, _, sums, played = now
     assert played is not None
     combination = np.asarray(sums.combination / sums.weight)
@@ -466,20 +467,20 @@ def _measure(game: Game, now: After, best: Best, scale: float) -> tuple[Moment, 
         regret_p=regret_p,
         weight=sums.weight,
         w=_read_only(played.w),
-        p=_read_only(_fetched(game, played.p)),
+        p=_read_only(_on_host(game, played.p)),
         w_out=_read_only(output.w),
-        p_bar=_read_only(_fetched(game, p_bar)),
+        p_bar=_read_only(_on_host(game, p_bar)),
     )
     return moment, best
 
 
-def _fetched(game: Game, x: Any) -> Any:
-    """A vector over rows on the host, also where rows are `resident`."""
-    return x if x is None or isinstance(x, np.ndarray) else game.rows.fetch(x)
+def _on_host(game: Game, x: Any) -> Any:
+    """Return a vector over rows on the host, also if the rows are `resident`."""
+    return x if x is None or isinstance(x, np.ndarray) else game.rows.to_host(x)
 
 
 def _read_only(x: Any) -> Any:
-    """x for others to look at: it is part of the run."""
+    """Return a read-only view of x, which is part of the run."""
     if isinstance(x, np.ndarray):
         x = x.view()
         x.flags.writeable = False
@@ -487,6 +488,6 @@ def _read_only(x: Any) -> Any:
 
 
 def log_spaced(rounds: int) -> set[int]:
-    """About 20 rounds per decade, 1 and the last among them."""
+    """Return about 20 rounds per decade, including the first and the last."""
     count = 1 + math.ceil(20 * math.log10(rounds)) if rounds > 1 else 1
     return {int(t) for t in np.unique(np.geomspace(1, rounds, count).round())}

@@ -1,4 +1,4 @@
-"""The two errors that gordan raises by design, and what they say of names with a mistake."""
+"""The two errors that gordan raises by design, and suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-# How NumPy shows its own numbers and texts: what is inside is what people have passed.
+# How NumPy prints its scalars; messages show only what is inside, which is what the user passed.
 SCALAR = re.compile(
     r"\bnp\.(?:(?:u?int|float|datetime|timedelta)[0-9]+|str_|longdouble)\(('[^']*'|[^()']*)\)|\bnp\.(True|False)_\b"
 )
@@ -20,20 +20,20 @@ class InputError(ValueError):
 
 
 def did_you_mean(given: object, names: Iterable[object]) -> str:
-    """The question whether the name nearest to what was given is meant; nothing if none is near."""
+    """Return a "did you mean" question about the name nearest to what was given, or nothing if none is near."""
     known = {str(name).lower(): name for name in names}
     near = difflib.get_close_matches(str(given).lower(), known, 1)
     return f"did you mean {known[near[0]]!r}?" if near else ""
 
 
 def one_of(given: object, names: Iterable[object]) -> str:
-    """Which names there are to choose from, and the nearest of them if there is one."""
+    """Return advice that lists the names to choose from, and asks about the nearest one if there is one."""
     listed = [str(name) if isinstance(name, str) else name for name in names]  # not the members of an enumeration
     return "; ".join(filter(None, [f"choose one of {', '.join(map(repr, listed))}", did_you_mean(given, listed)]))
 
 
 class MissingExtra(ImportError):
-    """An optional part was asked for that is not installed; the message names the extra to install."""
+    """An optional dependency is not installed; the message names the extra to install."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'gordan[{extra}]'")

@@ -1,8 +1,8 @@
-"""The floating-point mode of a thread: whether its arithmetic is that of IEEE 754, and how it is made so for a proof.
+"""The floating-point mode of a thread: how to test whether its arithmetic is that of IEEE 754, and how to set it for a proof.
 
-The mode belongs to a thread. New threads inherit it from the one that starts them, and libraries change it: torch has
-`set_flush_denormal`, and loading what was built with -ffast-math may set it. Proofs therefore ask in the thread that computes,
-before and after the work, and set the mode for its duration where it is another one.
+The mode belongs to a thread. New threads inherit it from the thread that starts them, and libraries change it: torch has
+`set_flush_denormal`, and loading a library built with -ffast-math may set it. Proofs therefore test it in the thread that
+computes, before and after the work, and set it for the duration of the work if necessary.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any
 
-# Named, so that arithmetic with them is done when it is asked for, and not by the compiler. The least float is taken from its
-# bits: as a power of two it would be 0 if this module were first imported where subnormals are flushed.
+# Variables, so that arithmetic with them is done at run time and not folded by the compiler. The least float is made from its
+# bits: as a power of two it would be 0 if this module were first imported in a thread that flushes subnormals.
 LEAST: float = struct.unpack("<d", b"\1\0\0\0\0\0\0\0")[0]
 ONE, HALF_UNIT, ABOVE = 1.0, 2.0**-53, 1.0 + 2.0**-52
-# Larger than any `fenv_t`; that of glibc on x86-64 has 32 bytes.
+# More than any `fenv_t` needs; that of glibc on x86-64 has 32 bytes.
 ENVIRONMENT_BYTES = 256
 
 
 class NotIEEE(FloatingPointError):
-    """Arithmetic is not that of IEEE 754 where it is needed, so that nothing can be proved."""
+    """Arithmetic is not that of IEEE 754 in a thread where a proof needs it."""
 
 
 def floats_are_ieee() -> bool:
-    """Whether subnormals survive in this thread, as operands and as results, and rounding is to nearest.
+    """Return whether subnormals survive in this thread, as operands and as results, and rounding is to nearest.
 
-    Floats of Python and of NumPy obey the same register. Half a unit goes to the even neighbour, more than half to the next one:
-    each of the other three rounding modes fails one of these.
+    Python and NumPy obey the same control register. Half a unit must round to the even neighbour and more than half to the next
+    one: each of the other three rounding modes fails one of these tests.
     """
     return (
         LEAST * ONE > 0.0
@@ -41,7 +41,7 @@ def floats_are_ieee() -> bool:
 
 
 class _IEEE(ContextDecorator):
-    """What `ieee_floats` gives. No generator: a proof enters it dozens of times."""
+    """The context manager of `ieee_floats`; a class because generators are slower, and a proof enters it dozens of times."""
 
     restore: Callable[[], object] | None = None
 
@@ -71,22 +71,22 @@ class _IEEE(ContextDecorator):
 
 
 def ieee_floats() -> _IEEE:
-    """Within: IEEE arithmetic in this thread, which has its own mode back afterwards. Also a decorator: `@ieee_floats()`.
+    """Return a context manager, or decorator, with IEEE arithmetic in this thread, whose own mode is restored afterwards.
 
-    Raises `NotIEEE` where that mode cannot be set, and where it was lost on the way. Threads that are started within, or that
-    do a part of the work, have to see to their own mode.
+    Raise `NotIEEE` if that mode cannot be set, or if it was lost in the meantime. Threads that are started within the context, or
+    that do a part of the work, must set their own mode.
     """
     return _IEEE()
 
 
 def _set_default_mode() -> Callable[[], object] | None:
-    """Give this thread the default environment of the C library. Returns what undoes that; None where it is not possible."""
+    """Set the default environment of the C library in this thread; return a function that undoes it, or None if impossible."""
     import ctypes
 
     try:
         library = ctypes.CDLL(None)
         keep, take = library.fegetenv, library.fesetenv
-        # what FE_DFL_ENV is: for glibc and musl an address where nothing is, on macOS that of a variable
+        # FE_DFL_ENV is an invalid address for glibc and musl, and the address of a variable on macOS
         default: Any = (
             ctypes.byref(ctypes.c_char.in_dll(library, "_FE_DFL_ENV")) if sys.platform == "darwin" else ctypes.c_void_p(-1)
         )

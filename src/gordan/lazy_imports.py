@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for, because what they need takes long to import."""
+"""Attributes of a package that are imported on first access, because their dependencies take long to import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_attributes(package: str, places: dict[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of that package: `places` says in which module each name is; other names are those of its modules."""
+    """Return the `__getattr__` of a package: `places` maps names to their modules; other names are those of submodules."""
 
     def imported(name: str) -> Any:
         module = places.get(name, f"{package}.{name}")

@@ -1,10 +1,10 @@
-"""The online learners. One leader covers FTL, FTRL, OFTL, OFTRL and FTRL⁺; `Mirror` is optimistic mirror descent.
+"""The online learners: `Leader` covers FTL, FTRL, OFTL, OFTRL and FTRL⁺, and `Mirror` is optimistic mirror descent.
 
-Two more are needed beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection of Chambolle and Pock.
+Two more go beyond the paper: `BestResponse` remembers no loss, and `Reflected` is the projection step of Chambolle and Pock.
 
 A learner is three functions over a frozen state: `start`, `play`, `update`. Losses are α_t f_t with f_t(z) = ⟨c_t, z⟩ + ψ(z),
-where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what a loss makes p pay, else
-nothing), so a loss is known by its vector c_t. What a learner may guess of the coming loss is its *hint*:
+where ψ is the curvature that the game gives this player (½‖w‖_q² for w in the regularized game, what p pays for a loss, else
+nothing), so a loss is determined by its vector c_t. What a learner guesses about the coming loss is its *hint*:
 
     none      nothing (FTL, FTRL)
     last      the loss of the last round (OFTL, OFTRL)
@@ -29,28 +29,28 @@ Hint = Literal["none", "last", "current", "anchor"]
 
 
 class Learner(Protocol):
-    """What Protocol 1 asks of a player."""
+    """The interface of a player of Protocol 1."""
 
     @property
     def hint(self) -> Hint:
-        """What the player guesses of the coming loss."""
+        """What the player guesses about the coming loss."""
         ...
 
     def start(self) -> Any:
-        """The state before the first round."""
+        """Return the state before the first round."""
         ...
 
     def play(self, state: Any, alpha: float, guess: Array | None) -> Array:
-        """z_t, given the weight α_t and the guessed loss."""
+        """Return z_t, given the weight α_t and the guessed loss."""
         ...
 
     def update(self, state: Any, alpha: float, loss: Array, z: Array) -> Any:
-        """The state after the loss α_t⟨loss, ·⟩ (+ curvature) was seen at z_t."""
+        """Return the state after the loss α_t⟨loss, ·⟩ (plus curvature) was seen at z_t."""
         ...
 
 
 class Losses(NamedTuple):
-    """All a leader remembers: Σ α_j c_j and Σ α_j."""
+    """The state of a leader: Σ α_j c_j and Σ α_j."""
 
     total: Array
     weight: float
@@ -65,14 +65,14 @@ def _check_options(eta: float, hint: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Leader:
-    """z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R the same sum, neither η nor z_0.
+    """The leader z_t = argmin_Z η[Σ_{j<t} α_j f_j + α_t ψ_t] + D_R(·, z_0); without R, the argmin of the sum alone.
 
     Parameters
     ----------
     domain
         Z.
     reference
-        z_0; also what is played while there is nothing to minimize.
+        z_0, which is also played while there is nothing to minimize.
     regularizer
         R, or None (FTL, OFTL).
     eta
@@ -97,26 +97,26 @@ class Leader:
 
     @cached_property
     def _gradient0(self) -> Array:
-        """∇R(z_0), where there is an R."""
+        """∇R(z_0), if there is an R."""
         assert self.regularizer is not None
         return self.regularizer.gradient(self.reference)
 
     def start(self) -> Losses:
-        """No losses yet."""
+        """Return the state without any losses."""
         return Losses(np.zeros_like(self.reference), 0.0)
 
     def play(self, state: Losses, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         if guess is None:
             return self._argmin(state.total, state.weight)
         return self._argmin(state.total + alpha * guess, state.weight + alpha)
 
     def update(self, state: Losses, alpha: float, loss: Array, z: Array) -> Losses:
-        """One more loss."""
+        """Return the state with one more loss."""
         return Losses(state.total + alpha * loss, state.weight + alpha)
 
     def _argmin(self, total: Array, weight: float) -> Array:
-        """argmin of ⟨total, z⟩ + weight·ψ(z), regularized by D_R(z, z_0)/η."""
+        """Return the argmin of ⟨total, z⟩ + weight·ψ(z), regularized by D_R(z, z_0)/η."""
         R, psi = self.regularizer, self.curvature
         if R is None:
             if weight == 0:
@@ -139,10 +139,11 @@ class Anchor(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Mirror:
-    """OMD: z_t = argmin_Z η⟨α_t∇ψ_t, ·⟩ + D_R(·, ẑ_{t-1}), then ẑ_t = argmin_Z η⟨α_t∇f_t(z_t), ·⟩ + D_R(·, ẑ_{t-1}).
+    """Optimistic mirror descent (OMD).
 
-    Parameters are those of `Leader`; without a hint z_t = ẑ_{t-1}, plain mirror descent. Gradients are taken at z_t for ẑ_t
-    (the paper prints the point before, which is the same for linear losses).
+    z_t = argmin_Z η⟨α_t∇ψ_t, ·⟩ + D_R(·, ẑ_{t-1}), then ẑ_t = argmin_Z η⟨α_t∇f_t(z_t), ·⟩ + D_R(·, ẑ_{t-1}). Parameters are those
+    of `Leader`; without a hint, z_t = ẑ_{t-1} is plain mirror descent. The gradient for ẑ_t is taken at z_t (the paper prints the
+    previous point, which is the same for linear losses).
 
     Implements: Protocol 2, Lemma 4
     """
@@ -158,15 +159,15 @@ class Mirror:
         _check_options(self.eta, self.hint)
 
     def start(self) -> Anchor:
-        """ẑ_0 = z_0."""
+        """Return ẑ_0 = z_0."""
         return Anchor(self.reference, self.regularizer.gradient(self.reference))
 
     def play(self, state: Anchor, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         return state.point if guess is None else self._step(state, alpha, guess, state.point).point
 
     def update(self, state: Anchor, alpha: float, loss: Array, z: Array) -> Anchor:
-        """ẑ_t."""
+        """Return ẑ_t."""
         return self._step(state, alpha, loss, z)
 
     def _step(self, state: Anchor, alpha: float, loss: Array, at: Array) -> Anchor:
@@ -176,10 +177,11 @@ class Mirror:
 
 @dataclass(frozen=True, eq=False)
 class BestResponse:
-    """z_t = argmin_Z f_t, the current loss alone; with a regularizer R, argmin_Z ηS_{t-1} f_t + D_R(·, z_0), S the total weight.
+    """The best response to the current loss alone, z_t = argmin_Z f_t.
 
-    It moves second. Without R its regret is at most 0. With R it is the p-player of mirror descent, which plays z_0 in round 1,
-    and the best response as η → ∞. Parameters are those of `Leader`; R takes the place of the curvature.
+    With a regularizer R it is argmin_Z ηS_{t-1} f_t + D_R(·, z_0), where S is the total weight. It moves second. Without R, its
+    regret is at most 0. With R, it is the p-player of mirror descent, which plays z_0 in round 1, and tends to the best response
+    as η → ∞. Parameters are those of `Leader`; R takes the place of the curvature.
     """
 
     domain: Domain
@@ -193,11 +195,11 @@ class BestResponse:
         _check_options(self.eta, self.hint)
 
     def start(self) -> float:
-        """S_0 = 0."""
+        """Return S_0 = 0."""
         return 0.0
 
     def play(self, state: float, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         assert guess is not None, "a best response moves second"
         if self.regularizer is not None:
             theta = self.regularizer.gradient(self.reference) - (self.eta * state) * guess
@@ -205,12 +207,12 @@ class BestResponse:
         return self.domain.vertex(guess) if self.curvature is None else self.curvature.mirror(self.domain, -guess)[0]
 
     def update(self, state: float, alpha: float, loss: Array, z: Array) -> float:
-        """S_t."""
+        """Return S_t."""
         return state + alpha
 
 
 class Reflection(NamedTuple):
-    """z_{t-1}, and the vectors of the last two losses; no point before the first round."""
+    """The state of `Reflected`: z_{t-1} (None before the first round), and the vectors of the last two losses."""
 
     point: Array | None
     last: Array
@@ -219,8 +221,10 @@ class Reflection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reflected:
-    """z_t = Π(z_{t-1} - η(2c_{t-1} - c_{t-2})) with Π the nearest point of Z, z_1 = z_0 and c_0 = 0: a step along twice the last
-    loss less the one before. It moves first, and is the half of PDHG that projects an extrapolation.
+    """The reflected gradient step of PDHG, which moves first.
+
+    z_t = Π(z_{t-1} - η(2c_{t-1} - c_{t-2})) with Π the nearest point of Z, z_1 = z_0 and c_0 = 0: a step along twice the last
+    loss minus the one before.
     """
 
     domain: Simplex
@@ -232,16 +236,16 @@ class Reflected:
         _check_options(self.eta, self.hint)
 
     def start(self) -> Reflection:
-        """No losses yet."""
+        """Return the state without any losses."""
         zero = np.zeros_like(self.reference)
         return Reflection(None, zero, zero)
 
     def play(self, state: Reflection, alpha: float, guess: Array | None) -> Array:
-        """z_t."""
+        """Return z_t."""
         if state.point is None:
             return self.reference
         return self.domain.project(state.point - (self.eta * alpha) * (2 * state.last - state.before))
 
     def update(self, state: Reflection, alpha: float, loss: Array, z: Array) -> Reflection:
-        """One more loss."""
+        """Return the state with one more loss."""
         return Reflection(z, loss, state.last)

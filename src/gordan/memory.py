@@ -1,4 +1,4 @@
-"""How much memory may be asked for. Whatever is larger than the data itself asks here first, and does without where it must."""
+"""How much memory may be allocated: code that needs more than the data itself asks here first, and does without if it must."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ import mmap
 from collections.abc import Callable
 from pathlib import Path
 
-# Less than this is asked for without a look.
-SMALL = 1 << 26
-# Of what is left, the share that one thing may take: estimates are rough, and others ask as well.
-SHARE = 0.5
-# Where the system tells of its memory, and mounts its control groups.
+# Allocations of up to this many bytes are allowed without a check.
+UNCHECKED_BYTES = 1 << 26
+# The share of the available memory that one allocation may take, because estimates are rough and there are other allocations.
+MAX_SHARE = 0.5
+# Where Linux reports its memory and the control groups of a process, and where these are mounted.
 MEMINFO, OWN_GROUPS, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-# Files of a control group, in version 2 and 1: the limit, what is in use, and the statistics with the entry for pages of files
-# that count as in use but are given back when memory is needed.
+# The files of a control group with the limit and the usage, and the entry of its statistics for file pages, which count as used
+# but can be reclaimed; for cgroups v2 ("") and v1 ("memory").
 FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-# A limit that is none, in version 1: whole pages up to the largest number of 64 bits.
+# Limits from here on mean "unlimited": version 1 states the largest multiple of a page in 64 bits.
 UNLIMITED = 1 << 62
 
 
 def fits(size: float) -> bool:
-    """Whether so many bytes may be asked for: at most SHARE of what is left, and of what the limits of this process allow."""
-    return size <= SMALL or _within(size, memory_left())
+    """Return whether this many bytes may be allocated: at most MAX_SHARE of the available memory and of the process limits."""
+    return size <= UNCHECKED_BYTES or _within(size, memory_left())
 
 
 def largest(most: int, size: Callable[[int], float]) -> int:
-    """The largest number up to `most` whose `size`, in bytes, fits; 1 at least. The size grows with the number."""
-    if size(most) <= SMALL:
+    """Return the largest number up to `most`, at least 1, whose `size` in bytes fits; the size increases with the number."""
+    if size(most) <= UNCHECKED_BYTES:
         return most
     left, least, beyond = memory_left(), 1, most + 1
-    while beyond - least > 1:  # the first try is `most`, which is the answer as a rule
+    while beyond - least > 1:  # `most` is tried first, because it usually fits
         middle = most if beyond > most else (least + beyond) // 2
-        least, beyond = (middle, beyond) if size(middle) <= SMALL or _within(size(middle), left) else (least, middle)
+        least, beyond = (middle, beyond) if size(middle) <= UNCHECKED_BYTES or _within(size(middle), left) else (least, middle)
     return least
 
 
 def memory_left() -> float:
-    """Bytes that the system has left for this process; infinite where it does not tell."""
+    """Return the bytes that the system has available for this process, infinite if unknown."""
     return min(_system(), _groups())
 
 
 def _within(size: float, left: float) -> bool:
-    return size <= SHARE * left and _allowed(size / SHARE)
+    return size <= MAX_SHARE * left and _allowed(size / MAX_SHARE)
 
 
 def _allowed(size: float) -> bool:
-    """Whether the limits of this process (RLIMIT_AS, RLIMIT_DATA) leave so many bytes: these are asked for, and given back."""
+    """Return whether the limits of this process (RLIMIT_AS, RLIMIT_DATA) allow this many bytes, by a trial allocation."""
     try:
         mmap.mmap(-1, math.ceil(size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except (OSError, OverflowError, ValueError):
@@ -66,7 +66,7 @@ def _system() -> float:
 
 
 def _groups() -> float:
-    """What the limits of the control groups of this process leave, each of which holds for all groups within."""
+    """Return the bytes that the limits of the control groups of this process, and of the groups that contain them, allow."""
     try:
         lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
     except OSError:
@@ -75,7 +75,7 @@ def _groups() -> float:
     for _, controllers, path in (line for line in lines if len(line) == 3):
         if controllers in FILES:
             group = Path(path.lstrip("/"))
-            for part in (group, *group.parents):  # a container may see its own as the root, whatever its name is outside
+            for part in (group, *group.parents):  # a container may see its own group as the root, whatever its name outside
                 left = min(left, _left(GROUPS / controllers / part, *FILES[controllers]))
     return left
 
@@ -86,7 +86,7 @@ def _left(folder: Path, limit: str, usage: str, reclaimable: str) -> float:
         used = int((folder / usage).read_text()) if most < UNLIMITED else 0
     except (OSError, ValueError):  # no such group, or "max"
         return math.inf
-    if most >= UNLIMITED:  # what is in use need not be read, which takes longer
+    if most >= UNLIMITED:  # the statistics, which take longer to read, are not needed
         return math.inf
     try:
         statistics = (line.split() for line in (folder / "memory.stat").read_text().splitlines())

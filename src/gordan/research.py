@@ -1,4 +1,4 @@
-"""`play`: the function researchers call."""
+"""The function `play`, which runs a named method and returns what was measured."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def play(
     threads
         how many threads a pass may use; all cores if None.
     checkpoint
-        a file that the run is written to, every half minute and at its end; the same call goes on from there. `rounds`,
-        `record`, `time_limit` and `threads` may be others then, and the rows may be stored in another way.
+        a file to which the run is written, every half minute and at its end; the same call resumes from it. `rounds`,
+        `record`, `time_limit` and `threads` may then be different, and the rows may be stored in another way.
     device
         "cuda" copies A to the GPU once, "cpu" brings it to the host; None leaves it where it is.
 
@@ -89,7 +89,7 @@ def play(
     raw = rows.of(A, threads=threads, device=device)
     require_aligned(A=A, caps=caps, halves=halves, p0=p0)
     p_set = _p_set(raw.n, loss, C, caps, halves, p0)
-    # a loss is not about directions: the rows stay as they are
+    # the value of a loss depends on the length of w: the rows are not rescaled
     start, R = (p_set.start(rows.host(p0)), raw.playable_radius(method.norm)) if loss is None else (p_set.centre, 0.0)
     scaled = raw.scaled(1 / R) if R > 0 else raw
     form: Any = method.on(scaled, p_set, start)
@@ -115,7 +115,7 @@ def play(
 
 
 def _chosen(method: str | Entry | Method, loss: str | None) -> Method:
-    """The method with its options; of one that is only named the form that plays for a loss, where that is asked for."""
+    """Return the method with its options; for a loss, a method given by name uses its game form."""
     found: Any = methods.get(method) if isinstance(method, str) else method
     if isinstance(found, Entry):
         found = found(form="game") if loss is not None and "game" in found.forms else found()
@@ -127,7 +127,7 @@ def _chosen(method: str | Entry | Method, loss: str | None) -> Method:
 
 
 def _planned(record: Iterable[int] | None, rounds: int) -> Collection[int]:
-    """The rounds to measure at."""
+    """Return the rounds to measure at."""
     if record is None:
         return dynamics.log_spaced(rounds)
     if not isinstance(record, Iterable):
@@ -139,7 +139,7 @@ def _planned(record: Iterable[int] | None, rounds: int) -> Collection[int]:
 
 
 def _p_set(n: int, loss: str | None, C: Any, caps: Any, halves: Any, p0: Any) -> Any:
-    """Where p lives."""
+    """Return the set of the p-player."""
     if loss is None:
         return Simplex(n, caps=rows.host(caps), halves=rows.host(halves))
     if not (caps is None and halves is None and p0 is None):

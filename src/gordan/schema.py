@@ -1,7 +1,7 @@
-"""What the parts of a file may hold: each is declared once, and what is checked, written and read follows from that.
+"""Declarations of the fields of a file, each made once, from which checking, writing and reading follow.
 
-Certificates, model files, traces and the heads of checkpoints and folders are made of these. JSON is read strictly, and a number
-has one spelling: floats that must come back exactly are text as `float.hex` writes it.
+Certificates, model files, traces and the headers of checkpoints and folders are declared with these. JSON is read strictly, and a
+number has one spelling: floats that must be restored exactly are text in the format of `float.hex`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 
 
 class Form(NamedTuple):
-    """The types that a value may have and what it is in words; how it is written and read (a ValueError says what is wrong); and
-    what else must hold of it."""
+    """The declaration of a field: its types, a description in words, how to write and read it, and further conditions.
+
+    `read` raises a ValueError if the text is not valid.
+    """
 
     types: tuple[type, ...]
     words: str
@@ -26,11 +28,11 @@ class Form(NamedTuple):
     holds: Callable[[Any], bool] = lambda value: True
 
     def allows(self, value: Any) -> bool:
-        """Whether this may be the value."""
+        """Return whether this is a valid value."""
         return type(value) in self.types and self.holds(value)
 
     def taken(self, plain: Any, name: str) -> Any:
-        """The value that is written so; a ValueError names the part where it is not one."""
+        """Return the value that was written as `plain`, or raise a ValueError that mentions `name`."""
         value = self.read(plain)
         if not self.allows(value):
             raise ValueError(f"{name} is {self.words}, not {plain!r:.60}")
@@ -38,7 +40,7 @@ class Form(NamedTuple):
 
 
 def optional(form: Form) -> Form:
-    """The same, or None."""
+    """Return the declaration of a field that may also be None."""
     return Form(
         (*form.types, NoneType),
         f"None or {form.words}",
@@ -49,7 +51,7 @@ def optional(form: Form) -> Form:
 
 
 def each(form: Form, words: str, length: int | None = None) -> Form:
-    """Several of them: a tuple, which is a list in a file."""
+    """Return the declaration of a tuple of such values, which is a list in a file."""
     return Form(
         (tuple,),
         words,
@@ -60,7 +62,7 @@ def each(form: Form, words: str, length: int | None = None) -> Form:
 
 
 def record(kind: type, words: str, **parts: Form) -> Form:
-    """An object with these parts, all of which are in the file."""
+    """Return the declaration of an object with these attributes, all of which are in the file."""
     return Form(
         (kind,),
         words,
@@ -71,14 +73,14 @@ def record(kind: type, words: str, **parts: Form) -> Form:
 
 
 def fields(plain: Any, parts: Mapping[str, Form], words: str) -> dict[str, Any]:
-    """The values of a JSON object that has just these parts."""
+    """Return the values of a JSON object that has exactly these fields, or raise a ValueError."""
     if type(plain) is not dict or set(plain) != set(parts):
         raise ValueError(f"its fields are not those of {words}")
     return {name: form.taken(plain[name], name) for name, form in parts.items()}
 
 
 def choice(*words: str) -> Form:
-    """One of these words."""
+    """Return the declaration of a text that is one of these words."""
     return Form((str,), f"one of {', '.join(words)}", str, text, lambda value: value in words)
 
 
@@ -86,21 +88,21 @@ def choice(*words: str) -> Form:
 
 
 def text(value: Any) -> str:
-    """Text, or a ValueError."""
+    """Return the value if it is text, or raise a ValueError."""
     if type(value) is not str:
         raise ValueError(f"text is expected in place of {str(value)[:40]!r}")
     return value
 
 
 def count(value: Any) -> int:
-    """A whole number that is not negative, or a ValueError."""
+    """Return the value if it is a nonnegative integer, or raise a ValueError."""
     if type(value) is not int or value < 0:
         raise ValueError(f"a count is expected in place of {str(value)[:40]!r}")
     return value
 
 
 def whole(value: Any) -> int:
-    """The whole number that `hex` writes as this text; a ValueError for any other spelling."""
+    """Return the integer that `hex` writes as this text, or raise a ValueError for any other spelling."""
     number = int(text(value), 16)
     if hex(number) != value:
         raise ValueError(f"{value[:40]!r} is not a whole number as hex() writes it")
@@ -108,7 +110,7 @@ def whole(value: Any) -> int:
 
 
 def read_hex(value: Any) -> float:
-    """The float that `float.hex` writes as this text; a ValueError for any other spelling of it, and for NaN."""
+    """Return the float that `float.hex` writes as this text, or raise a ValueError for any other spelling and for NaN."""
     number = float.fromhex(text(value))
     if number.hex() != value or math.isnan(number):
         raise ValueError(f"{value[:40]!r} is not a number as float.hex writes it")
@@ -116,7 +118,7 @@ def read_hex(value: Any) -> float:
 
 
 def finite(value: Any) -> float:
-    """The same, if it is finite."""
+    """Return the same if it is finite, or raise a ValueError."""
     number = read_hex(value)
     if not math.isfinite(number):
         raise ValueError(f"{value} is not finite")
@@ -124,7 +126,7 @@ def finite(value: Any) -> float:
 
 
 def listed(value: Any, length: int | None = None) -> list[Any]:
-    """A list, or a ValueError."""
+    """Return the value if it is a list (of this length), or raise a ValueError."""
     if type(value) is not list or length not in (None, len(value)):
         raise ValueError(f"a list{'' if length is None else f' of {length}'} is expected in place of {str(value)[:40]!r}")
     return value
@@ -141,7 +143,7 @@ WHOLE = Form((int,), "whole numbers", hex, whole)
 REAL = Form((float, int, np.float64), "real numbers", lambda value: float(value).hex(), finite)
 REAL_OR_INF = REAL._replace(read=lambda value: math.inf if value == "inf" else finite(value))
 FLOAT = Form((float,), "a float", float.hex, read_hex)
-# As JSON writes it, which has no infinity: that is text.
+# A JSON number, or text for infinity and NaN, which JSON does not have.
 DECIMAL = Form((float,), "a number", lambda value: value if math.isfinite(value) else str(value), _decimal)
 
 
@@ -149,7 +151,7 @@ DECIMAL = Form((float,), "a number", lambda value: value if math.isfinite(value)
 
 
 def strict_json(content: str | bytes) -> Any:
-    """JSON in UTF-8 in which no name is given twice, every number is finite and 0 is not written "-0"; a ValueError otherwise."""
+    """Parse JSON in UTF-8; raise a ValueError if a name occurs twice, a number is not finite, or 0 is written "-0"."""
     content = content if isinstance(content, str) else bytes(content).decode()
     return json.loads(content, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
 

@@ -1,4 +1,4 @@
-"""How a search can end: one enumeration for all functions, each status with the sentence that tells it."""
+"""The statuses with which a search can end, one enumeration for all functions, each with its message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Status(StrEnum):
     message: str
 
     def __new__(cls, word: str, message: str) -> Status:
-        """A member with its message, in which facts are named in braces."""
+        """Make a member with its message, which has the names of facts in braces."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.message = message
@@ -30,18 +30,18 @@ class Status(StrEnum):
     NO_PROGRESS = "no-progress", STOPPED
 
     def __repr__(self) -> str:
-        """The word as text: users see what they compare with."""
+        """Return the word as text, because it is what users compare with."""
         return repr(self.value)
 
     @property
     def separable(self) -> bool | None:
-        """True or False where the status says so by itself, else None."""
+        """True or False if the status alone says whether the data is separable, else None."""
         return {Status.SEPARABLE: True, Status.SOLVED: True, Status.NOT_SEPARABLE: False}.get(self)
 
-    def told(self, **facts: object) -> str:
-        """The sentence, with these facts; those that are not given are left out."""
+    def describe(self, **facts: object) -> str:
+        """Return the message with these facts; facts that are not given are left out."""
         return self.message.format(**{"word": self.value, "soft": "", "effort": ""} | facts)
 
 
-# What ends a search from outside.
+# The statuses of a search that was ended from outside.
 LIMITS = (Status.ITERATION_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)

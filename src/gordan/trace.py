@@ -1,4 +1,4 @@
-"""What was measured while a method played: one `Moment` per recorded round, all of them in a `Trace`."""
+"""Measurements of a run: one `Moment` per recorded round, and all of them in a `Trace`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Moment:
 
     @property
     def gap(self) -> float:
-        """(upper - lower)/upper: the relative width of the bracket; 0 when upper is 0, or below lower by rounding."""
+        """The relative width of the bracket, (upper - lower)/upper; 0 if upper is 0, or below lower because of rounding."""
         return relative_width(self.lower, self.upper)
 
 
@@ -109,22 +109,22 @@ class Trace:
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """The last (lower, upper): floating-point estimates of an interval that holds γ*."""
+        """The last (lower, upper), floating-point estimates of an interval that contains γ*."""
         return float(self.lower[-1]), float(self.upper[-1])
 
     @property
     def gap(self) -> Array:
-        """(upper - lower)/upper over the recorded rounds; 0 where upper is 0, or below lower by rounding."""
+        """The relative width (upper - lower)/upper at recorded rounds; 0 if upper is 0, or below lower by rounding."""
         upper = np.asarray(self.upper)
         gap: Array = np.divide(np.maximum(0.0, upper - self.lower), upper, out=np.zeros_like(upper), where=upper > 0)
         return gap
 
     def to_dict(self) -> dict[str, list[float | None]]:
-        """Columns as plain lists, None where nothing was measured: fits `polars.DataFrame(...)` and JSON."""
+        """Return the columns as plain lists, with None where nothing was measured, for `polars.DataFrame(...)` and JSON."""
         return {name: [None] * len(self) if column is None else column.tolist() for name, column in self.columns.items()}
 
     def to_frame(self) -> Any:
-        """The columns as a pandas data frame, one line per recorded round."""
+        """Return the columns as a pandas data frame, with one row per recorded round."""
         try:
             import pandas
         except ImportError:
@@ -132,8 +132,8 @@ class Trace:
         return pandas.DataFrame(self.to_dict()).astype({name: float for name in COLUMNS if name != "t"})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace as one JSON file; floats are written so that they read back exactly."""
-        from gordan.io import write_atomic  # here: nothing else of what `import gordan` needs reads or writes files
+        """Write the trace to a JSON file, from which floats are restored exactly."""
+        from gordan.io import write_atomic  # not above: nothing else that `import gordan` needs reads or writes files
 
         content = {"format": FORMAT} | {name: form.write(getattr(self, name)) for name, form in FACTS.items()}
         content["columns"] = {name: _plain(column) or [None] * len(self) for name, column in self.columns.items()}
@@ -142,7 +142,7 @@ class Trace:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trace:
-        """Read a trace that `save` wrote; anything else is refused."""
+        """Read a trace that `save` wrote, or raise an InputError."""
         try:
             content = json.loads(Path(path).read_bytes())
         except (ValueError, RecursionError) as error:
@@ -156,7 +156,7 @@ class Trace:
 
     @staticmethod
     def of(moments: Sequence[Moment], **facts: Any) -> Trace:
-        """The trace of these moments."""
+        """Return the trace of these moments."""
         columns = {name: _column(name, [getattr(moment, name) for moment in moments]) for name in COLUMNS}
         return Trace(columns=columns, **facts)
 
@@ -169,7 +169,7 @@ def _column(name: str, values: Iterable[Any]) -> Array | None:
 
 
 FACTS = {"method": TEXT, "form": TEXT, "norm": DECIMAL, "n": COUNT, "d": COUNT, "scale": DECIMAL, "status": TEXT}
-# The vectors, by which size is their length.
+# The vectors, and whether their length is n or d.
 VECTORS = {"w": "d", "p": "n", "w_bar": "d", "p_bar": "n", "w_best": "d", "p_best": "n"}
 
 
@@ -178,7 +178,7 @@ def _plain(values: Array | None) -> Any:
 
 
 def _from_plain(content: dict[str, Any]) -> Trace:
-    """The trace that was written so; a ValueError, TypeError or KeyError says what does not fit."""
+    """Return the trace that was written as `content`; raise a ValueError, TypeError or KeyError if it is not valid."""
     if set(content) != {part.name for part in fields(Trace)} or set(content["columns"]) != set(COLUMNS):
         raise ValueError("its fields are not those of a trace")
     found = {name: form.taken(content[name], name) for name, form in FACTS.items()}

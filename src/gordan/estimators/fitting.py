@@ -404,7 +404,7 @@ class Fitting:
         hard = tried[0].result if tried else None
         witness = None if hard is None else self._numbered(hard.stated_witness, binary)
         signs = np.where(binary.positive, 1.0, -1.0)
-        z = X.fetch(X.scores(result.w, result.b, X.place(signs.astype(np.int8), "signs"), self.threads or available()))
+        z = X.to_host(X.scores(result.w, result.b, X.to_storage(signs.astype(np.int8), "signs"), self.threads or available()))
         alpha = C * LOSS.weight(np.asarray(z, dtype=np.float64)) * (1.0 if binary.weights is None else binary.weights)
         support = np.flatnonzero(alpha)
         plane = Plane(

@@ -149,8 +149,8 @@ class Planes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:  # other columns than those of the fit
             raise InputError(str(error)) from None
         with np.errstate(over="ignore", invalid="ignore"):
-            signs = storage.place(np.ones(storage.n, np.int8), "signs")
-            distances: Array = storage.fetch(storage.scores(self.coef_.T, self.intercept_, signs, available()))
+            signs = storage.to_storage(np.ones(storage.n, np.int8), "signs")
+            distances: Array = storage.to_host(storage.scores(self.coef_.T, self.intercept_, signs, available()))
             if not math.isfinite(np.sum(distances)):  # as NaN and infinity in X make it
                 require_finite(storage)
         return distances

@@ -1,8 +1,8 @@
-"""Where the players live and how distance is measured there.
+"""The sets of the players, and the regularizers on them.
 
-Sets: `Simplex` (plain, capped, two half-simplices), `LossWeights`, `Ball` (R^d, l2 ball, q-ball). Regularizers: `Entropy`,
-`LossCost`, `SquaredNorm`;
-each has value, gradient, Bregman divergence, and the mirror map that every learner's argmin is made of.
+The sets are `Simplex` (plain, capped, two half-simplices), `LossWeights` and `Ball` (R^d, l2 ball, q-ball). The regularizers are
+`Entropy`, `LossCost` and `SquaredNorm`; each has value, gradient, Bregman divergence, and the mirror map that every learner's
+argmin uses.
 """
 
 from gordan.geometry.regularizers import Entropy, NoisySquare, Regularizer, SquaredNorm

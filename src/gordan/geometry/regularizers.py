@@ -1,6 +1,6 @@
 """The regularizers, each with its mirror map: argmin over a set of R(z) - ⟨θ, z⟩, and the gradient of R there.
 
-With it every learner's argmin is one call. For a loss ⟨c, z⟩ and a reference z_0,
+With the mirror map, every learner's argmin is one call. For a loss ⟨c, z⟩ and a reference z_0,
 
     argmin_z  η⟨c, z⟩ + D_R(z, z_0)  =  mirror(set, ∇R(z_0) - η c).
 """
@@ -18,28 +18,28 @@ from gordan.geometry.sets import Ball, Domain, Simplex, dual_exponent, dual_vect
 
 
 class Regularizer(Protocol):
-    """A convex function R with what the learners need of it."""
+    """The interface of a convex function R that learners use as a regularizer."""
 
     def value(self, z: Array) -> float:
-        """R(z)."""
+        """Return R(z)."""
         ...
 
     def gradient(self, z: Array) -> Array:
-        """∇R(z)."""
+        """Return ∇R(z)."""
         ...
 
     def divergence(self, z: Array, y: Array) -> float:
-        """D_R(z, y) = R(z) - R(y) - ⟨∇R(y), z - y⟩."""
+        """Return D_R(z, y) = R(z) - R(y) - ⟨∇R(y), z - y⟩."""
         ...
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
-        """argmin_{z in domain} R(z) - ⟨θ, z⟩, and ∇R at it."""
+        """Return argmin_{z in domain} R(z) - ⟨θ, z⟩, and ∇R there."""
         ...
 
 
 @dataclass(frozen=True)
 class Entropy:
-    """E(p) = Σ p_i log p_i, 1-strongly convex in ‖·‖₁ on any simplex of mass 1."""
+    """The negative entropy E(p) = Σ p_i log p_i, 1-strongly convex in ‖·‖₁ on any simplex of mass 1."""
 
     def value(self, z: Array) -> float:
         return float(np.sum(_times_log(z, z)))
@@ -52,7 +52,7 @@ class Entropy:
         return float(np.sum(_times_log(z, z) - _times_log(z, y) - z + y))
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
-        """p_i ∝ e^{θ_i}, at most its cap. The gradient is known by its logarithm, so weights that underflow come back."""
+        """Return p_i ∝ e^{θ_i}, at most its cap, and the gradient, from the logarithm of p so that it survives underflow."""
         if not isinstance(domain, Simplex):
             raise InputError("the entropy needs a simplex; use SquaredNorm for w")
         log_p = domain.log_softmax(theta)
@@ -61,7 +61,7 @@ class Entropy:
 
 @dataclass(frozen=True)
 class SquaredNorm:
-    """R(w) = scale · ½‖w‖_q²; with scale = 1/(q-1) it is 1-strongly convex in ‖·‖_q for 1 < q ≤ 2."""
+    """The squared norm R(w) = scale · ½‖w‖_q²; with scale = 1/(q-1) it is 1-strongly convex in ‖·‖_q for 1 < q ≤ 2."""
 
     q: float = 2.0
     scale: float = 1.0
@@ -80,15 +80,15 @@ class SquaredNorm:
         return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
 
     def has_form_of(self, other: object) -> bool:
-        """Whether `plus` can add the other."""
+        """Return whether `plus` can add the other."""
         return type(other) is SquaredNorm and other.q == self.q
 
     def plus(self, weight: float, other: Any) -> SquaredNorm:
-        """This and so many times the other."""
+        """Return this plus `weight` times the other."""
         return replace(self, scale=self.scale + weight * other.scale)
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
-        """∇½‖·‖_p² at θ/scale, scaled back into the q-ball; for q = 2 on a simplex or another ball the nearest point."""
+        """Return ∇½‖·‖_p² at θ/scale, scaled back into the q-ball; for q = 2 on a simplex or another ball, the nearest point."""
         target = theta if self.scale == 1 else theta / self.scale
         if isinstance(domain, Ball) and (domain.q == self.q or domain.radius == np.inf):
             z = domain.clip(dual_vector(target, dual_exponent(self.q)))
@@ -101,7 +101,7 @@ class SquaredNorm:
 
 @dataclass(frozen=True)
 class NoisySquare(SquaredNorm):
-    """R(w) = ½‖w‖² + max_{δ∈noise} δ·w, whose second part is what perturbations δ of a row can cost."""
+    """The squared norm with noise, R(w) = ½‖w‖² + max_δ δ·w, where δ is a perturbation of a row that lowers its margin."""
 
     noise: Ball | None = None
 
@@ -110,7 +110,7 @@ class NoisySquare(SquaredNorm):
         return super().value(z) + self.noise.radius * norm(z, dual_exponent(self.noise.q))
 
     def mirror(self, domain: Domain, theta: Array) -> tuple[Array, Array]:
-        """θ less the nearest point of the noise, for R^d alone."""
+        """Return θ minus the nearest point of the noise; for R^d only."""
         assert self.noise is not None
         if domain != Ball(len(theta)):
             raise InputError(f"no argmin of a norm with noise over {domain!r}; use R^d")
@@ -118,6 +118,6 @@ class NoisySquare(SquaredNorm):
 
 
 def _times_log(z: Array, y: Array) -> Array:
-    """z log y, with 0 log 0 = 0 and -∞ where y = 0 < z."""
+    """Return z log y, with 0 log 0 = 0 and -∞ if y = 0 < z."""
     with np.errstate(divide="ignore"):
         return np.asarray(z * np.log(y, out=np.zeros_like(y), where=z > 0))

@@ -1,10 +1,10 @@
-"""Where p lives when a loss is minimized, and what the p-player then pays: a set with a regularizer and a mass of its own.
+"""The set of the p-player when a loss is minimized, with its regularizer, and what the p-player then pays.
 
 A loss is ℓ(z) = max_a g(a) - a z (`gordan.losses`). With α_i = C_i a_i, ½‖w‖² + Σ C_i ℓ(A_i·w) is
 
     -min_α αᵀAw + ψ(α) - ½‖w‖²,   ψ(α) = -Σ C_i g(α_i/C_i),   0 ≤ α_i ≤ (the largest a) · C_i:
 
-the game of the hard margin, but for the set of p, which has no mass to share, and for ψ. Hinge: ψ = -Σα, a box. Squared hinge:
+the game of the hard margin except for the set of p, on which Σp is not fixed, and for ψ. Hinge: ψ = -Σα, a box. Squared hinge:
 ψ = Σ α²/4C - Σα. Logistic: C times the negative entropy of (a, 1 - a).
 """
 
@@ -24,9 +24,10 @@ from gordan.losses import Loss
 
 @dataclass(frozen=True, eq=False)
 class LossCost:
-    """scale · H(α) - linear · Σα: H is C times the negative entropy of (α/C, 1 - α/C) for the logistic loss, else Σ α²/4C.
+    """The function scale · H(α) - linear · Σα, the cost ψ or the regularizer of the p-player.
 
-    ψ of every loss has this form, and so has the regularizer H of the p-player: their sums do too.
+    H is C times the negative entropy of (α/C, 1 - α/C) for the logistic loss, and Σ α²/4C for the others.
+    The ψ of every loss has this form, the regularizer H of the p-player has it, and so have their sums.
     """
 
     loss: Loss
@@ -36,16 +37,16 @@ class LossCost:
 
     @property
     def convexity(self) -> float:
-        """H is so strongly convex in the norm √(Σ α²/C)."""
+        """The strong convexity of H in the norm √(Σ α²/C)."""
         return 4.0 if self.loss is Loss.LOGISTIC else 0.5
 
     def value(self, z: Array) -> float:
-        """The value at α."""
+        """Return the value at α."""
         own = -dot(self.c, self.loss.paid(z / self.c)) if self.loss is Loss.LOGISTIC else dot(z, z / self.c) / 4
         return self.scale * own - self.linear * float(np.sum(z))
 
     def gradient(self, z: Array) -> Array:
-        """Its gradient."""
+        """Return the gradient at α."""
         if self.loss is Loss.LOGISTIC:
             with np.errstate(divide="ignore"):
                 own = np.log(z) - np.log(self.c - z)
@@ -54,11 +55,11 @@ class LossCost:
         return np.asarray(self.scale * own - self.linear)
 
     def divergence(self, z: Array, y: Array) -> float:
-        """D(z, y)."""
+        """Return the Bregman divergence D(z, y)."""
         return self.value(z) - self.value(y) - dot(self.gradient(y), z - y)
 
     def mirror(self, domain: Any, theta: Array) -> tuple[Array, Array]:
-        """argmin over the weights of the loss of this less ⟨θ, α⟩, and the gradient there."""
+        """Return the argmin of this function minus ⟨θ, α⟩ over the weights of the loss, and the gradient there."""
         if not isinstance(domain, LossWeights) or not self.scale > 0:
             raise InputError(f"no argmin of a {self.loss.value} cost of scale {self.scale:g} over {domain!r:.60}")
         target = (theta + self.linear) / self.scale
@@ -69,17 +70,17 @@ class LossCost:
         return z, self.gradient(z)
 
     def has_form_of(self, other: object) -> bool:
-        """Whether `plus` can add the other."""
+        """Return whether `plus` can add the other."""
         return isinstance(other, LossCost) and other.loss is self.loss
 
     def plus(self, weight: float, other: Any) -> LossCost:
-        """This and so many times the other."""
+        """Return this plus `weight` times the other."""
         return replace(self, scale=self.scale + weight * other.scale, linear=self.linear + weight * other.linear)
 
 
 @dataclass(frozen=True, eq=False)
 class LossWeights:
-    """{0 ≤ α_i ≤ (the largest a of the loss) · C_i}, with what each α costs.
+    """The set {0 ≤ α_i ≤ (the largest a of the loss) · C_i}, with the cost of each α.
 
     >>> LossWeights.of("hinge", 2.0, 3).lowest(np.array([0.0, 1.0, 5.0]))  # -Σ C (1 - z)₊
     -2.0
@@ -92,7 +93,7 @@ class LossWeights:
 
     @staticmethod
     def of(loss: Any, C: Any, n: int) -> LossWeights:
-        """Of a loss by name, with one C for all rows or one for each."""
+        """Return the weights of a loss, given by name, with one C for all rows or one for each."""
         c = np.full(n, float(C)) if np.ndim(C) == 0 else vector(C, "C", n)
         if not ((c > 0) & np.isfinite(c)).all():
             raise InputError(f"C is {C!r:.60}; pass a positive number, or one for each of the {n} rows")
@@ -108,25 +109,25 @@ class LossWeights:
 
     @property
     def regularizer(self) -> LossCost:
-        """H."""
+        """The regularizer H of the p-player."""
         return LossCost(self.loss, self.c)
 
     @property
     def cost(self) -> LossCost:
-        """ψ."""
+        """The cost ψ of the p-player."""
         return LossCost(self.loss, self.c, *COSTS[self.loss])
 
     @cached_property
     def centre(self) -> Array:
-        """p_0: the weights at w = 0; of the hinge, where any of 0 to C is one, the middle."""
+        """The default p_0: the weights at w = 0 or, for the hinge, the middle of the interval from 0 to C."""
         return self.c * (0.5 if self.loss is Loss.HINGE else float(self.loss.weight(np.zeros(1))[0]))
 
     def lowest(self, scores: Array) -> float:
-        """min_α α·scores + ψ(α) = -Σ C ℓ(scores)."""
+        """Return min_α α·scores + ψ(α) = -Σ C ℓ(scores)."""
         return -dot(self.c, self.loss.cost(scores))
 
     def diameter(self, p0: Array) -> float:
-        """max_α D_H(α, p_0); infinite for the squared hinge, whose weights are not bounded."""
+        """Return max_α D_H(α, p_0), which is infinite for the squared hinge, whose weights are not bounded."""
         if self.loss is Loss.SQUARED_HINGE:
             return math.inf
         if self.loss is Loss.HINGE:
@@ -134,9 +135,9 @@ class LossWeights:
         return float(-np.sum(self.c * np.log(np.minimum(p0, self.c - p0) / self.c)))
 
     def contains(self, p: Array, tol: float = 1e-9) -> bool:
-        """Whether p is in the set up to `tol`."""
+        """Return whether p is in the set up to `tol`."""
         return bool((p >= -tol).all() and (p <= self.loss.most_weight * self.c + tol).all())
 
 
-# ψ of each loss as (scale, linear) of a `LossCost`.
+# The ψ of each loss as (scale, linear) of a `LossCost`.
 COSTS = {Loss.HINGE: (0.0, 1.0), Loss.SQUARED_HINGE: (1.0, 1.0), Loss.LOGISTIC: (1.0, 0.0)}

@@ -1,6 +1,6 @@
-"""The named methods: one small file each, with formula, theorem, game form and published form.
+"""The named methods, one small module each, with formula, theorem, game form and published form.
 
-`gordan.methods.names()` lists them, `.get(name)` gives an entry, `.register(...)` adds one. Each is a function that takes
+`gordan.methods.names()` lists them, `.get(name)` returns an entry, `.register(...)` adds one. Each is a function that takes
 its options and returns a `Method` for `gordan.play`:
 
 >>> import gordan

@@ -108,12 +108,12 @@ class _NMGD:
 
 
 def _theta(eta: float | None, t: int) -> float:
-    """θ_{t-1}."""
+    """Return θ_{t-1}."""
     return 1.0 if eta is None else 2 * eta * t / (t + 1)
 
 
 def _round(eta: float | None, t: int, v: Array, move: Array, response: Response) -> Round:
-    """Round t of the game: w_t = -2 move/(t+1), and v_t = factor · w̄_t for the weights t (or t+1 where θ = 1)."""
+    """Return round t of the game: w_t = -2 move/(t+1), and v_t = factor · w̄_t for the weights t (or t+1 if θ = 1)."""
     alpha, weight, step = (t, t * (t + 1) / 2, eta) if eta is not None else (t + 1, t * (t + 3) / 2, 0.5)
     output = Output(v, response.lowest, step * weight)
     return Round(float(alpha), (-2 / (t + 1)) * move, response.p, response.combination, output=output)

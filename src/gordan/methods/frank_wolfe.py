@@ -1,4 +1,4 @@
-"""Frank–Wolfe on ½‖Aᵀp‖²: von Neumann's method for a point in the hull, and its variants that take weight away."""
+"""Frank–Wolfe on ½‖Aᵀp‖²: von Neumann's method for a point in the hull, and its variants with away steps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gordan.methods.registry import Guarantee, Method, Regrets, choose, register
 from gordan.rows import Rows
 
 STEPS = ("2/(t+1)", "line search", "away", "pairwise")
-# Aᵀp is moved along with p, and computed anew once it is this share of what it was: else it would fall below its own rounding
-# where rows cancel, down to numbers that floats no longer hold.
-DRIFTED = 1e-3
+# Aᵀp is updated along with p, and recomputed once its norm has fallen to this share: otherwise it would fall below its own
+# rounding errors if rows cancel, and finally underflow.
+RECOMPUTE_SHARE = 1e-3
 
 
 @register(
@@ -35,7 +35,8 @@ def frank_wolfe(*, form: str = "published", step: str = "2/(t+1)") -> Method:
     where that promises more, "pairwise" (Mitchell, Dem'yanov and Malozemov) moves it from there to s; both by line search, from
     one vertex.
 
-    Game, for θ = 2/(t+1): g = pᵀAw - ½‖w‖², α_t = t; w first with FTL, p with the best response. p_T = p̄_T. The others have none.
+    Game, for θ = 2/(t+1): g = pᵀAw - ½‖w‖², α_t = t; w first with FTL, p with the best response. p_T = p̄_T. The others have
+    none.
 
     Guarantee: gap ≤ 8/(T+1) for θ = 2/(t+1); by line search ‖Aᵀp_T‖² ≤ 1/T as long as no margin min A_i·Aᵀp_t has been positive.
     """
@@ -105,7 +106,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _LineSearch:
-    """Published forms with a line search. Round t looks at p_{t-1}, whose pass tells its margin, and then moves."""
+    """Published forms with a line search; round t scores p_{t-1}, which gives its margin, and then moves."""
 
     game: Game
     step: str
@@ -113,7 +114,7 @@ class _LineSearch:
     def start(self) -> _Point:
         rows, p = self.game.rows, self.game.p0
         combination = rows.combine(p)
-        if self.step != "line search":  # one row: from all of them weight would have to be taken row by row
+        if self.step != "line search":  # start at one row, since weight is taken away row by row
             p = self.game.p_set.vertex(rows.scores(combination))
             combination = rows.combine(p)
         return _Point(p, combination, norm(combination, 2))
@@ -129,18 +130,18 @@ class _LineSearch:
             direction, along, most = self._away(p, w, scores, int(np.argmin(scores)))
         square = dot(along, along)
         theta = min(most, max(0.0, -dot(w, along) / square)) if square > 0 else 0.0
-        if theta == most < math.inf:  # what is taken away is gone
+        if theta == most < math.inf:  # a full step removes a row: set what rounding leaves of it to 0
             moved = np.where(p + theta * direction > 1e-16, p + theta * direction, 0.0)
         else:
             moved = p + theta * direction
         combination = w + theta * along
-        if norm(combination, 2) < DRIFTED * length:
+        if norm(combination, 2) < RECOMPUTE_SHARE * length:
             combination = rows.combine(moved)
             length = norm(combination, 2)
         return _Point(moved, combination, length), played
 
     def _away(self, p: Array, w: Array, scores: Array, i: int) -> tuple[Array, Array, float]:
-        """The direction in p, its Aᵀ, and the longest step: from the vertex j of highest score, or to i."""
+        """Return the direction d in p, Aᵀd, and the longest step: away from the vertex j of highest score, or towards i."""
         rows = self.game.rows
         j = int(np.argmax(np.where(p > 0, scores, -np.inf)))
         to, from_ = np.zeros(rows.n), np.zeros(rows.n)

@@ -75,7 +75,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _MirrorDescent:
-    """Published form. The pass is at v_t, which is w_t times a number: it tells the margin of the average, too."""
+    """Published form. The pass is at v_t, a multiple of w_t, so it also gives the margin of the average."""
 
     game: Game
     eta: float

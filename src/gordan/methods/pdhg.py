@@ -18,10 +18,12 @@ from gordan.learners import Mirror, Reflected
 from gordan.methods.registry import Guarantee, Method, choose, register
 from gordan.rows import Rows, host
 
-# Rows or columns up to which L is computed; beyond, it is estimated by so many products with AᵀA, and taken larger by a factor.
-MOST_EXACT, PRODUCTS, SAFETY = 512, 30, 1.05
-# A restart is due when the gap of the average is this share of the last one's, and no sooner than after so many rounds.
-RESTART, LEAST_ROUNDS = math.exp(-1), 8
+# With up to this many rows or columns, L is computed from an eigenvalue; beyond, it is estimated by this many products with AᵀA
+# and enlarged by a safety factor.
+MAX_EIGENVALUE_SIZE, POWER_ITERATIONS, SAFETY = 512, 30, 1.05
+# A restart is due when the gap of the average has fallen to this share of that after the last restart, after this many rounds at
+# least.
+RESTART_SHARE, MIN_ROUNDS_TO_RESTART = math.exp(-1), 8
 
 
 @register(
@@ -69,7 +71,7 @@ def pdhg(*, form: str = "published", omega: float = 1.0, restart: bool = False) 
 
 
 class _State(NamedTuple):
-    """w_t and A w_t, p_t and Aᵀp_t, ω; where the last restart was, its round, and the sums and the first gap since then."""
+    """w_t and A w_t, p_t and Aᵀp_t, ω; the point and the round of the last restart, and the sums and the first gap since then."""
 
     w: Array
     scores: Array
@@ -93,16 +95,16 @@ class _Pdhg:
 
     @cached_property
     def length(self) -> float:
-        """L = ‖A‖₂; 1 where A is 0. Its passes are not the method's."""
+        """L = ‖A‖₂, or 1 if A is 0; its passes are not charged to the method."""
         return _length(self.game.rows.scaled(1.0)) or 1.0
 
     @property
     def bound(self) -> Callable[[int], float] | None:
-        """`gap`, where it is proved."""
+        """The function `gap` if it is proved, else None."""
         return None if self.restart else self.gap
 
     def gap(self, t: int) -> float:
-        """The bound after t rounds."""
+        """Return the bound on the gap after t rounds."""
         return self.length * (self.omega / 2 + _reach(self.game) / (2 * self.omega)) / t
 
     def start(self) -> _State:
@@ -124,13 +126,13 @@ class _Pdhg:
         return (self._restarted(after, t) if self.restart else after), played
 
     def _restarted(self, state: _State, t: int) -> _State:
-        """From the average, where it is that much better than the last restart's first round."""
+        """Return the state restarted at the average if a restart is due, else the state as it is."""
         count = t - state.since
         w, scores, p, combination = (total / count for total in state.sums)
         gap = norm(combination, 2) - self.game.p_set.lowest(scores)
         if math.isinf(state.gap):
             return state._replace(gap=gap)
-        if count < LEAST_ROUNDS or gap > RESTART * state.gap:
+        if count < MIN_ROUNDS_TO_RESTART or gap > RESTART_SHARE * state.gap:
             return state
         far_w, far_p = norm(w - state.from_w, 2), norm(p - state.from_p, 2)
         omega = math.sqrt(state.omega * far_p / far_w) if min(far_w, far_p) > 1e-12 else state.omega
@@ -139,7 +141,7 @@ class _Pdhg:
 
 
 def _reach(game: Game) -> float:
-    """max_{p∈P} ‖p - p_0‖²: a convex function, largest at a vertex; by the triangle inequality where there are caps or halves."""
+    """Return max_{p∈P} ‖p - p_0‖², which is attained at a vertex; with caps or halves, an upper bound."""
     p_set, p0 = game.p_set, game.p0
     square = float(np.sum(p0**2))
     if p_set.caps is None and p_set.halves is None:
@@ -149,13 +151,13 @@ def _reach(game: Game) -> float:
 
 
 def _length(rows: Rows) -> float:
-    """‖A‖₂, from the smaller of AᵀA and AAᵀ, or an estimate that is seldom too small."""
-    if min(rows.n, rows.d) <= MOST_EXACT:
+    """Return ‖A‖₂ from the smaller of AᵀA and AAᵀ, or an estimate that is seldom too small."""
+    if min(rows.n, rows.d) <= MAX_EIGENVALUE_SIZE:
         products = host(rows.moments(np.ones(rows.n))[0]) if rows.d <= rows.n else rows.gram(np.arange(rows.n))
         return math.sqrt(max(0.0, float(np.linalg.eigvalsh(products)[-1]))) * (1 + 1e-12)
     v = rows.combine(np.full(rows.n, 1 / rows.n))
     v = v if v.any() else np.ones(rows.d)
-    for _ in range(PRODUCTS):
+    for _ in range(POWER_ITERATIONS):
         v = rows.combine(rows.scores(v / norm(v, 2)))
         if not v.any():
             return 0.0

@@ -57,7 +57,7 @@ def _baseline(name: str, p: float, output: str) -> Method:
     guarantee = Guarantee(
         f"at most {p - 1:g}/gamma^2 mistakes",
         rounds=lambda D, gamma: (p - 1) / gamma**2 + 1,
-        upper=lambda t: math.sqrt((p - 1) / max(1, t - 1)),  # the last round, in which none is left, makes no mistake
+        upper=lambda t: math.sqrt((p - 1) / max(1, t - 1)),  # the last round makes no mistake
     )
     return Method(name, "published", p, build, guarantee, math.nan, plain="it looks at one row at a time")
 
@@ -73,7 +73,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Cyclic:
-    """A round is the next mistake: the first row, in cyclic order, with A_i·w ≤ 0 is added to θ. It ends when there is none."""
+    """Published form. A round adds the next mistake, the first row in cyclic order with A_i·w ≤ 0, to θ, until there is none."""
 
     game: Game
     average: bool
@@ -101,7 +101,7 @@ class _Cyclic:
         return after, Round(1.0, None, this, row, output=output, p_bar=mistakes / t)
 
     def _next_mistake(self, w: Array, start: int) -> tuple[int, Array | None]:
-        """The first row from `start` on, around the cycle, with A_i·w ≤ 0; blocks double, so few rows are read in vain."""
+        """Return the first row from `start` on, in cyclic order, with A_i·w ≤ 0; block sizes double, so few rows are wasted."""
         rows = self.game.rows
         seen, size = 0, 1
         while seen < rows.n:

@@ -1,4 +1,4 @@
-"""Projection and rescaling: positive weights with which rows cancel, if there are some. On a dense copy of the rows in memory."""
+"""Projection and rescaling for positive weights with which rows cancel, on a dense copy of the rows in memory."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def projection_rescaling(*, form: str = "published") -> Method:
     for which s = ‖(Pz)₊‖₁ ≤ ½ max z, and then D_ii is multiplied by max(1, z_i/s).
 
     Guarantee: each phase at least doubles the largest Πx_i over the x of that space with 0 ≤ x ≤ 1, so that there are at most
-    log₂(1/Π(p_i/max p)) of them, for every solution p. Where there is none it does not end, or by rounding: only an exact check
-    may claim. The output w solves D⁻¹Aw = z - Pz, and separates where that is positive.
+    log₂(1/Π(p_i/max p)) of them, for every solution p. If there is no solution, it does not end except by rounding: only an exact
+    check may claim one. The output w solves D⁻¹Aw = z - Pz, and separates if that is positive.
     """
     choose("form", form, ("published",))
 
@@ -45,7 +45,7 @@ def projection_rescaling(*, form: str = "published") -> Method:
 
 
 class Diagonal(NamedTuple):
-    """D; how many phases there were, and after which round the last ended; z and Pz, y and P of the last response, μ."""
+    """The state: D, the number of phases, the round after which the last ended, z and Pz, y, P of the last response, and μ."""
 
     D: Array
     phases: int
@@ -59,7 +59,7 @@ class Diagonal(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """The form: it ends with y > 0, or when D overflows."""
+    """The form, which ends with y > 0, or when D overflows."""
 
     game: Game
     copied: Callable[[], Copy]
@@ -73,13 +73,13 @@ class Projected:
     def _factors(self, D: Array) -> tuple[Array, Array]:
         if self._last.get("D") is not D:
             C = self.copy.C / D[:, None]
-            # of rows of zeros nothing is to be taken off
+            # if all rows are zero, there is nothing to project out
             self._last.update(D=D, factors=np.linalg.qr(C) if C.any() else (C, np.eye(C.shape[1])))
         found: tuple[Array, Array] = self._last["factors"]
         return found
 
     def start(self) -> Diagonal:
-        """The state before the first round."""
+        """Return the state before the first round."""
         return self._begun(np.ones(self.game.rows.n), 0, 0)
 
     def _begun(self, D: Array, phases: int, since: int) -> Diagonal:
@@ -94,7 +94,7 @@ class Projected:
         return np.asarray(x - Q @ (Q.T @ x))
 
     def round(self, state: Diagonal, t: int) -> tuple[Diagonal, Round]:
-        """Round t of the method, and the state after it."""
+        """Play round t: return the state after it, and what was played."""
         theta, y, mu = 1.0, state.y, state.mu
         if state.response is not None:
             theta = 2 / (t - state.since + 1)
@@ -108,7 +108,7 @@ class Projected:
         after = state._replace(z=z, projected=projected, y=y, response=response, mu=mu)
         s = float(np.sum(np.maximum(projected, 0.0)))
         if not ended and s <= 0.5 * float(np.max(z)):
-            with np.errstate(over="ignore"):  # where there are no weights, and then it ends
+            with np.errstate(over="ignore"):  # an overflow ends the method: there are no such weights
                 D = state.D * np.maximum(1.0, z / max(s, 1e-300))
             ended = not np.max(D) < 1e250
             after = after if ended else self._begun(D, state.phases + 1, t)
@@ -118,7 +118,7 @@ class Projected:
         return after, Round(1.0, None, p, combination, output=output, finished=ended)
 
     def _plane(self, D: Array, z: Array) -> Array:
-        """w with D⁻¹Aw = z - Pz, its largest entry made 1."""
+        """Return w with D⁻¹Aw = z - Pz, scaled so that its largest entry is 1."""
         Q, R = self._factors(D)
         try:
             u = np.linalg.solve(R, Q.T @ z)

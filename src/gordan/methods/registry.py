@@ -1,4 +1,4 @@
-"""What a named method is, and the list of them."""
+"""The definition of a named method, and the registry of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gordan.errors import InputError, did_you_mean, one_of
 from gordan.geometry import Simplex
 from gordan.rows import Rows
 
-# The largest p of the regularized games: beyond q - 1 loses its digits, and nothing is gained.
+# The largest p of the regularized games: beyond, q - 1 loses its digits and nothing is gained.
 MOST_NORM = 1e6
 
 
 class Moves(NamedTuple):
-    """How far the players have moved until round T, in the sums that regret bounds are stated in.
+    """How far the players have moved up to round T, as the sums in which regret bounds are stated.
 
     `p` is Σ‖p_t - p_{t-1}‖₁², `w` is Σ t(t-1)/4·‖w_t - w_{t-1}‖₂², `scores` is Σ t²/8·‖A(w_t - w_{t-1})‖_∞².
     """
@@ -30,7 +30,7 @@ class Moves(NamedTuple):
 
 
 class Regrets(NamedTuple):
-    """Upper bounds for the regret of each player, and for both together; infinite where the theory states none."""
+    """Upper bounds on the regret of each player and of both together; infinite where the theory states none."""
 
     w: float = math.inf
     p: float = math.inf
@@ -39,13 +39,13 @@ class Regrets(NamedTuple):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What the theorem promises, for rows of norm at most 1. D is log n, or what takes its place (`Simplex.diameter`).
+    """What the theorem guarantees for rows of norm at most 1; D is log n, or what takes its place (`Simplex.diameter`).
 
-    `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound for the normalized margin of the
-    output after t rounds; `rounds(D, gamma)` a number of rounds after which that margin is positive. `upper(t)` bounds
-    ‖Aᵀp̄_t‖_p of a method that plays no game but counts mistakes, as long as it makes them; `unseparated(t)` that of p_t as long
-    as no margin has been positive. `regrets(D, moves)` bounds the regrets after any round, `length(t, gamma)` is a lower bound
-    for ‖w‖ of the output. None where the theory gives none.
+    `gap(t, D)` bounds max_w g(w, p̄_t) - m(w̄_t); `margin(t, D, gamma)` is a lower bound on the normalized margin of the output
+    after t rounds; `rounds(D, gamma)` is a number of rounds after which that margin is positive. `upper(t)` bounds ‖Aᵀp̄_t‖_p of
+    a method that plays no game but counts mistakes, as long as it makes them; `unseparated(t)` bounds that of p_t as long as no
+    margin has been positive. `regrets(D, moves)` bounds the regrets after any round; `length(t, gamma)` is a lower bound on ‖w‖
+    of the output. Each is None where the theory gives none.
     """
 
     statement: str
@@ -59,7 +59,7 @@ class Guarantee:
 
     @property
     def bound(self) -> Callable[[int, float], float] | None:
-        """The column `bound` of a trace: `gap`, else `upper`."""
+        """The column `bound` of a trace: `upper` if there is one, else `gap`."""
         upper = self.upper
         return self.gap if upper is None else lambda t, D: upper(t)
 
@@ -68,8 +68,8 @@ class Guarantee:
 class Method:
     """A method with its options chosen: how to build its form on given rows, its guarantee and its cost.
 
-    `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy`: it plays
-    for the margin under noise, which is another one than that of the data. `plain` says why it takes neither caps nor halves.
+    `passes` is the cost of a round in passes over the data (without caps, which need one more per response). `noisy` methods play
+    for the margin under noise, which differs from that of the data. `plain` says why the method supports neither caps nor halves.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Method:
     plain: str | None = None
 
     def on(self, rows: Rows, p_set: Simplex, p0: Array) -> Form:
-        """The method on these rows; refused on a simplex with caps or halves that it does not know."""
+        """Return the form of the method on these rows, or raise an InputError if it does not support caps or halves."""
         if self.plain is not None and (p_set.caps is not None or p_set.halves is not None):
             raise InputError(
                 f"{self.name} supports neither nu nor a free intercept: {self.plain}; "
@@ -93,7 +93,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the registry. Calling it with options gives a `Method`; without, the default one."""
+    """An entry of the registry; calling it with options returns a `Method`, without options the default one."""
 
     name: str
     factory: Callable[..., Method]
@@ -102,7 +102,7 @@ class Entry:
     summary: str
 
     def __call__(self, **options: Any) -> Method:
-        """The method with these options, by the name that it is registered under."""
+        """Return the method with these options, under its registered name."""
         return replace(self.factory(**options), name=self.name)
 
     @property
@@ -111,7 +111,7 @@ class Entry:
         return "p" in signature(self.factory).parameters
 
     def for_norm(self, norm: float, **options: Any) -> Method:
-        """The method for this norm, where it can be told; else the one for its own."""
+        """Return the method for this norm if it has such an option, else for its own norm."""
         if not self.takes_norm:
             return self(**options)
         try:
@@ -121,12 +121,12 @@ class Entry:
 
 
 _entries: dict[str, Entry] = {}
-# What is registered keeps its type: options that it does not have are refused by a type checker as well.
+# A registered function keeps its type, so that a type checker refuses options that it does not have.
 F = TypeVar("F", bound=Callable[..., Method])
 
 
 def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[F], F]:
-    """Decorator: put a function that makes a `Method` into the registry under `name`. The first form is the default."""
+    """Return a decorator that registers a function returning a `Method` under `name`; the first form is the default."""
 
     def add(factory: F) -> F:
         if name in _entries:
@@ -139,12 +139,12 @@ def register(name: str, *, reference: str, forms: tuple[str, ...]) -> Callable[[
 
 
 def names() -> list[str]:
-    """All registered names."""
+    """Return all registered names."""
     return list(_entries)
 
 
 def get(name: str) -> Entry:
-    """The entry of that name."""
+    """Return the entry of this name, or raise an InputError."""
     if not isinstance(name, str) or name not in _entries:
         hint = did_you_mean(name, _entries) or f"choose one of {', '.join(_entries)}"
         raise InputError(f"there is no method {name!r}; {hint}")
@@ -152,18 +152,18 @@ def get(name: str) -> Entry:
 
 
 def choose(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Refuse a value that is not among those allowed."""
+    """Raise an InputError if a value is not among those allowed."""
     if not any(isinstance(value, type(item)) and value == item for item in allowed):
         raise InputError(f"{option} is {value!r}; {one_of(value, allowed)}")
 
 
 def once_positive(margin: float) -> float:
-    """A bound on γ(w) with ‖w‖ ≤ 1 as one on γ(w)/‖w‖: the same once it is positive, and silent (-∞) before."""
+    """Return a lower bound on γ(w)/‖w‖ from one on γ(w) with ‖w‖ ≤ 1: the same if it is positive, else -∞."""
     return margin if margin >= 0 else -math.inf
 
 
 def check_norm(p: Any, least: float = 2.0, most: float = MOST_NORM) -> float:
-    """p as a float, refused outside least ≤ p ≤ most."""
+    """Return p as a float, or raise an InputError unless least ≤ p ≤ most."""
     if not (is_number(p) and least <= p <= most):
         top = "< 2" if most < 2 else f"<= {most:g}".replace("e+06", "e6 (p = 2 log d is close to inf already)")
         raise InputError(f"the norm p is {p!r}; it must be a number with {least:g} <= p {top}")
@@ -171,7 +171,10 @@ def check_norm(p: Any, least: float = 2.0, most: float = MOST_NORM) -> float:
 
 
 def root_margin(gap: Callable[[int, float], float]) -> Callable[[int, float, float], float]:
-    """√(γ² - 2·gap): what a gap of the regularized p-norm game promises for the normalized margin; silent (-∞) before."""
+    """Return the bound √(γ² - 2·gap) on the normalized margin that follows from the gap of the regularized p-norm game.
+
+    It is -∞ while γ² ≤ 2·gap.
+    """
 
     def margin(t: int, D: float, gamma: float) -> float:
         square = gamma**2 - 2 * gap(t, D)

@@ -1,7 +1,6 @@
-"""The rescaled Perceptron: rounds that grow with log(1/γ). The paper's open question, answered by playing its methods phase by
-phase.
+"""The rescaled Perceptron, whose number of rounds grows with log(1/γ), which answers the paper's open question.
 
-It works on a dense copy of the rows in memory. It proposes; a certificate is somebody else's work.
+It plays the paper's methods phase by phase, on a dense copy of the rows in memory. It only proposes; `certificates` proves.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from gordan.methods.registry import Guarantee, Method, choose, get, register
 from gordan.methods.smooth_perceptron import smooth_perceptron
 from gordan.rows import Rows, of
 
-# Entries of the dense copy at most.
-MOST_ENTRIES = 1 << 27
-# The condition of W beyond which a feasible w may have left the ellipsoid by rounding (it does from 1e16 on), and the size of W
-# below which nothing is left of it.
-MOST_CONDITION, LEAST_SIZE = 1e14, 1e-250
-# Why these methods take neither caps nor halves.
+# The largest number of entries of the dense copy.
+MAX_COPIED_ENTRIES = 1 << 27
+# The condition of W beyond which rounding may put a feasible w outside the ellipsoid (it does from 1e16 on), and the smallest
+# size of W before it underflows.
+MAX_CONDITION, MIN_SIZE = 1e14, 1e-250
+# Why these methods support neither caps nor halves.
 OWN_ROWS = "it has rows of its own in each phase"
-# Halvings of the interval that log τ is in.
-HALVINGS = 60
+# The number of bisection steps for log τ.
+BISECTIONS = 60
 
 
 @register(
@@ -71,7 +70,7 @@ def rescaled_perceptron(*, form: str = "published", basic: str | Method = "smoot
 
 
 def basic_method(basic: str | Method, form: str) -> Method:
-    """The method of a phase, with the longer of its proved steps."""
+    """Return the method of a phase, with the longer of its proved steps."""
     if basic == "smooth_perceptron":
         return smooth_perceptron(form=form, eta=0.5)
     if isinstance(basic, str):
@@ -90,8 +89,7 @@ def basic_method(basic: str | Method, form: str) -> Method:
 
 
 def _ends(basic: Method) -> bool:
-    """Whether a theorem says that its gap, or ‖Aᵀp‖ before it separates, falls to 0: the method's, or that of a form that knows
-    its rows."""
+    """Return whether a theorem, of the method or of its form, says that its gap, or ‖Aᵀp‖ until it separates, tends to 0."""
     stated, point = basic.guarantee, Simplex(1)
     if stated.gap is not None or stated.upper is not None or stated.unseparated is not None:
         return True
@@ -100,7 +98,7 @@ def _ends(basic: Method) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A dense copy of the rows: C Qᵀ with Q a basis of their span (None: the unit vectors), and their norms."""
+    """A dense copy of the rows, A = C Qᵀ with Q a basis of their span (None for the unit vectors), and their norms."""
 
     A: Array
     C: Array
@@ -109,39 +107,39 @@ class Copy:
 
     @staticmethod
     def of(rows: Rows) -> Copy:
-        """The copy, in memory."""
-        if rows.n * rows.d > MOST_ENTRIES:
+        """Return the copy of these rows, or raise an InputError if it is too large."""
+        if rows.n * rows.d > MAX_COPIED_ENTRIES:
             raise InputError(
-                f"rescaling works on a dense copy of the rows, of at most {MOST_ENTRIES:,} entries; use another method"
+                f"rescaling works on a dense copy of the rows, of at most {MAX_COPIED_ENTRIES:,} entries; use another method"
             )
-        A = rows.scaled(1.0).take(np.arange(rows.n)).dense()  # counted by those that start with it
+        A = rows.scaled(1.0).take(np.arange(rows.n)).dense()  # this pass is counted by `start`
         norms = _lengths(A)
-        # of rows of about the same length, by powers of two: else short ones would count as rounding of long ones
+        # rows are scaled to about the same length by powers of two, or short ones would count as rounding errors of long ones
         _, sizes, right = np.linalg.svd(np.ldexp(A, -np.frexp(norms)[1][:, None]), full_matrices=False)
         rank = max(1, int(np.sum(sizes > max(A.shape) * np.finfo(float).eps * sizes[0])))
         Q = None if rank == rows.d else right[:rank].T
         return Copy(A, A if Q is None else A @ Q, Q, norms)
 
     def whole(self, u: Array) -> Array:
-        """Q u: a vector for the rows from one for their copy."""
+        """Return Q u, the vector in feature space for a vector u of coordinates."""
         return u if self.Q is None else self.Q @ u
 
     def combine(self, q: Array) -> tuple[Array, Array]:
-        """q ≥ 0 with a mass of 1, and Aᵀq."""
-        q = q / np.max(q) if np.max(q) > 0 else np.ones_like(q)  # none is left where sizes differ by more than floats hold
+        """Return q ≥ 0 normalized to mass 1, and Aᵀq."""
+        q = q / np.max(q) if np.max(q) > 0 else np.ones_like(q)  # all may underflow if sizes differ widely
         q /= np.sum(q)
         return q, self.A.T @ q
 
 
 def _lengths(A: Array) -> Array:
-    """‖A_i‖ of every row, without underflow."""
+    """Return ‖A_i‖ of every row, without underflow."""
     top = np.max(np.abs(A), axis=1, initial=0.0)
     shares = np.divide(A, top[:, None], out=np.zeros_like(A), where=top[:, None] > 0)
     return np.asarray(top * np.sqrt(np.sum(shares * shares, axis=1)))
 
 
 class _Phase(NamedTuple):
-    """What a W makes of the rows: the form of the basic method on them, B and ν."""
+    """The rows rescaled by a W: the form of the basic method on them, B and ν."""
 
     form: Form
     B: Array
@@ -149,7 +147,8 @@ class _Phase(NamedTuple):
 
 
 class Ellipsoid(NamedTuple):
-    """W; how many phases there were, after which round the last ended, their gains; state and sums of the one under way."""
+    """The state: W, the number of phases, the round after which the last one ended, the total gain, and the state and sums of the
+    current phase."""
 
     W: Array
     phases: int
@@ -161,13 +160,13 @@ class Ellipsoid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rescaled:
-    """The form. It ends with a separator, where rows cancel up to rounding, or when W has lost too many digits."""
+    """The form, which ends with a separator, when rows cancel up to rounding, or when W has lost too many digits."""
 
     game: Game
     copied: Callable[[], Copy]
     basic: Method
     adaptive: bool
-    # the phase of the last W, which is not computed anew in each of its rounds
+    # the phase of the last W, cached because all of its rounds use it
     _last: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -176,13 +175,13 @@ class Rescaled:
         return self.copied()
 
     def start(self) -> Ellipsoid:
-        """The state before the first round."""
+        """Return the state before the first round."""
         self.game.rows.passes += 1
         W = np.eye(self.copy.C.shape[1])
         return Ellipsoid(W, 0, 0, 0.0, self._begun(W), Sums())
 
     def _begun(self, W: Array) -> Any:
-        """The state of the basic method before the first round of a phase; None where a row is 0, which there is no phase for."""
+        """Return the state of the basic method before the first round of a phase, or None if a row is 0."""
         phase = self._phase(W)
         self.game.rows.passes += 1
         return None if phase is None else phase.form.start()
@@ -202,15 +201,15 @@ class Rescaled:
         return found
 
     def round(self, state: Ellipsoid, t: int) -> tuple[Ellipsoid, Round]:
-        """Round t of the method, and the state after it."""
+        """Play round t: return the state after it, and what was played."""
         rows, phase = self.game.rows, self._phase(state.W)
-        if phase is None:  # a zero row, or one that W has lost: where it is zero, it is a witness
+        if phase is None:  # a row is zero, and then a witness, or W has lost it to rounding
             q, combination = self.copy.combine((self.copy.norms == np.min(self.copy.norms)).astype(float))
             return state, Round(1.0, None, q, combination, output=Output(np.zeros(rows.d), None, None), finished=True)
         before = phase.form.game.rows.passes
         inner, played = phase.form.round(state.inner, t - state.since)
         sums = state.sums.after(phase.form.game, played)
-        # of a method that plays no game p_t is what its theorem is about
+        # the theorem of a method that plays no game is about p_t
         p_t = played.p if played.w is None else np.asarray(sums.p / sums.weight)
         p_bar = p_t if played.p_bar is None else played.p_bar
         u = np.asarray(sums.w / sums.weight) if played.output is None else played.output.w
@@ -218,7 +217,7 @@ class Rescaled:
         known = None if played.output is None else played.output.lowest
         lowest = float(np.min(phase.B @ u)) if known is None else known
         rows.passes += phase.form.game.rows.passes - before + 2 + (known is None)  # Bᵀp̄, Aᵀq, and Bu where it is not known
-        # in shares of the least length and norm: neither overflows
+        # relative to the least length and norm, so that nothing overflows
         shares = (np.min(phase.lengths) / phase.lengths) * (np.min(self.copy.norms) / self.copy.norms)
         q, combination = self.copy.combine(p_bar * shares)
         w = self.copy.whole(state.W @ u)
@@ -228,14 +227,14 @@ class Rescaled:
             gain, factor = stretched(phase.B, p_bar, e, self.adaptive)
             W = state.W @ factor
             sizes = np.linalg.svd(W, compute_uv=False)
-            ended = not (sizes[0] <= MOST_CONDITION * sizes[-1] and sizes[0] >= LEAST_SIZE)
+            ended = not (sizes[0] <= MAX_CONDITION * sizes[-1] and sizes[0] >= MIN_SIZE)
             if not ended:
                 after = Ellipsoid(W, state.phases + 1, t, state.gain + gain, self._begun(W), Sums())
         return after, Round(1.0, None, q, combination, output=Output(w, None, None), finished=ended)
 
 
 def stretched(B: Array, p: Array, e: float, adaptive: bool = True) -> tuple[float, Array]:
-    """The gain of a phase, and the matrix that W is multiplied by."""
+    """Return the gain of a phase, and the matrix by which W is multiplied."""
     c = p * np.maximum(1.0, p / e) if adaptive else p
     values, V = np.linalg.eigh((B * c[:, None]).T @ B)
     values = np.maximum(values, 0.0)
@@ -246,7 +245,7 @@ def stretched(B: Array, p: Array, e: float, adaptive: bool = True) -> tuple[floa
     tau = 1.0
     if adaptive:  # the slope, times 1 + τe, falls with τ; with every λ_j > e it stays positive, so that τ is bounded
         low, high = -8.0, math.log(1e6 / e)
-        for _ in range(HALVINGS):
+        for _ in range(BISECTIONS):
             middle = math.exp((low + high) / 2)
             rising = float(np.sum((values - e) / (1 + middle * values))) > 0
             low, high = ((low + high) / 2, high) if rising else (low, (low + high) / 2)

@@ -1,4 +1,4 @@
-"""Rescaling both ways: a separator, or weights with which rows cancel. On a dense copy of the rows in memory."""
+"""Rescaling for both alternatives, a separator or weights with which rows cancel, on a dense copy of the rows in memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rescaling(*, form: str = "published", basic: str | Method = "smooth_perceptr
 
 
 class _Turns(NamedTuple):
-    """The states of both, how many rounds each has played, and which of them has ended without an answer."""
+    """The states of both methods, how many rounds each has played, and which of them has ended without an answer."""
 
     separating: Any
     cancelling: Any
@@ -53,7 +53,7 @@ class _Turns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Both:
-    """The form: rounds of the one and of the other, until one of them has an answer or both have none."""
+    """The form, which alternates between both methods until one of them has an answer or both have ended without."""
 
     game: Game
     separating: Rescaled

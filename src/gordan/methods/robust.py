@@ -28,7 +28,7 @@ def robust_perceptron(*, form: str = "game", noise: float = 0.1, noise_norm: flo
     with FTRL⁺[E, p_0, η]. Only the argmin of w differs from `smooth_perceptron`.
 
     Guarantee (η ≤ 1/2): ½‖Aᵀp̄_T - Π(Aᵀp̄_T)‖² - m(w̄_T) ≤ 2D/(ηT(T+1)). Any w and p give
-    (γ(w) - ε‖w‖_r)/‖w‖ ≤ γ_ε ≤ ‖Aᵀp - Π(Aᵀp)‖, and no w stands the noise just if some p has ‖Aᵀp‖_s ≤ ε.
+    (γ(w) - ε‖w‖_r)/‖w‖ ≤ γ_ε ≤ ‖Aᵀp - Π(Aᵀp)‖, and no w withstands the noise if and only if some p has ‖Aᵀp‖_s ≤ ε.
     """
     choose("form", form, ("game",))
     noise, s = positive(noise, "noise"), check_noise_norm(noise_norm)
@@ -43,7 +43,7 @@ def robust_perceptron(*, form: str = "game", noise: float = 0.1, noise_norm: flo
 
 
 def check_noise_norm(s: Any, name: str = "noise_norm") -> float:
-    """s, refused unless it is 1, 2 or ∞."""
+    """Return s as a float, or raise an InputError unless it is 1, 2 or ∞."""
     if not (is_number(s) and s in (1, 2, math.inf)):
         raise InputError(f"{name} is {s!r}; pass 1, 2 or float('inf')")
     return float(s)

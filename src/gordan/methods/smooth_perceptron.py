@@ -55,7 +55,7 @@ def smooth_perceptron(*, form: str = "published", eta: float = 0.25) -> Method:
 
 
 def two_players(game: Game, eta: float) -> Protocol1:
-    """The game behind Algorithms 1 and 2: w leads optimistically, p follows with the entropy, or with what a loss costs it."""
+    """Return the game of Algorithms 1 and 2: w is an optimistic leader, p follows with the entropy or the cost of a loss."""
     return Protocol1(
         game,
         w=Leader(game.w_set, np.zeros(game.rows.d), hint="last", curvature=game.w_curvature),
@@ -66,7 +66,7 @@ def two_players(game: Game, eta: float) -> Protocol1:
 
 
 def erm_guarantee(eta: float) -> Guarantee:
-    """The guarantee that Algorithms 1 and 2 share."""
+    """Return the guarantee that Algorithms 1 and 2 share."""
     return Guarantee(
         f"gap <= {2 / eta:g} D/(T(T+1)), margin >= gamma - {2 / eta:g} D/(gamma T(T+1))",
         gap=lambda t, D: 2 * D / (eta * t * (t + 1)),
@@ -77,7 +77,7 @@ def erm_guarantee(eta: float) -> Guarantee:
 
 
 def erm_regrets(eta: float, D: float, moves: Moves) -> Regrets:
-    """What w loses by p's moves is what p gains by moving no further."""
+    """Return the bounds on both regrets, in which the moves of p cancel."""
     return Regrets(w=moves.p / (2 * eta), p=D / eta - moves.p / (2 * eta))
 
 
@@ -100,7 +100,7 @@ class _Smooth:
 
     def start(self) -> _State:
         rows = self.game.rows
-        p0 = rows.place(self.game.p0) if rows.resident else self.game.p0
+        p0 = rows.to_storage(self.game.p0) if rows.resident else self.game.p0
         v = rows.combine(p0)
         return _State(v, self.mu0, p0, v, None)
 

@@ -1,4 +1,4 @@
-"""Steepest descent on the exponential loss in any norm, normalized gradient descent among it."""
+"""Steepest descent on the exponential loss in any norm, which includes normalized gradient descent."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from gordan.rows import Rows
 
 
 def inverse_root(t: int) -> float:
-    """The step 1/√t."""
+    """Return the step 1/√t."""
     return 1 / math.sqrt(t)
 
 
 def one(t: int) -> float:
-    """The step 1."""
+    """Return the step 1."""
     return 1.0
 
 
 def regret_of_steps(t: int, D: float) -> float:
-    """(D + ½Ση²)/Ση for the steps η = 1/√s up to round t."""
+    """Return (D + ½Ση²)/Ση for the steps η = 1/√s up to round t."""
     steps = 1 / np.sqrt(np.arange(1, t + 1))
     return float((D + 0.5 * np.sum(steps**2)) / np.sum(steps))
 
@@ -87,12 +87,12 @@ def steepest_descent(*, form: str = "published", p: float = 3.0, step: str | Non
 
 
 def best_response_of_w(D: float, moves: Moves) -> Regrets:
-    """w moves last, with the best response: its regret is at most 0."""
+    """Return the regret bounds of a w that moves last with the best response, whose regret is at most 0."""
     return Regrets(w=0.0)
 
 
 def descent(game: Game, form: str, eta: float, weight: Callable[[int], float]) -> Form:
-    """Steepest descent for this game, v_T = ηΣα_t w_t."""
+    """Return the form of steepest descent for this game, v_T = ηΣα_t w_t."""
     best = BestResponse(game.w_set, np.zeros(game.rows.d), curvature=game.w_curvature)
     if form == "game":
         return Protocol1(game, w=best, p=Leader(game.p_set, game.p0, Entropy(), eta), first="p", weight=weight)

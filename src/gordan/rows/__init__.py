@@ -1,22 +1,22 @@
-"""What A is. Five operations on the rows A_i = y_i x_i, chosen from the input; methods and learners know nothing else of them::
+"""The matrix A of rows A_i = y_i x_i, of which methods and learners see five operations, whatever the storage::
 
     scores(w)      A w
     combine(p)     Aᵀp
     softmin(v)     one fused pass: Aᵀp, scores, log-sum-exp and minimum for p = softmax(log p_0 - A v);
-                   `softmins` for a stack of v, at the same pass
+                   `softmins` does it for a stack of v in the same pass
     lowest(w, k)   the k rows of smallest score
-    take(i)        those rows, as rows again
+    take(i)        the rows i, as rows again
 
-and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The files, in reading order::
+and three facts: `n`, `d`, and `radius(p)` = max_i ‖A_i‖_p. The modules, in reading order::
 
-    storage                             what a backend must be able to do, and what it may
+    storage                             the interface of a storage: what a backend must do, and what it may do faster
     reads                               blocks of rows as proofs read them
     threads, mapped, kernels, memory    rows in memory or in mapped files
     blocks, tasks, cluster              rows in blocks that are read when needed, or kept by the workers of a cluster
     tensors, device, triton_kernels     rows in a torch tensor, on a GPU or not
     lazy, accept, complete              what may be passed for X, which storage it becomes, and rows without missing cells
-    rows                                `Rows`
-    visiting, ascent                    what is done to rows in memory one by one
+    rows                                `Rows`, which adds signs, scale and constant column, and counts passes
+    visiting, ascent                    algorithms that visit rows in memory one by one
 """
 
 from gordan.rows.accept import DUMMIES, column_names, host, stored

@@ -1,7 +1,7 @@
 """Turn what a caller passes for X into stored rows, exactly or not at all.
 
-float32 and float64 are used as they are (no copy when contiguous); small integers, booleans and float16 become float32 and
-int32 becomes float64, both exact; 64-bit integers are refused beyond 2⁵³; everything else is refused by name.
+float32 and float64 are used as they are (without a copy if contiguous); small integers, booleans and float16 become float32 and
+int32 becomes float64, both exactly; 64-bit integers are refused beyond 2⁵³; everything else is refused with its position.
 """
 
 from __future__ import annotations
@@ -24,17 +24,22 @@ from gordan.rows.blocks import Blocks, Loadable
 from gordan.rows.cluster import Cluster
 from gordan.rows.device import Device, on_device
 from gordan.rows.lazy import are_files, computed, in_blocks, is_lazy
-from gordan.rows.mapped import LARGE, is_mapped
+from gordan.rows.mapped import LARGE_FILE_BYTES, is_mapped
 from gordan.rows.memory import Dense, Sparse
 from gordan.rows.tensors import host as from_device
 from gordan.rows.tensors import is_on_device, is_tensor
 
 EXACT_IN_FLOAT32 = ("float16", "bool", "int8", "uint8", "int16", "uint16")
 EXACT_IN_FLOAT64 = ("int32", "uint32")
-MOST_COLUMNS = 2**36
-MOST_SUM = 2**1023
-CHECKED = 1 << 22  # indices at a time
-BY_ROWS = 1 << 20  # entries of a data frame at a time
+# With more columns, no vector over columns fits into memory.
+MAX_COLUMNS = 2**36
+# Sums of duplicate entries from here on are refused; converting larger fractions to float may overflow.
+OVERFLOWING_SUM = 2**1023
+# The number of indices that are checked at a time.
+INDICES_PER_CHECK = 1 << 22
+# The number of entries of a data frame that are converted at a time.
+ENTRIES_PER_CONVERSION = 1 << 20
+# The advice for text columns.
 DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
 
 
@@ -42,10 +47,11 @@ DUMMIES = "pandas.get_dummies(X, drop_first=True, dtype=float)"
 def stored(
     X: Any, device: str | None = None, sums: str | None = None, *, first: int = 0
 ) -> Dense | Sparse | Blocks | Cluster | Device:
-    """The storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense otherwise; a torch tensor or an array on a
-    GPU stays where it is, unless `device` says where to, and so do the blocks of a Dask collection. A storage is taken as it is.
+    """Return the storage for X: CSR for SciPy sparse matrices and arrays, C-contiguous dense arrays otherwise.
 
-    `first` is the number that messages give to the first row, where X is a part of something."""
+    A torch tensor or an array on a GPU stays where it is, unless `device` is given, and so do the blocks of a Dask collection. A
+    storage is returned as it is. `first` is the number of the first row in messages, if X is a part of a larger matrix.
+    """
     found = _as_it_is(X, device)
     if found is not None:
         return found
@@ -59,7 +65,7 @@ def stored(
     if sums not in (None, "float64"):
         raise InputError(f"sums is {sums!r}, but rows in memory are always added up in float64; leave sums out")
     if is_sparse(X):
-        return _sparse(getattr(X, "__wrapped__", X), first)  # formulaic wraps what it makes
+        return _sparse(getattr(X, "__wrapped__", X), first)  # formulaic wraps its matrices
     dense = _dense(X, first)
     if isinstance(dense, Dense):
         dense.names = column_names(X, dense.d)
@@ -67,7 +73,7 @@ def stored(
 
 
 def _as_it_is(X: Any, device: str | None) -> Dense | Sparse | Blocks | Cluster | Device | None:
-    """What is a storage on that device, or is read as one from where it is; None for everything else."""
+    """Return X if it is a storage on that device, or the storage that reads it in place; None for everything else."""
     here = device in (None, "cpu")
     if here and isinstance(X, (Dense, Sparse, Blocks, Cluster)):
         return X
@@ -79,23 +85,23 @@ def _as_it_is(X: Any, device: str | None) -> Dense | Sparse | Blocks | Cluster |
 
 
 def _unwrapped(X: Any) -> Any:
-    """What rows in files, or on a device, are made of."""
+    """Return the array or matrix behind rows in files or on a device, and anything else as it is."""
     if isinstance(X, Parts):
         return np.asarray(X)
     return X.tocsr() if isinstance(X, Csr) else X.X if isinstance(X, Device) else X
 
 
 def host(values: Any) -> Any:
-    """`values` on the host: what is on a device or a cluster is copied, everything else is as it was."""
+    """Return `values` on the host: what is on a device or a cluster is copied, everything else is returned as it is."""
     return computed(values) if is_lazy(values) else from_device(values)
 
 
 def _from_files(X: Parts | Csr) -> Sparse | Blocks:
-    """X as it is in its files."""
+    """Return the storage that reads X from its files."""
     if isinstance(X, Parts):
         parts = [Loadable(part.n, part.n * X.shape[1], partial(_loaded, part)) for part in X.parts]
         return Blocks(parts, X.shape[1], X.dtype)
-    if not X.checked:  # kernels follow the indices: none may point outside, and each entry of a row must be there once
+    if not X.checked:  # kernels trust the indices: none may be out of range, and an entry may be stored only once
         _check_indices(X)
         X.checked = True
     return Sparse(X.data, X.indices, X.indptr, X.shape[1])
@@ -107,15 +113,15 @@ def _loaded(part: Part) -> Dense:
 
 
 def _check_indices(X: Csr) -> None:
-    """One look at all indices, by blocks."""
+    """Raise an InputError if the indices of a CSR matrix in files are not valid."""
     ends = X.indptr
     wrong = "the CSR matrix is not valid: its %s; convert the data again"
     if len(ends) != X.shape[0] + 1 or ends[0] != 0 or ends[-1] != X.nnz or len(X.indices) != X.nnz:
         raise InputError(wrong % "arrays do not fit together: their lengths differ")
     if X.shape[0] and int(np.min(np.diff(ends))) < 0:
         raise InputError(wrong % "rows overlap")
-    for lo in range(0, X.nnz, CHECKED):
-        hi = min(lo + CHECKED, X.nnz)
+    for lo in range(0, X.nnz, INDICES_PER_CHECK):
+        hi = min(lo + INDICES_PER_CHECK, X.nnz)
         part = np.asarray(X.indices[lo : hi + 1])
         if int(part.min()) < 0 or int(part.max()) >= X.shape[1]:
             raise InputError(wrong % f"indices leave 0..{X.shape[1] - 1}")
@@ -131,7 +137,7 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     if np.ma.is_masked(X):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(X))[0])
         raise InputError(f"{_name(where, first)} is masked; fill or drop masked entries first")
-    types = _column_types(X)
+    types = column_types(X)
     if types and not (isinstance(types[0], np.dtype) and len({*types}) == 1):
         return Dense(_by_columns(X, len(types), first))
     try:
@@ -140,7 +146,7 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
         raise InputError(f"X cannot be read as a matrix ({error}); pass a 2-D array with one row per example") from None
     _check_shape(array.shape)
     usable = array.flags.c_contiguous and array.dtype in (np.float32, np.float64) and array.dtype.isnative
-    if is_mapped(array) and array.nbytes >= LARGE and not usable:
+    if is_mapped(array) and array.nbytes >= LARGE_FILE_BYTES and not usable:
         return _sliced(array)
     names = column_names(X, array.shape[1])
 
@@ -149,24 +155,24 @@ def _dense(X: Any, first: int) -> Dense | Blocks:
     return Dense(np.ascontiguousarray(_real(array, partial(_cell, first=first, names=names))))
 
 
-def _column_types(X: Any) -> list[Any]:
-    """The types of the columns of a data frame of pandas or polars, or of a table of pyarrow; none of anything else."""
+def column_types(X: Any) -> list[Any]:
+    """Return the column types of a pandas or polars data frame or a pyarrow table, and an empty list for anything else."""
     types = getattr(X, "dtypes", getattr(getattr(X, "schema", None), "types", ()))
     return [*types] if hasattr(X, "columns") else []
 
 
 def _by_columns(frame: Any, d: int, first: int) -> Array:
-    """A data frame whose columns are of several types, or of none of NumPy's, each read in its own type.
+    """Convert a data frame whose columns have different types, or types unknown to NumPy, column by column.
 
-    NumPy would choose one for all: float64, which rounds large integers, or objects, which take a hundred times as long.
+    NumPy would choose one type for all: float64, which rounds large integers, or object, which takes a hundred times as long.
     """
     n = len(frame)
     _check_shape((n, d))
     names = column_names(frame, d)
-    columns = [_exact_integers(np.asarray(_column(frame, j))) for j in range(d)]
+    columns = [_exact_integers(np.asarray(frame_column(frame, j))) for j in range(d)]
     narrow = all(column.dtype.name in ("float32", *EXACT_IN_FLOAT32) for column in columns)
     X = np.empty((n, d), np.float32 if narrow else np.float64)
-    step = max(1024, BY_ROWS // d)  # all columns of some rows at a time: their cache lines are written once
+    step = max(1024, ENTRIES_PER_CONVERSION // d)  # all columns of some rows at a time, so that cache lines are written once
     for lo in range(0, n, step):
         for j, column in enumerate(columns):
             X[lo : lo + step, j] = _real(column[lo : lo + step], partial(_cell, first=first + lo, names=names, column=j))
@@ -174,21 +180,21 @@ def _by_columns(frame: Any, d: int, first: int) -> Array:
 
 
 def _exact_integers(column: Array) -> Array:
-    """A column as it is; one of integers beyond 2**53 as objects, so that each is looked at."""
+    """Return a column as it is, or as objects if it has integers beyond 2**53, so that each of them is checked."""
     wide = column.dtype.kind in "iu" and column.dtype.itemsize == 8 and len(column)
     beyond = wide and (int(column.max()) > MOST_EXACT_INTEGER or int(column.min()) < -MOST_EXACT_INTEGER)
     return column.astype(object) if beyond else column
 
 
-def _column(frame: Any, j: int) -> Any:
-    """Column j of a data frame of pandas, of a table of pyarrow, or of a data frame of polars."""
+def frame_column(frame: Any, j: int) -> Any:
+    """Return column j of a pandas data frame, a pyarrow table or a polars data frame."""
     if hasattr(frame, "iloc"):
         return frame.iloc[:, j]
     return frame.column(j) if hasattr(frame, "column") else frame[:, j]
 
 
 def _check_large(X: Any, array: Array, first: int) -> None:
-    """Refuse integers in nested lists that NumPy has rounded, as it does beside floats; only large ones can be."""
+    """Raise an InputError for integers in nested lists that NumPy has rounded because there are floats beside them."""
     with np.errstate(invalid="ignore"):
         if not max(-float(np.min(array)), float(np.max(array))) >= MOST_EXACT_INTEGER:
             return
@@ -201,10 +207,12 @@ def _check_large(X: Any, array: Array, first: int) -> None:
 
 
 def _sliced(array: Array) -> Blocks:
-    """A large mapped array that must be copied to be used (of another type or order, or without its label column), in blocks: a
-    copy of it all may not fit into memory."""
+    """Return a large mapped array that must be copied to be used (for its type, order or label column) in blocks.
+
+    A copy of the whole may not fit into memory.
+    """
     n, d = array.shape
-    step = max(1, LARGE // (8 * d))
+    step = max(1, LARGE_FILE_BYTES // (8 * d))
     first = _real(array[:1], lambda where: _name(where, 0)).dtype if array.dtype.kind != "O" else np.dtype(np.float64)
     parts = [(lo, min(step, n - lo)) for lo in range(0, n, step)]
     return Blocks([Loadable(rows, rows * d, partial(_copied, array, lo, rows)) for lo, rows in parts], d, first)
@@ -216,13 +224,13 @@ def _copied(array: Array, lo: int, rows: int) -> Dense:
 
 
 def column_names(X: Any, d: int) -> list[str] | None:
-    """The names of the d columns where X is a data frame (pandas, polars, pyarrow, whatever else has `columns`) or a design
-    matrix of patsy or formulaic, else None."""
+    """Return the names of the d columns of a data frame (or anything else with `columns`) or of a patsy or formulaic design
+    matrix, else None."""
     design = getattr(X, "design_info", getattr(X, "model_spec", X))
     names = getattr(design, "column_names", getattr(X, "columns", None))
     try:
         found = None if names is None else [str(name) for name in names]
-    except TypeError:  # something else by that name
+    except TypeError:  # an unrelated attribute of that name
         return None
     return found if found is not None and len(found) == d else None
 
@@ -230,7 +238,7 @@ def column_names(X: Any, d: int) -> list[str] | None:
 def _sparse(X: Any, first: int) -> Sparse:
     _check_shape(X.shape)
     X = _checked(X)
-    if X.format != "csr" or not X.has_canonical_format:  # a row norm needs each entry once
+    if X.format != "csr" or not X.has_canonical_format:  # row norms require each entry to be stored once
         return _summed(X, first)
     data, indices, indptr = X.data, X.indices, X.indptr
 
@@ -241,9 +249,9 @@ def _sparse(X: Any, first: int) -> Sparse:
 
 
 def _summed(X: Any, first: int) -> Sparse:
-    """A sparse matrix of whatever format as CSR: entries that come again are added up, exactly or not at all.
+    """Convert a sparse matrix of any format to CSR, adding up duplicate entries exactly or not at all.
 
-    Not by SciPy, which adds them in the type they are stored in: integers wrap, and floats are rounded.
+    SciPy would add them in the type in which they are stored: integers wrap, and floats are rounded.
     """
     entries = X.tocoo(copy=False)
     row, column = (np.asarray(index, dtype=np.int64) for index in (entries.row, entries.col))
@@ -264,7 +272,7 @@ def _summed(X: Any, first: int) -> Sparse:
             terms = [float(x) for x in data[starts[k] : ends[k]]]
             if all(map(math.isfinite, terms)):
                 total = sum(map(Fraction, terms), Fraction(0))
-                sums[k] = float(total) if abs(total) < MOST_SUM else math.inf
+                sums[k] = float(total) if abs(total) < OVERFLOWING_SUM else math.inf
                 if sums[k] != total:
                     raise InputError(
                         f"{cell((int(starts[k]),))} is stored in parts whose sum float64 cannot hold; add them up first"
@@ -278,9 +286,9 @@ def _summed(X: Any, first: int) -> Sparse:
 
 
 def _checked(X: Any) -> Any:
-    """X with the same arrays under a new head, refused if indices point outside it: conversions and kernels would follow them.
+    """Return a matrix over the same arrays after checking its indices, which conversions and kernels trust.
 
-    A new head, because SciPy's check trims and converts the arrays of the matrix it is asked about.
+    It is a new matrix because SciPy's check trims and converts the arrays of the matrix that it checks.
     """
     try:
         if X.format in ("csr", "csc", "bsr"):
@@ -301,14 +309,14 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2:
         hint = "; use np.reshape(X, (-1, 1)) for one feature or np.reshape(X, (1, -1)) for one row" if len(shape) == 1 else ""
         raise InputError(f"X must be a matrix of rows and columns, but its shape is {shape}{hint}")
-    if shape[1] > MOST_COLUMNS:
+    if shape[1] > MAX_COLUMNS:
         raise InputError(f"X has {shape[1]} columns; no vector over columns fits into memory")
     if 0 in shape:
         raise InputError(f"X has {shape[0]} rows and {shape[1]} columns; at least one of each is needed")
 
 
 def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
-    """`array` as float32 or float64 in native byte order, exactly; `cell` names the entry of X at a position in it."""
+    """Return `array` as float32 or float64 in native byte order, exactly; `cell` names the entry of X at a position in it."""
 
     def refuse_first(bad: Array, reason: str) -> None:
         if bad.any():
@@ -334,11 +342,11 @@ def _real(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array:
     if kind == "object":
         return _from_objects(array, cell)
     refuse_first(np.ones(array.shape, bool), f"its type is {array.dtype}; features must be real numbers")
-    return array.astype(np.float64)  # nothing stored: nothing to refuse
+    return array.astype(np.float64)  # an empty array has nothing to refuse
 
 
 def _for_text(value: Any, where: str) -> str:
-    """How to make numbers of text in a data frame, whose columns have names."""
+    """Return advice on converting text in a named column to numbers, or nothing."""
     if not isinstance(value, str) or "(column " not in where:
         return ""
     try:
@@ -368,11 +376,11 @@ def _from_objects(array: Array, cell: Callable[[tuple[int, ...]], str]) -> Array
 
 
 def _cell(where: tuple[int, ...], first: int, names: list[str] | None = None, column: int | None = None) -> str:
-    """The entry of X, with the name of its column where it has one; `where` is a row only if the column is given."""
+    """Return the text for an entry of X, with the name of its column if known; `where` is only a row if `column` is given."""
     where = where if column is None else (where[0], column)
     return _name(where, first) if names is None else f"{_name(where, first)} (column {names[where[1]]!r})"
 
 
 def _name(cell: tuple[int, ...], first: int) -> str:
-    """The entry of X, whose rows are counted from `first`."""
+    """Return the text for an entry of X whose rows are counted from `first`."""
     return f"X[{', '.join(map(str, (first + cell[0], *cell[1:])))}]"

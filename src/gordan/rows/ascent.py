@@ -8,17 +8,18 @@ from numba.extending import overload
 from gordan.compiling import compiled, compiled_in_order
 from gordan.rows.kernels import sparse_product
 
-# Entries of the `tally`: rows visited, largest violation in the last epoch, lowest score met in it, epochs done, and how many of
-# the rows that it visited it brought to a bound or away from one.
+# Entries of the `tally`: the rows visited in all, the epochs done, and of the last epoch the largest violation, the lowest score,
+# and the share of its rows that reached or left a bound.
 TOUCHED, VIOLATION, LOWEST, EPOCHS, TURNED = 0, 1, 2, 3, 4
-# Nothing is left to gain below this: scores are near 1 at the end.
-ENOUGH = 1e-12
+# Violations up to this are rounding errors, because scores are near 1 at the end.
+SOLVED_VIOLATION = 1e-12
+# Divisors are raised to this.
 SMALLEST = np.finfo(np.float64).tiny
 
 
 @compiled_in_order
 def _shuffle(rows, count, state):
-    """A random permutation of rows[:count] by a linear congruential generator; returns its next state."""
+    """Permute rows[:count] at random by a linear congruential generator, and return its next state."""
     for k in range(count - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         j = np.int64((state >> np.uint64(33)) % np.uint64(k + 1))
@@ -28,8 +29,8 @@ def _shuffle(rows, count, state):
 
 @compiled_in_order
 def _step(g, x, cap, square, floor, ceiling, reflect):
-    """The new x of one coordinate, its violation, and whether it may rest: at a bound, and clear of it by more than the
-    largest violations of the epoch before. To `reflect` is to go twice as far, but never back."""
+    """Return the new x of one coordinate, its violation, and whether the row may be shrunk: it is at a bound, and its gradient is
+    beyond the largest violations of the previous epoch. With `reflect`, x moves twice as far, but never back."""
     if reflect:
         return (min(x - 2.0 * g / square, cap), g, False) if g < 0.0 else (x, 0.0, False)
     if x <= 0.0:
@@ -71,17 +72,17 @@ def _sparse_add(arrays, i, q, w):
 
 
 def row_product(arrays, i, w):
-    """x_i·w, for dense or CSR arrays; which of the two is known when a kernel is compiled."""
+    """Return x_i·w for dense or CSR arrays; which of the two is decided when a kernel is compiled."""
     return _dense_product(*arrays, i, w) if len(arrays) == 1 else _sparse_product(arrays, i, w)
 
 
 def row_add(arrays, i, q, w):
-    """w += q x_i."""
+    """Add q x_i to w."""
     return _dense_add(*arrays, i, q, w) if len(arrays) == 1 else _sparse_add(arrays, i, q, w)
 
 
-# The loops over sparse entries become part of the kernel that asks for them, in order as it is: with a call for each row epochs
-# took twice the time at 84 entries a row. Dense ones are vectorised where they are.
+# The loops over sparse entries are inlined into the kernel that calls them and keep their order: with a call for each row, epochs
+# took twice as long at 84 entries per row. The loops over dense entries are vectorised by themselves.
 @overload(row_product, inline="always")
 def _row_product(arrays, i, w):
     return (lambda arrays, i, w: _dense_product(arrays[0], i, w)) if len(arrays) == 1 else _sparse_product
@@ -97,11 +98,11 @@ def ascend(
     arrays, signs, scale, sides, column, offset, rows, shrinking, caps, bend, square,
     x, w, epochs, until_separated, reflect, quiet, stream, tally,
 ):  # fmt: skip
-    """Epochs over the rows in random order, those that rest left out; x and w change in place.
+    """Run epochs over the active rows in random order; x and w change in place.
 
-    `bend` is what x_i is multiplied by in its gradient beside A_i·w: one for each row, or one 0. `shrinking` says how many of the
-    rows do not rest, and what lets one rest; `stream` is the state of the random numbers. Both go on from one call to the next.
-    Ends early where the share of rows that come to a bound or leave it falls to `quiet`.
+    `bend` is the coefficient of x_i in its gradient beside A_i·w: one for each row, or a single 0. `shrinking` holds the number
+    of active rows and the violations beyond which a row is shrunk, `stream` the state of the random numbers; both carry over from
+    one call to the next. Stops early if the share of rows that reach or leave a bound falls to `quiet`.
     """
     d = w.shape[0] - 1
     state = stream[0]
@@ -134,7 +135,7 @@ def ascend(
         tally[VIOLATION], tally[LOWEST], tally[EPOCHS], tally[TURNED] = most - least, lowest, epoch + 1.0, turned / max(active, 1)
         ceiling = most if most > 0.0 else np.inf
         floor = least if least < 0.0 else -np.inf
-        if (until_separated and lowest > 0.0) or most - least <= ENOUGH or tally[TURNED] <= quiet:
+        if (until_separated and lowest > 0.0) or most - least <= SOLVED_VIOLATION or tally[TURNED] <= quiet:
             break
     shrinking[0], shrinking[1], shrinking[2] = active, floor, ceiling
     stream[0] = state
@@ -142,7 +143,7 @@ def ascend(
 
 @compiled
 def _square(u):
-    """‖u‖²."""
+    """Return ‖u‖²."""
     s = 0.0
     for j in range(u.shape[0]):
         s += u[j] * u[j]
@@ -151,7 +152,7 @@ def _square(u):
 
 @compiled_in_order
 def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows, u):
-    """direction = ratio · direction - share · residual, and u = Σ_k direction_k A_rows[k]; the last entry of u belongs to the
+    """Set direction = ratio · direction - share · residual and u = Σ_k direction_k A_rows[k]; the last entry of u belongs to the
     constant column, whose entries are y_i · column."""
     constant = 0.0
     u[:] = 0.0
@@ -166,7 +167,7 @@ def _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows
 
 @compiled_in_order
 def _less_means(gradient, share, groups, weights, residual):
-    """residual = the gradient less its mean in each group, weighted by share; returns its largest entry and its size."""
+    """Set residual to the gradient minus its mean in each group, weighted by share; return its largest entry and its size."""
     first, second = 0.0, 0.0
     for k in range(gradient.shape[0]):
         part = share[k] * gradient[k]
@@ -182,14 +183,15 @@ def _less_means(gradient, share, groups, weights, residual):
 
 @compiled_in_order
 def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, direction, residual, tally, rough, target, most):
-    """Steps of conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z, Σz fixed in each group; z and gradient change in place.
+    """Run conjugate gradients on min ½‖Σ z_k A_rows[k]‖² + pull·z, Σz fixed in each group; z and gradient change in place.
 
-    Preconditioned by `share`, about 1/‖A_i‖². The gradient must be that at z when `tally[0]`, the size of the last residual, is
-    0; otherwise `direction` and it go on where they were. Ends after `most` steps, or when no gradient differs from the mean of
-    its group by more than `target`; or by more than `rough` where some z is not between 0 and its cap. Returns the steps done.
+    The preconditioner is `share`, about 1/‖A_i‖². If `tally[0]`, the size of the last residual, is 0, the gradient must be that
+    at z; otherwise the iteration continues with `direction` and `gradient` as they are. Stops after `most` steps, or when no
+    entry of the gradient differs from the mean of its group by more than `target`, or by more than `rough` while some z is not
+    between 0 and its cap. Returns the number of steps.
     """
     m, u = rows.shape[0], tally[2:]
-    first, second = 0.0, 0.0  # Σ share of the groups: no array, so that they stay in registers
+    first, second = 0.0, 0.0  # Σ share of the groups; scalars rather than an array, so that they stay in registers
     for k in range(m):
         first, second = first + (share[k] if groups[k] == 0 else 0.0), second + (share[k] if groups[k] != 0 else 0.0)
     weights = max(first, SMALLEST), max(second, SMALLEST)
@@ -207,7 +209,7 @@ def level(arrays, signs, scale, column, rows, groups, share, caps, z, gradient, 
         tally[0] = size
         _aimed(residual, share, ratio, direction, arrays, signs, scale, column, rows, u)
         curvature = _square(u)
-        if not curvature > 0.0:  # no more to gain: the residual is rounding
+        if not curvature > 0.0:  # the residual is rounding error
             tally[1] = 0.0
             return step
         length, constant = size / curvature, column * u[-1]

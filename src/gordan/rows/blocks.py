@@ -1,7 +1,7 @@
-"""Rows in blocks that are read when they are needed: files larger than memory, or the memory of other machines.
+"""Rows in blocks that are loaded when they are needed, from files larger than memory or from other machines.
 
-A pass does the same work on every block and merges what comes back in the order of the blocks. `Blocks` does it here, while a
-thread reads the next block; a cluster does it where the blocks are.
+A pass does the same work on every block and merges the results in the order of the blocks. `Blocks` works in this process while a
+thread loads the next block; a cluster works where the blocks are.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from gordan.arrays import Array
 from gordan.errors import InputError
 from gordan.rows import tasks
 from gordan.rows.memory import Dense, Held, Sparse
-from gordan.rows.reads import FetchesRows
-from gordan.rows.storage import HostVectors, OnHost, Sums, sums_of
+from gordan.rows.storage import Storage, Sums, sums_of
 
-# Entries of the rows taken last that are kept, at most.
-MOST_KEPT = 1 << 24
+# How many entries of rows that were taken before are kept in memory.
+MAX_CACHED_ENTRIES = 1 << 24
 
 Work = Callable[..., Any]
+# For each block, the arguments that belong to it alone.
 Own = Sequence[tuple[Any, ...]]
-# Numbers of rows that rise, and these rows.
+# Increasing row numbers, and these rows.
 _Taken = tuple[Array, Held]
 
 
 @dataclass(frozen=True, eq=False)
 class Loadable:
-    """Some consecutive rows of X, with so many stored entries. `load` reads them anew each time it is called."""
+    """Some consecutive rows of X: how many, how many entries they store, and `load`, which reads them anew at each call."""
 
     n: int
     entries: int
@@ -39,7 +39,7 @@ class Loadable:
 
 
 def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
-    """The blocks in memory, one after the other, each read while its predecessor is worked on: at most two at a time."""
+    """Yield the blocks in memory one by one, each loaded while its predecessor is worked on: at most two at a time."""
     if len(blocks) < 2:
         yield from (block.load() for block in blocks)
         return
@@ -52,8 +52,8 @@ def ahead(blocks: Sequence[Loadable]) -> Iterator[Held]:
             yield held
 
 
-class InBlocks(FetchesRows, OnHost):
-    """The part of a storage of X in blocks of rows that does not ask where vectors over rows are."""
+class InBlocks(Storage):
+    """The part of a storage in blocks that does not depend on where vectors over rows are."""
 
     def __init__(self, blocks: Sequence[Loadable], d: int, dtype: Any, *, kind: str = "blocks") -> None:
         self.blocks = tuple(blocks)
@@ -63,12 +63,12 @@ class InBlocks(FetchesRows, OnHost):
         self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
         self.kind = kind
         self._norms: dict[float, Array] = {}
-        self._hand: tuple[_Taken, ...] = ()
+        self._cached: tuple[_Taken, ...] = ()
 
     def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> Iterable[Any]:
-        """`work(block.load(), *own, *shared)` for each of these blocks with what is its own, in their order.
+        """Return `work(block.load(), *own, *shared)` for each of these blocks, in their order.
 
-        `work` is a function at the top of a module. `own` and `shared` are numbers and arrays.
+        `work` is a function at the top level of a module; `own` and `shared` are numbers and arrays.
         """
         return (work(held, *mine, *shared) for held, mine in zip(ahead(blocks), own, strict=True))
 
@@ -76,47 +76,41 @@ class InBlocks(FetchesRows, OnHost):
         return p in self._norms
 
     def take(self, i: Array) -> Held:
-        """The rows i in memory, in that order. Those taken last are kept: a working set is asked for again and again."""
+        """Return the rows i in memory, in that order, and cache them: a working set is requested again and again."""
         i = np.asarray(i)
-        missing, hand = np.unique(i), self._hand  # in one go: other threads take rows as well
+        missing, cached = np.unique(i), self._cached  # read once: other threads take rows as well
         found: list[_Taken] = []
-        for rows, held in hand:
+        for rows, held in cached:
             at = np.minimum(np.searchsorted(rows, missing), len(rows) - 1)
             known = rows[at] == missing
             if known.any():
                 found.append((missing[known], held.take(at[known])))
             missing = missing[~known]
         if len(missing):
-            found.append((missing, self._fetched(missing)))
-        rows, held = _united(found)
-        if len(rows) * self.entries <= MOST_KEPT * self.n:
-            kept = [*hand, *found[-1:]] if len(missing) else [*hand]
-            while len(kept) > 1 and len(kept[-2][0]) <= 2 * len(kept[-1][0]):  # so that few pieces are searched, and few copied
-                kept[-2:] = [_united(kept[-2:])]
-            self._hand = tuple(kept) if sum(part.entries for _, part in kept) <= MOST_KEPT else ((rows, held),)
+            found.append((missing, self._load_rows(missing)))
+        rows, held = _merged(found)
+        if len(rows) * self.entries <= MAX_CACHED_ENTRIES * self.n:
+            kept = [*cached, *found[-1:]] if len(missing) else [*cached]
+            while len(kept) > 1 and len(kept[-2][0]) <= 2 * len(kept[-1][0]):  # sizes double: few pieces to search, few copies
+                kept[-2:] = [_merged(kept[-2:])]
+            self._cached = tuple(kept) if sum(part.entries for _, part in kept) <= MAX_CACHED_ENTRIES else ((rows, held),)
         return held if np.array_equal(rows, i) else held.take(np.searchsorted(rows, i))
 
-    def _fetched(self, wanted: Array) -> Held:
-        """These rows, whose numbers rise, from their blocks."""
+    def _load_rows(self, wanted: Array) -> Held:
+        """Return these rows, given by increasing numbers, from their blocks."""
         asked = self.holding(wanted)
         own = [(part - self.ends[k],) for k, part in asked]
         return joined(list(self.run(tasks.take, [self.blocks[k] for k, _ in asked], own, ())))
 
     def holding(self, rows: Array | None) -> list[tuple[int, Any]]:
-        """The numbers of the blocks that hold some of these rows, whose numbers rise, and which of them each holds; of all blocks
-        and None where there are no numbers."""
+        """Return the number of each block that holds some of these rows, given by increasing numbers, and those that it holds.
+
+        Without row numbers, return every block with None.
+        """
         if rows is None:
             return [(k, None) for k in range(len(self.blocks))]
         parts = enumerate(np.split(rows, np.searchsorted(rows, self.ends[1:-1])))
         return [(k, part) for k, part in parts if len(part)]
-
-    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        both = self.take(np.concatenate((i, j)))
-        left = np.arange(len(i))
-        return both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
-
-    def plain(self) -> Array:
-        return self.take(np.arange(self.n)).spread().astype(np.float64, copy=False)
 
     def first_not_finite(self) -> tuple[int, int, float] | None:
         for lo, bad in zip(self.ends, self.run(tasks.first_not_finite, self.blocks, [()] * len(self.blocks), ()), strict=False):
@@ -125,11 +119,11 @@ class InBlocks(FetchesRows, OnHost):
         return None
 
 
-class Blocks(InBlocks, HostVectors):
-    """A storage of X in blocks of rows. Vectors over rows are float64 on the host."""
+class Blocks(InBlocks):
+    """A storage of X in blocks of rows, with vectors over rows on the host."""
 
     def each(self, work: Work, over_rows: tuple[Any, ...] = (), shared: tuple[Any, ...] = ()) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
+        """Return `work(rows in memory, *its part of each vector over rows, *shared)` for every block, in their order."""
         ranges = zip(self.ends[:-1], self.ends[1:], strict=True)
         own = [tuple(None if values is None else values[lo:hi] for values in over_rows) for lo, hi in ranges]
         return list(self.run(work, self.blocks, own, shared))
@@ -140,13 +134,13 @@ class Blocks(InBlocks, HostVectors):
         return np.concatenate(self.each(tasks.scores, (signs,), (w, b, threads)))
 
     def combine(self, q: Array, threads: int) -> Array:
-        return self._added(tasks.combine, q, threads, np.zeros((self.d, *q.shape[1:])))
+        return self._sum_over_blocks(tasks.combine, q, threads, np.zeros((self.d, *q.shape[1:])))
 
-    def _squares(self, q: Array, threads: int) -> Array:
-        return self._added(tasks.squares, q, threads, np.zeros((self.d, self.d)))
+    def second_moments(self, q: Array, threads: int) -> Array:
+        return self._sum_over_blocks(tasks.second_moments, q, threads, np.zeros((self.d, self.d)))
 
-    def _added(self, work: Work, q: Array, threads: int, total: Array) -> Array:
-        """What `work` gives for each block and its part of q, added up in their order; blocks of weight zero are not read."""
+    def _sum_over_blocks(self, work: Work, q: Array, threads: int, total: Array) -> Array:
+        """Add to `total` what `work` returns for each block and its part of q, in order; blocks of weight zero are not read."""
         weighty = [k for k in range(len(self.blocks)) if np.any(q[self.ends[k] : self.ends[k + 1]])]
         own = [(q[self.ends[k] : self.ends[k + 1]],) for k in weighty]
         for part in self.run(work, [self.blocks[k] for k in weighty], own, (threads,)):
@@ -177,8 +171,8 @@ class Blocks(InBlocks, HostVectors):
             yield from held.each_block(work, own, shared, None if mine is None else mine - lo, first=lo, **how)
 
 
-def _united(parts: list[_Taken]) -> _Taken:
-    """The rows of all parts, in order."""
+def _merged(parts: list[_Taken]) -> _Taken:
+    """Return the rows of all parts, in the order of their numbers."""
     if len(parts) == 1:
         return parts[0]
     rows, held = np.concatenate([rows for rows, _ in parts]), joined([held for _, held in parts])
@@ -187,7 +181,7 @@ def _united(parts: list[_Taken]) -> _Taken:
 
 
 def joined(parts: list[Held]) -> Held:
-    """Blocks of rows in memory as one."""
+    """Return several blocks of rows in memory as one."""
     if len(parts) == 1:
         return parts[0]
     if all(isinstance(part, Dense) for part in parts):

@@ -1,9 +1,9 @@
 """Rows on a Dask cluster.
 
-A block of rows stays on the worker that made it, and the work of a pass goes there. What comes back is merged on the workers in a
-tree whose shape depends on the number of blocks alone, so that sums are the same to the last bit whoever was first; the driver
-gets the root of it. Every block, and every part of a vector over rows, is the result of a task: if its worker is lost, the
-scheduler makes it again, and nothing else.
+A block of rows stays on the worker that made it, and the work of a pass is sent there. Results are merged on the workers in a
+tree whose shape depends on the number of blocks alone, so that sums are identical bit for bit whichever worker is fastest; the
+client receives the root. Every block, and every part of a vector over rows, is the result of a task: if its worker is lost, the
+scheduler recomputes it and nothing else.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from gordan.rows.blocks import InBlocks, Loadable, Own, Work
 from gordan.rows.memory import Dense, Held
 from gordan.rows.storage import Lowest, Sums, row_vectors, sums_of
 
-# Blocks whose results are merged by one task.
-FAN = 8
-# Vectors over rows that stay on the workers after the pass that brought them there.
-MOST_KEPT = 4
-# A vector over rows with fewer entries that are not 0 than this share of them is sent as these.
-SENT_SPARSE = 1 / 8
-# Entries of rows up to which they are combined here.
-MOST_TAKEN = 1 << 22
-# Bytes of w and the like, for all blocks together, from which they are sent to each worker once and not with every task.
-WORTH_SENDING_ONCE = 1 << 20
-# Rows up to which proofs bring them here, and not the work to them.
-MOST_BROUGHT = 4096
+# How many results one task of the tree merges.
+FAN_IN = 8
+# How many vectors over rows stay on the workers after the pass that brought them there.
+MAX_CACHED_VECTORS = 4
+# If at most this share of a vector over rows is nonzero, only its nonzero entries are sent.
+SPARSE_SHARE = 1 / 8
+# Rows of up to this many entries are combined in this process.
+MAX_LOCAL_ENTRIES = 1 << 22
+# If w and the like would take more bytes than this in all tasks together, they are sent once to each worker instead.
+MAX_BYTES_IN_TASKS = 1 << 20
+# For proofs about up to this many rows, the rows are brought here; beyond, the work is sent to the rows.
+MAX_LOCAL_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk(Loadable):
-    """A block on a worker, and the address of that."""
+    """A block on a worker, and the address of that worker."""
 
     future: Any
     where: str | None = None
 
 
 class Workers:
-    """Those of a cluster: one task for each block, near the block, by names that a dashboard shows (`gordan-softmin`, …)."""
+    """The workers of a cluster, given one task per block near that block, named for the dashboard (`gordan-softmin`, …)."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -54,18 +54,18 @@ class Workers:
         self._count = itertools.count()
 
     def start(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
-        """What `work` gives for each block, as futures: the results stay where they are."""
+        """Start `work` for each block and return the futures: the results stay where they are."""
         per_block: list[Any] = [[block.future for block in blocks], *(list(column) for column in zip(*own, strict=True))]
         size = len(blocks) * sum(part.nbytes for part in shared if isinstance(part, np.ndarray))
-        if size > WORTH_SENDING_ONCE:  # as the result of a task that holds it, so that it is not lost with a worker
+        if size > MAX_BYTES_IN_TASKS:  # as the result of a task, which is recomputed if its worker is lost
             shared = tuple(self.map(tasks.same, [part])[0] if isinstance(part, np.ndarray) else part for part in shared)
         return self.map(work, *per_block, *([part] * len(blocks) for part in shared), where=[block.where for block in blocks])
 
     def map(self, work: Work, *columns: Sequence[Any], where: Sequence[str | None] | None = None) -> list[Any]:
-        """A task for each entry of the columns, on the worker at its address in `where`.
+        """Start a task for each entry of the columns, on the worker at its address in `where`.
 
-        Left to itself the scheduler would queue tasks elsewhere, and move blocks there, not knowing how short they are.
-        If that worker is lost, another one does.
+        Left to itself, the scheduler would queue tasks on other workers and move blocks there, because it does not know how short
+        the tasks are. If the worker is lost, another one takes its place.
         """
         name = f"gordan-{work.__name__.strip('_')}-{self._name}{next(self._count)}"
         where = [None] * len(columns[0]) if where is None else where
@@ -82,21 +82,22 @@ class Workers:
         return futures
 
     def merged(self, futures: list[Any], merge: Callable[[list[Any]], Any]) -> Any:
-        """The futures' results merged in their order, in a tree of fixed shape; the root is brought here."""
+        """Merge the results in their order, in a tree of fixed shape, and return the root."""
         while len(futures) > 1:
-            futures = self.map(merge, [futures[k : k + FAN] for k in range(0, len(futures), FAN)])
+            futures = self.map(merge, [futures[k : k + FAN_IN] for k in range(0, len(futures), FAN_IN)])
         return self.gather(futures)[0]
 
     def gather(self, futures: list[Any]) -> list[Any]:
-        """The results."""
+        """Return the results of the futures, in their order."""
         return list(self.client.gather(futures))
 
 
 @dataclass(eq=False)
 class Spread:
-    """A vector over rows, cut like the blocks and where they are; `host` where it came from here.
+    """A vector over rows, split like the blocks and stored with them.
 
-    `path` leads to it where the tasks give more than that; a stack of vectors has a `height`, a block of them a `width`.
+    `host` is the vector itself if it came from this process, `made` the futures of tasks that computed it; `path` leads to it in
+    their nested results. A stack of vectors has a `height`, a block of vectors a `width`.
     """
 
     storage: Cluster
@@ -109,7 +110,7 @@ class Spread:
 
     @property
     def futures(self) -> list[Any]:
-        """Its part for each block."""
+        """The part of each block, as a future."""
         if self._futures is None:
             workers = self.storage.workers
             if self.made is None:
@@ -123,16 +124,16 @@ class Spread:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """The shape of the corresponding array."""
         return (self.storage.n, *self.width) if self.host is None else self.host.shape
 
     def __iter__(self) -> Iterator[Spread]:
         return (Spread(self.storage, made=self.made, path=(*self.path, h)) for h in range(self.height))
 
     def __getitem__(self, at: Any) -> Spread:
-        """Some columns of a block of vectors that came from here."""
+        """Return some columns of a block of vectors that came from this process."""
         assert self.host is not None
-        return self.storage.place(np.ascontiguousarray(self.host[at]), "columns")
+        return self.storage.to_storage(np.ascontiguousarray(self.host[at]), "columns")
 
     def __mul__(self, other: Any) -> Spread:
         factor = other.host if isinstance(other, Spread) else other
@@ -142,7 +143,7 @@ class Spread:
         return Spread(self.storage, made=self.storage.workers.map(tasks.product, self.futures, factors), width=self.width)
 
     def sum(self, axis: int = 0) -> Any:
-        """The sum over the rows."""
+        """Return the sum over the rows."""
         if self.host is not None:
             return self.host.sum(axis)
         workers = self.storage.workers
@@ -150,30 +151,30 @@ class Spread:
 
 
 class Cluster(InBlocks):
-    """The storage of X in blocks on the workers of a cluster. Vectors over rows are `Spread`.
+    """A storage of X in blocks on the workers of a cluster, with vectors over rows as `Spread`.
 
-    How many threads the work on a block may use is for the workers to say: their threads, shared by the blocks.
+    The work on a block uses its share of the threads of the workers; the `threads` of this process do not matter.
     """
 
-    sums, reduces = "float64", True
+    is_remote = True
 
     def __init__(self, client: Any, chunks: Sequence[Chunk], d: int, dtype: Any) -> None:
         super().__init__(chunks, d, dtype, kind="dask")
         self.workers = Workers(client)
         self.firsts: list[int] = self.ends[:-1].tolist()  # the first row of each block
-        self._kept: list[Spread] = []
+        self._cached_vectors: list[Spread] = []
         self._threads = max(1, sum(client.nthreads().values()) // len(chunks))
 
     def run(self, work: Work, blocks: Sequence[Any], own: Own, shared: tuple[Any, ...]) -> list[Any]:
-        """Where the blocks are; what comes of it is brought here."""
+        """Return what `work` gives on the workers for each of these blocks."""
         return self.workers.gather(self.workers.start(work, blocks, own, shared))
 
     def cut(self, values: Array) -> Iterable[Array]:
-        """A vector over rows in the parts of the blocks."""
+        """Split a vector over rows into the parts of the blocks."""
         return (np.ascontiguousarray(values[lo:hi]) for lo, hi in itertools.pairwise(self.ends))
 
     def _start(self, work: Work, over_rows: tuple[Any, ...], shared: tuple[Any, ...]) -> list[Any]:
-        """`work(rows in memory, *its part of each vector over rows, *shared)` for every block, as futures.
+        """Start `work(rows in memory, *its part of each vector over rows, *shared)` for every block and return the futures.
 
         A list in place of a vector has one entry for each block.
         """
@@ -182,40 +183,40 @@ class Cluster(InBlocks):
         return self.workers.start(work, self.blocks, own, shared)
 
     def _column(self, values: Any) -> list[Any]:
-        """What each block has of it."""
+        """Return the part of each block, as an array or a future."""
         if isinstance(values, (list, Spread)):
             return values if isinstance(values, list) else values.futures
         return [None] * len(self.blocks) if values is None else list(self.cut(values))
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
-    def place(self, values: Any, name: str) -> Spread:
+    def to_storage(self, values: Any, name: str) -> Spread:
         if isinstance(values, Spread):
             return values
-        return self._placed(row_vectors(values, name, self.n), keep=name != "p")
+        return self._spread(row_vectors(values, name, self.n), keep=name != "p")
 
-    def split(self, halves: Any, name: str) -> Spread:
-        return halves if isinstance(halves, Spread) else self._placed(zeros_and_ones(halves, name, self.n), keep=True)
+    def groups_to_storage(self, groups: Any, name: str) -> Spread:
+        return groups if isinstance(groups, Spread) else self._spread(zeros_and_ones(groups, name, self.n), keep=True)
 
-    def _placed(self, values: Array, keep: bool) -> Spread:
-        """Equal values are not sent twice: methods pass the same p_0 and halves round after round."""
-        for parts in self._kept:
+    def _spread(self, values: Array, keep: bool) -> Spread:
+        """Return the vector over rows, reusing one of equal values: methods pass the same p_0 and groups round after round."""
+        for parts in self._cached_vectors:
             if parts.host is not None and parts.host.dtype == values.dtype and np.array_equal(parts.host, values):
                 return parts
         if not keep:
             return Spread(self, values)
-        self._kept = [Spread(self, values.copy()), *self._kept[: MOST_KEPT - 1]]
-        return self._kept[0]
+        self._cached_vectors = [Spread(self, values.copy()), *self._cached_vectors[: MAX_CACHED_VECTORS - 1]]
+        return self._cached_vectors[0]
 
-    def lift(self, values: Any) -> Any:
-        return self.place(values, "the vector")
+    def to_storage_f64(self, values: Any) -> Any:
+        return self.to_storage(values, "the vector")
 
-    def fetch(self, values: Spread) -> Array:
+    def to_host(self, values: Spread) -> Array:
         if values.host is not None:
             return values.host
         return np.concatenate(self.workers.gather(values.futures), axis=-1 if values.height else 0)
 
-    def finite(self, values: Spread) -> bool:
+    def is_finite(self, values: Spread) -> bool:
         if values.host is not None:
             return bool(np.isfinite(values.host).all())
         return bool(self.workers.merged(self.workers.map(tasks.finite, values.futures), all))
@@ -226,12 +227,12 @@ class Cluster(InBlocks):
         return Spread(self, made=self._start(tasks.scores, (signs,), (w, b, self._threads)), width=w.shape[1:])
 
     def combine(self, q: Spread, threads: int) -> Array:
-        """Of a q that lives on few rows these are taken, if not here already; if on some, the work goes to their blocks."""
+        """Return Xᵀq: from rows taken here if q is nonzero on few of them, else from the blocks on which it is nonzero."""
         if q.host is not None:
             rows = np.flatnonzero(q.host if q.host.ndim == 1 else q.host.any(axis=1))
-            if 0 < len(rows) * self.entries <= MOST_TAKEN * self.n:
+            if 0 < len(rows) * self.entries <= MAX_LOCAL_ENTRIES * self.n:
                 return self.take(rows).combine(q.host[rows], 1)
-            if len(rows) <= SENT_SPARSE * self.n:
+            if len(rows) <= SPARSE_SHARE * self.n:
                 return self._combine_some(rows, q.host)
         combination: Array = self.workers.merged(self._start(tasks.combine, (q,), (self._threads,)), tasks.added)
         return combination
@@ -250,8 +251,8 @@ class Cluster(InBlocks):
         sums: list[Array] = self.workers.merged(found, sums_of)
         return sums
 
-    def _squares(self, q: Spread, threads: int) -> Array:
-        products: Array = self.workers.merged(self._start(tasks.squares, (q,), (self._threads,)), tasks.added)
+    def second_moments(self, q: Spread, threads: int) -> Array:
+        products: Array = self.workers.merged(self._start(tasks.second_moments, (q,), (self._threads,)), tasks.added)
         return products
 
     def softmin(
@@ -261,9 +262,9 @@ class Cluster(InBlocks):
         sums: Sums = self.workers.merged(self.workers.map(tasks.entry, pairs, [(0,)] * len(pairs)), Sums.merged)
         return sums, Spread(self, made=pairs, path=(1,), height=len(v))
 
-    def lowest(self, w: Array, b: float, signs: Spread, k: int, halves: Any | None, threads: int) -> Lowest:
-        """By one reduction, of O(k) numbers of each worker."""
-        over_rows = self.firsts, signs, None if halves is None else self.split(halves, "halves")
+    def lowest(self, w: Array, b: float, signs: Spread, k: int, groups: Any | None, threads: int) -> Lowest:
+        """Return the k rows of smallest score by one reduction of O(k) numbers of each worker."""
+        over_rows = self.firsts, signs, None if groups is None else self.groups_to_storage(groups, "halves")
         found: Lowest = self.workers.merged(self._start(tasks.lowest, over_rows, (k, w, b, self._threads)), Lowest.merged)
         return found
 
@@ -279,8 +280,8 @@ class Cluster(InBlocks):
     def each_block(
         self, work: Work, over_rows: Any = (), shared: Any = (), rows: Array | None = None, **how: Any
     ) -> Iterator[Any]:
-        """On the workers; few rows are brought here, and not the work to them."""
-        if rows is not None and len(rows) <= MOST_BROUGHT:
+        """Do the work on the workers, or here if it is about few rows."""
+        if rows is not None and len(rows) <= MAX_LOCAL_ROWS:
             yield from self.take(rows).each_block(work, tuple(values[rows] for values in over_rows), shared, **how)
             return
         over_rows = tuple(values.host if isinstance(values, Spread) else values for values in over_rows)
@@ -294,7 +295,7 @@ class Cluster(InBlocks):
 
 @contextlib.contextmanager
 def large_graphs() -> Iterator[None]:
-    """Vectors over rows are sent inside of tasks on purpose, so that they can be sent again: Dask need not warn."""
+    """Silence Dask's warning: vectors over rows are part of the graph on purpose, so that they can be sent again."""
     import dask
 
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):

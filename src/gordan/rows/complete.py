@@ -11,11 +11,11 @@ import numpy as np
 
 from gordan.arrays import Array, is_sparse
 from gordan.io.table import is_missing as is_missing_text
-from gordan.rows.accept import _column, _column_types, column_names, host
+from gordan.rows.accept import column_names, column_types, frame_column, host
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is missing."""
+    """Return whether a cell is missing."""
     if isinstance(value, str):
         return is_missing_text(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
@@ -25,8 +25,8 @@ def is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Complete:
-    """The rows that are kept of n: their positions, how many cells were missing in each column that lacks some, and how many
-    other rows have the weight zero."""
+    """Which of n rows are kept: their positions, the number of missing cells in each column that has some, and the number of
+    complete rows that are left out because their weight is zero."""
 
     n: int
     kept: Array
@@ -35,11 +35,11 @@ class Complete:
 
     @property
     def left_out(self) -> int:
-        """How many rows are not kept."""
+        """The number of rows that are not kept."""
         return self.n - len(self.kept)
 
     def of(self, values: Any) -> Any:
-        """These rows of a data frame, a matrix or a vector."""
+        """Return these rows of a data frame, a matrix or a vector."""
         if values is None or not self.left_out:
             return values
         if hasattr(values, "iloc"):
@@ -52,7 +52,7 @@ class Complete:
 
 
 def complete_rows(n: int, given: dict[str, Any], weights: Any = None) -> Complete:
-    """The rows in which no cell of what is given is missing, and whose weight, if there are weights, is not zero."""
+    """Return which rows have no missing cell in anything that is given and, if there are weights, a nonzero weight."""
     lost = np.zeros(n, bool)
     missing: dict[str, int] = {}
     for name, where in _missing_cells(given):
@@ -63,11 +63,11 @@ def complete_rows(n: int, given: dict[str, Any], weights: Any = None) -> Complet
 
 
 def _missing_cells(given: dict[str, Any]) -> Iterator[tuple[str, Array]]:
-    """For each column with missing cells its name and which they are."""
+    """Yield the name of each column with missing cells, and a mask of them."""
     for name, values in given.items():
         if values is None:
             continue
-        if not len(_column_types(values)) and is_sparse(values):
+        if not len(column_types(values)) and is_sparse(values):
             yield from _missing_entries(values)
             continue
         for own, column in _named_columns(name, values):
@@ -77,7 +77,7 @@ def _missing_cells(given: dict[str, Any]) -> Iterator[tuple[str, Array]]:
 
 
 def _missing_entries(values: Any) -> Iterator[tuple[str, Array]]:
-    """The same for a sparse matrix."""
+    """Yield the same for a sparse matrix."""
     entries = values.tocoo()
     wrong = np.isnan(entries.data) if entries.data.dtype.kind == "f" else np.zeros(len(entries.data), bool)
     names = column_names(values, values.shape[1]) or [f"x{j}" for j in range(values.shape[1])]
@@ -88,11 +88,11 @@ def _missing_entries(values: Any) -> Iterator[tuple[str, Array]]:
 
 
 def _named_columns(name: str, values: Any) -> Iterator[tuple[str, Array]]:
-    """The columns of a table, a matrix or a vector of that name."""
-    d = len(_column_types(values))
+    """Yield the columns of a table, a matrix or a vector called `name`, with their names."""
+    d = len(column_types(values))
     if d:
         names = column_names(values, d) or [f"{name}[{j}]" for j in range(d)]
-        yield from ((own, np.asarray(_column(values, j))) for j, own in enumerate(names))
+        yield from ((own, np.asarray(frame_column(values, j))) for j, own in enumerate(names))
         return
     plain = values.to_numpy() if hasattr(values, "to_numpy") else values
     array = np.asarray(_objects(plain) if isinstance(plain, (list, tuple)) else host(plain))
@@ -104,7 +104,7 @@ def _named_columns(name: str, values: Any) -> Iterator[tuple[str, Array]]:
 
 
 def _objects(values: Any) -> Array:
-    """A list as an array in which text and numbers stay what they are."""
+    """Return a list as an array in which text and numbers keep their types."""
     if values and isinstance(values[0], (list, tuple, np.ndarray)):
         return np.array([[*row] for row in values], dtype=object)
     return np.fromiter(values, dtype=object, count=len(values))

@@ -1,6 +1,6 @@
-"""Rows held in a torch tensor. On a GPU the fused pass is one Triton kernel; in memory it is torch operations, block by block.
+"""Rows in a torch tensor: on a GPU the fused pass is one Triton kernel; in memory it is torch operations, block by block.
 
-Entries of 16, 32 and 64 bits are read as they are stored. What they are added up in:
+Entries of 16, 32 and 64 bits are read as they are stored. They are added up in these types:
 
     entries            scores     combination of the fused pass    combine
     float64            float64    float64                          float64
@@ -8,8 +8,8 @@ Entries of 16, 32 and 64 bits are read as they are stored. What they are added u
     float16, bfloat16  float32    float32                          float32
 
 Scores of float32 rows are float64 because accelerated methods subtract scores of size γt²; the combination is a mean, whose error
-stays that of its terms. `sums="float32"` or "float64" sets the type of the scores and of `combine` otherwise. Numbers found here
-only propose: proofs read the entries themselves, in float64 (`tensors.TensorBlock`).
+is no larger than that of its terms. `sums="float32"` or "float64" chooses the type of the scores and of `combine` instead. These
+numbers are only used to propose: proofs read the entries themselves, in float64 (`tensors.TensorBlock`).
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from gordan.arrays import Array, zeros_and_ones
 from gordan.errors import InputError, MissingExtra
 from gordan.floats import ieee_floats
 from gordan.rows.memory import Dense
-from gordan.rows.reads import DenseBlock, FetchesRows
-from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Sums, row_vectors, sums_of, widest
+from gordan.rows.reads import DenseBlock
+from gordan.rows.storage import HIGH, LEAST_FLOAT32, LOW, PEAK, SIGNED, TOTAL, Lowest, Storage, Sums, row_vectors, sums_of, widest
 from gordan.rows.tensors import Piece, TensorBlock, affordable, device_is_ieee, exact, host, is_tensor, placed, room, torch_for
 
-# Entries that torch operations take at a time: in memory a block that stays in the cache, on a GPU one that is worth a launch.
+# The number of entries that torch operations process at a time: few enough for the cache in memory, enough for a launch on a GPU.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 27}
 
-# Vectors over rows that the work on a piece of them makes for each of its vectors over columns, about; and the share of the free
-# memory of a GPU that these may have.
+# About how many vectors over rows `reduce` needs for each vector over columns, and the share of the free memory of a GPU that
+# they may take.
 WIDTH = 12
 SHARE_OF_ROOM = 0.25
 
-# Entries that proofs, which make several float64 copies of a block, take at a time.
+# The number of entries that proofs, which make several float64 copies of a block, process at a time.
 PROOF_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 26}
 
-# Fewer entries than this are solved in memory: a pass over them takes less time than its launch.
+# Problems with fewer entries than this are solved in memory: a pass over them takes less time than its launch.
 WORTH_IT = 1 << 22
 
-# More problems than this go through matrix products, where these need no converted copy of the entries: that costs more than ten
-# fused passes (`benchmarks/gpu.py`).
+# More problems than this use matrix products if these need no converted copy of the entries, which costs more than ten fused
+# passes (`benchmarks/gpu.py`).
 MOST_PASSES = 4
 
 
@@ -52,7 +52,7 @@ Pass = TypeVar("Pass", bound=Callable[..., Any])
 
 
 def _within_memory(operation: Pass) -> Pass:
-    """The operation, with an InputError where the device has no memory left for it."""
+    """Make the operation raise an InputError if the device has no memory left for it."""
 
     @wraps(operation)
     def clearly(self: Device, *args: Any, **options: Any) -> Any:
@@ -62,20 +62,21 @@ def _within_memory(operation: Pass) -> Pass:
 
 
 class Split(NamedTuple):
-    """Two groups of rows on the device: 0 or 1 per row, the rows of group 0 and then those of group 1, and where each begins."""
+    """Two groups of rows on the device: 0 or 1 for each row, the rows of group 0 and then of group 1, and where each begins."""
 
     groups: Any
     order: Any
     ends: Any
 
 
-class Device(FetchesRows):
-    """The rows of a torch tensor. Vectors over rows stay on its device; vectors over columns are float64 on the host.
+class Device(Storage):
+    """A storage of the rows of a torch tensor, with vectors over rows on its device.
 
-    `fused` says whether kernels do the passes: on a GPU they do; elsewhere they need Triton's interpreter (TRITON_INTERPRET=1).
+    `fused` chooses whether Triton kernels do the passes, which is the default on a GPU; elsewhere they need Triton's interpreter
+    (TRITON_INTERPRET=1).
     """
 
-    on_device, reduces = True, False
+    on_device = True
 
     def __init__(self, X: Any, *, sums: str | None = None, fused: bool | None = None) -> None:
         torch = torch_for()
@@ -95,7 +96,7 @@ class Device(FetchesRows):
 
     # ---- vectors over rows -------------------------------------------------------------------------------------------
 
-    def place(self, values: Any, name: str) -> Any:
+    def to_storage(self, values: Any, name: str) -> Any:
         if not is_tensor(values):
             array = row_vectors(values, name, self.n)
             values = torch_for().from_numpy(array if array.flags.writeable else array.copy())
@@ -103,26 +104,26 @@ class Device(FetchesRows):
             raise InputError(f"{name} must hold one number for each of the {self.n} rows; its shape is {tuple(values.shape)}")
         return values.to(self.X.device, values.dtype if values.dtype == torch_for().int8 else self.wide)
 
-    def split(self, halves: Any, name: str) -> Split:
-        """The two groups of rows; made anew from 0 and 1 per row, or as it is where it was made before."""
-        if isinstance(halves, Split):
-            return halves
+    def groups_to_storage(self, groups: Any, name: str) -> Split:
+        """Return the two groups of rows, given as 0 or 1 for each row or as an earlier result of this function."""
+        if isinstance(groups, Split):
+            return groups
         torch = torch_for()
-        groups = self.place(zeros_and_ones(host(halves), name, self.n), name)
+        groups = self.to_storage(zeros_and_ones(host(groups), name, self.n), name)
         order = torch.cat([torch.nonzero(groups == g)[:, 0] for g in (0, 1)]).to(torch.int32 if self.n < 2**31 else torch.int64)
         ends = torch.tensor([0, int((groups == 0).sum()), self.n], device=self.X.device)
         return Split(groups, order, ends)
 
-    def lift(self, values: Any) -> Any:
+    def to_storage_f64(self, values: Any) -> Any:
         torch = torch_for()
         there = (values if is_tensor(values) else torch.from_numpy(values)).to(self.X.device)
         return there.to(torch.float64) if there.is_floating_point() else there
 
-    def fetch(self, values: Any) -> Array:
+    def to_host(self, values: Any) -> Array:
         fetched: Array = values.to("cpu", torch_for().float64).numpy()
         return fetched
 
-    def finite(self, values: Any) -> bool:
+    def is_finite(self, values: Any) -> bool:
         return bool(torch_for().isfinite(values).all())
 
     def _smallest(self, scores: Any, k: int) -> tuple[Array, Array]:
@@ -130,10 +131,10 @@ class Device(FetchesRows):
         last = torch.topk(scores, k, largest=False, sorted=False).values.max()
         chosen = torch.nonzero(scores <= last)[:, 0]
         values, order = torch.sort(scores[chosen], stable=True)
-        return chosen[order[:k]].cpu().numpy(), self.fetch(values[:k])
+        return chosen[order[:k]].cpu().numpy(), self.to_host(values[:k])
 
     def repeated(self, scores: Any) -> Array:
-        """The rows whose score is that of another row: sorted on the device, and only those come to the host."""
+        """Return the rows that share their score with another row; they are found on the device, and only they are copied."""
         torch = torch_for()
         ordered = torch.sort(scores).values
         again = torch.unique_consecutive(ordered[1:][ordered[1:] == ordered[:-1]])
@@ -159,7 +160,7 @@ class Device(FetchesRows):
         return scores
 
     def _block_scores(self, W: Array, b: Array, signs: Any) -> Any:
-        """Those of a block of vectors, in float64."""
+        """Return the scores of a block of vectors, in float64."""
         torch = torch_for()
         scores = self.X.new_empty((self.n, W.shape[1]), dtype=torch.float64)
         matrix, constants = torch.from_numpy(W.copy()).to(self.X.device), torch.from_numpy(b.copy()).to(self.X.device)
@@ -167,18 +168,18 @@ class Device(FetchesRows):
             scores[lo:hi] = signs[lo:hi, None] * (self.X[lo:hi].double() @ matrix + constants)
         return scores
 
-    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
+    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None, threads: int) -> Lowest:
         s = self.scores(w, b, signs, threads)
-        if not self.finite(s):
+        if not self.is_finite(s):
             return Lowest(k, [], [], False)
-        if halves is None:
+        if groups is None:
             rows, scores = self._smallest(s, k)
             return Lowest(k, [rows], [scores], True)
-        groups = self.place(zeros_and_ones(halves, "halves", self.n) if isinstance(halves, np.ndarray) else halves, "halves")
+        groups = self.to_storage(zeros_and_ones(groups, "halves", self.n) if isinstance(groups, np.ndarray) else groups, "halves")
         found = []
-        for half in (0, 1):  # selected where the scores are
+        for g in (0, 1):  # selected where the scores are
             own = s + 0.0
-            own[groups != half] = math.inf
+            own[groups != g] = math.inf
             i, lowest = self._smallest(own, k)
             found.append((i[lowest < math.inf], lowest[lowest < math.inf]))
         return Lowest(k, [i for i, _ in found], [lowest for _, lowest in found], True)
@@ -187,37 +188,37 @@ class Device(FetchesRows):
     def combine(self, q: Any, threads: int) -> Array:
         if self._kernels is not None and q.ndim == 1:
             kernels, programs, cut = self._kernels
-            return self.fetch(kernels.run_combine(self.X, q, self.wide, programs, cut))
+            return self.to_host(kernels.run_combine(self.X, q, self.wide, programs, cut))
         total = torch_for().zeros((*q.shape[1:], self.d), dtype=torch_for().float64, device=self.X.device)
         for lo, hi in self._blocks():
             total += q[lo:hi].to(self.wide).movedim(0, -1) @ self.X[lo:hi].to(self.wide)
-        return self.fetch(total.movedim(-1, 0))
+        return self.to_host(total.movedim(-1, 0))
 
     @_within_memory
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
-        def fits(values: Any) -> Any:  # rough work is done in float32 altogether
+        def fits(values: Any) -> Any:  # rough work is done entirely in float32
             narrow = rough and is_tensor(values) and values.dtype == torch_for().float64
             return values.to(self.narrow) if narrow else values
 
-        there = [fits(self.lift(part)) if isinstance(part, np.ndarray) else part for part in shared]
+        there = [fits(self.to_storage_f64(part)) if isinstance(part, np.ndarray) else part for part in shared]
         over_rows = [fits(values) for values in over_rows]
         numbers = WIDTH * widest(shared) + (0 if rough else self.d)
         step = self._size(BLOCK)
-        if self.X.is_cuda:  # pieces as large as there is room for: a launch costs as much as the work on a hundred thousand rows
+        if self.X.is_cuda:  # pieces as large as memory allows: a launch costs as much as the work on a hundred thousand rows
             size = (4 if rough else 8) * numbers + 4 * self.d
             step = max(1, int(SHARE_OF_ROOM * room(self.X.device, self.n * size / SHARE_OF_ROOM)) // size)
         pieces = (slice(lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
         found = (work(Piece(self.X[of], rough), *(values[of] for values in over_rows), *there) for of in pieces)
-        return [self.fetch(total) for total in sums_of(found)]
+        return [self.to_host(total) for total in sums_of(found)]
 
     @_within_memory
     def softmin(
         self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Split | None, threads: int
     ) -> tuple[Sums, Any]:
-        """Either the kernel once for each v, or two small matrix products for all of them: what is quicker."""
+        """Run the kernel once for each v, or two small matrix products for all of them, whichever is faster."""
         by_products = self._kernels is None or (len(v) > MOST_PASSES and self.wide == self.narrow == self.X.dtype)
         found, scores = (self._by_products if by_products else self._by_passes)(v, b, signs, log_p0, groups)
-        host = self.fetch(found)
+        host = self.to_host(found)
         tally = np.zeros((len(v), 5, host.shape[1]))  # no highest score: one that is infinite shows in the total
         tally[:, :HIGH] = host[:, :, :HIGH].transpose(0, 2, 1)
         tally[:, SIGNED] *= scale
@@ -225,7 +226,7 @@ class Device(FetchesRows):
 
     @_within_memory
     def totals(self, scores: Any, log_p0: Any | None, groups: Split | None, sums: Sums) -> Array:
-        """Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels make exponentials of float32."""
+        """Return Σ e^{log p_0i - s_i - peak} in float64, from the scores: kernels compute exponentials in float32."""
         torch = torch_for()
         if self.narrow == torch.float64 or self._kernels is None:
             return sums.totals
@@ -233,19 +234,16 @@ class Device(FetchesRows):
         peaks = sums.tally[:, PEAK]
         parts = [z] if groups is None else [z[:, groups.groups == g] for g in (0, 1)]
         peak = torch.from_numpy(peaks).to(self.X.device)
-        return self.fetch(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
+        return self.to_host(torch.stack([torch.exp(part - peak[:, g, None]).sum(1) for g, part in enumerate(parts)], 1))
 
     def norms(self, p: float, threads: int) -> Array:
-        return self.fetch(self._norms(p))
+        return self.to_host(self._norms(p))
 
     def largest_norm(self, p: float, threads: int) -> float:
-        return float(self._norms(p).max())  # NaN goes through
-
-    def knows_norms(self, p: float) -> bool:
-        return False
+        return float(self._norms(p).max())  # NaN propagates
 
     def _norms(self, p: float) -> Any:
-        if p not in self._found_norms:  # one problem for each class asks for them
+        if p not in self._found_norms:  # each class is a problem that needs them
             self._found_norms[p] = self._find_norms(p)
         return self._found_norms[p]
 
@@ -254,12 +252,12 @@ class Device(FetchesRows):
         torch = torch_for()
         norms = self.X.new_empty(self.n, dtype=torch.float64)
         for lo, hi in self._blocks():
-            if p == 2 and self.X.element_size() < 8:  # no square of these is beyond float64
+            if p == 2 and self.X.element_size() < 8:  # no square of such an entry overflows float64
                 found = torch.linalg.vector_norm(self.X[lo:hi].to(torch.float64), dim=1)
                 norms[lo:hi] = torch.where(torch.isfinite(found), found, math.nan)
                 continue
             x = self.X[lo:hi].to(torch.float64).abs()  # a new tensor: the user's is not changed
-            top = x.amax(1)  # NaN goes through
+            top = x.amax(1)  # NaN propagates
             if p < math.inf:
                 x /= torch.where(top > 0, top, 1.0)[:, None]
                 top = top * ((x.square_() if p == 2 else x.pow_(p)).sum(1) ** (1 / p))
@@ -267,7 +265,7 @@ class Device(FetchesRows):
         return norms
 
     def take(self, i: Array) -> Dense:
-        """In memory, since that is where single rows are visited and restricted games solved: picked there, then copied."""
+        """Select the rows on the device and copy them to memory, where single rows are visited and restricted games solved."""
         return Dense(exact(self._picked(i)))
 
     def part(self, i: Array, *, exactly: bool = False) -> Device:
@@ -280,12 +278,12 @@ class Device(FetchesRows):
         left, right = (self._picked(rows).to(torch_for().float64) * scale for rows in (i, j))
         if weights is not None:
             left = left * torch_for().from_numpy(weights).to(left.device)
-        return self.fetch(left @ right.T)
+        return self.to_host(left @ right.T)
 
     @_within_memory
     def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Products over all rows are narrow, good for a direction. Those over few rows are float64: an interior point weighs rows
-        by up to 10¹⁵ times others."""
+        """Return the moments: over all rows in the narrow type, precise enough for a direction; over few rows in float64, because
+        an interior point weights some rows up to 10¹⁵ times as much as others."""
         torch = torch_for()
         kind = self.narrow if i is None else torch.float64
         size = self.d + constant
@@ -303,12 +301,12 @@ class Device(FetchesRows):
     def solve(self, H: Any, b: Array) -> Array | None:
         torch = torch_for()
         L, failed = torch.linalg.cholesky_ex(H)
-        x = torch.cholesky_solve(self.lift(b)[:, None], L)[:, 0]
-        return None if int(failed) or not self.finite(x) else self.fetch(x)
+        x = torch.cholesky_solve(self.to_storage_f64(b)[:, None], L)[:, 0]
+        return None if int(failed) or not self.is_finite(x) else self.to_host(x)
 
     @_within_memory
     def solving(self, H: Any) -> Callable[[Array], Array]:
-        torch, H = torch_for(), self.lift(H)
+        torch, H = torch_for(), self.to_storage_f64(H)
         scale = H.diagonal().clamp(min=1e-300).rsqrt()
         ridge, unit = 0.0, torch.eye(len(H), dtype=H.dtype, device=H.device)
         while True:
@@ -317,7 +315,7 @@ class Device(FetchesRows):
                 break
             ridge = max(4 * ridge, 1e-14 * len(H))
         inverse = torch.cholesky_inverse(L) * scale * scale[:, None]
-        return lambda b: self.fetch(inverse @ self.lift(b))
+        return lambda b: self.to_host(inverse @ self.to_storage_f64(b))
 
     def _picked(self, i: Array) -> Any:
         where = torch_for().from_numpy(np.asarray(i, dtype=np.int64)).to(self.X.device)
@@ -328,9 +326,9 @@ class Device(FetchesRows):
     def each_block(
         self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False
     ) -> Iterator[Any]:
-        """The rows named are picked up some at a time, and not block by block."""
+        """Yield the results as `Storage` says; selected rows are collected some at a time, not block by block."""
         count, size = self.n if rows is None else len(rows), step or self._size(PROOF_BLOCK)
-        if not self.X.is_cuda:  # blocks are those of the host
+        if not self.X.is_cuda:  # blocks are on the host
             over_rows = tuple(map(host, over_rows))
         for lo in range(0, count, size):
             which: Any = slice(lo, min(lo + size, count))
@@ -362,7 +360,7 @@ class Device(FetchesRows):
 
     @cached_property
     def _kernels(self) -> tuple[Any, int, Any] | None:
-        """The Triton kernels, how many multiprocessors there are for them, and how to cut a pass; None where torch does it."""
+        """The Triton kernels, the number of multiprocessors, and the plan of a pass; None if torch operations are used."""
         if not self._fused:
             return None
         try:
@@ -372,18 +370,18 @@ class Device(FetchesRows):
         if self.d > kernels.LONGEST_ROW or self.n >= 2**31:
             return None
         cut = kernels.plan(self.d, self.X.element_size(), self.sums == "float64")
-        if not self.X.is_cuda:  # the interpreter runs one program after the other: two, so that there is something to merge
+        if not self.X.is_cuda:  # the interpreter runs programs one by one: two of them, so that there is something to merge
             return kernels, 2, cut._replace(programs=1)
         return kernels, torch_for().cuda.get_device_properties(self.X.device).multi_processor_count, cut
 
     def _run(self, v: Array, b: float, signs: Any, log_p0: Any | None, split: Split | None) -> tuple[Any, Any]:
-        """The fused kernel."""
+        """Run the fused kernel."""
         assert self._kernels is not None
         kernels, programs, cut = self._kernels
         packed: Any = np.empty(self.d + 2)
         packed[:-2], packed[-2] = self._unit(v)
         packed[-1] = b
-        # not waited for: the copy is queued behind the pass before, and its source is staged before the call returns
+        # no need to wait: the copy is queued behind the previous pass, and its source is staged before the call returns
         packed = torch_for().from_numpy(packed).to(self.wide).to(self.X.device, non_blocking=True)
         order, ends, count = (signs, signs, 1) if split is None else (split.order, split.ends, 2)
         found: tuple[Any, Any] = kernels.run_softmin(
@@ -392,16 +390,19 @@ class Device(FetchesRows):
         return found
 
     def _by_passes(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
-        """The fused kernel for each v: (k, groups, 4 + d) in float64, and the scores."""
+        """Run the fused kernel for each v; return its sums, (k, groups, 4 + d) in float64, and the scores."""
         torch = torch_for()
         passes = [self._run(v, constant, signs, log_p0, groups) for v, constant in zip(V, b.tolist(), strict=True)]
-        if len(passes) == 1:  # most often, and then without a copy
+        if len(passes) == 1:  # the common case, without a copy
             return passes[0][0][None], passes[0][1][None]
         return torch.stack([found for found, _ in passes]), torch.stack([scores for _, scores in passes])
 
     def _by_products(self, V: Array, b: Array, signs: Any, log_p0: Any | None, groups: Split | None) -> tuple[Any, Any]:
-        """The same in torch operations. Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights
-        Q: X is read twice, however many v there are."""
+        """Return the same from torch operations.
+
+        Scores and combinations of a block of rows are the products X Vᵀ and Q X with all weights Q: X is read twice, however many
+        v there are.
+        """
         torch = torch_for()
         k, place = len(V), self.X.device
         count = 1 if groups is None else 2
@@ -426,7 +427,7 @@ class Device(FetchesRows):
         return found, scores
 
     def _unit(self, v: Array) -> tuple[Array, float]:
-        """v divided by a power of two near its largest entry, and that power: v/R for rows of enormous R must not underflow."""
+        """Return v divided by a power of two near its largest entry, and that power: v/R must not underflow for a huge R."""
         top = max(float(v.max()), -float(v.min()))
         exponent = min(math.frexp(top)[1], 1023) if 0 < top < math.inf else 0  # 2^1024 is beyond the floats
         if self.sums == "float32" and not -126 <= exponent <= 127:
@@ -436,19 +437,19 @@ class Device(FetchesRows):
         return np.ldexp(v, -exponent), math.ldexp(1.0, exponent)
 
     def _blocks(self, n: int | None = None) -> Iterator[tuple[int, int]]:
-        """Ranges of n rows, all if None, that torch operations take at a time."""
+        """Yield the ranges of n rows (all if None) that torch operations process at a time."""
         n, step = self.n if n is None else n, self._size(BLOCK)
         for lo in range(0, n, step):
             yield lo, min(lo + step, n)
 
     def _size(self, entries: dict[str, int]) -> int:
-        """The rows that have so many entries."""
+        """Return the number of rows that have this many entries."""
         return max(1, entries["cuda" if self.X.is_cuda else "cpu"] // int(self.d))
 
 
 def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
-    """e^{z - peak} in float64 for k vectors v (rows of z and s), after lifting the peaks in `tally` (k, 4) and shrinking what was
-    added below them; rows that are not `mine` weigh zero."""
+    """Return e^{z - peak} in float64 for k vectors v (rows of z and s), after raising the peaks in `tally` (k, 4) and rescaling
+    the sums accordingly; rows that are not `mine` have weight zero."""
     torch = torch_for()
     z = torch.where(torch.isfinite(s), z.to(torch.float64), math.nan)  # an overflow must show in the total
     s = s.to(torch.float64)
@@ -466,12 +467,12 @@ def _weights(tally: Any, acc: Any, z: Any, s: Any, mine: Any | None) -> Any:
 
 
 def nearby(storage: Any) -> Any:
-    """The storage, or its rows in memory where they are few and lie on a device."""
+    """Return the storage, or its rows in memory if it is a small one on a device."""
     if isinstance(storage, Device) and storage.entries < WORTH_IT:
         return storage.take(np.arange(storage.n))
     return storage
 
 
 def on_device(X: Any, device: str | None, sums: str | None = None) -> Device:
-    """The storage for a tensor, an array of another device, or a storage in memory; see `tensors.placed`."""
+    """Return the storage for a tensor, an array on another device, or a storage in memory; see `tensors.placed`."""
     return Device(placed(X, device), sums=sums)

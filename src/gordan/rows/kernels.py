@@ -1,8 +1,8 @@
-"""The compiled loops over stored rows. Imported when a kernel is first needed, because numba takes 0.5 s to import.
+"""The compiled loops over stored rows, imported when a kernel is first needed because numba takes 0.5 s to import.
 
 Every kernel works on the rows lo..hi-1 and releases the GIL, so that chunks run on the threads of `rows.threads`. Sums are
-float64 whatever the storage: with weights α_t = t a float32 sum stops adding exactly near t = 5,800. Reassociation
-is allowed (it is what lets the loops use vector units); NaN and infinity keep their meaning, so bad data shows in the result.
+float64 whatever the storage: with weights α_t = t, a float32 sum stops adding exactly near t = 5,800. Reassociation is
+allowed, because it lets the loops use vector units; NaN and infinity keep their meaning, so bad data shows in the result.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from gordan.arrays import LEAST_SQUARE, MOST_SQUARE
 from gordan.compiling import compiled, compiled_in_order
 from gordan.rows.storage import HIGH, LOW, PEAK, SIGNED, TOTAL
 
-# The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is only lifted again when a row comes within
+# The peak is kept this far (in nats) above the z = log p_0 - score that set it, and is raised again only when a row comes within
 # half of that: the accumulated combination is then rescaled a handful of times instead of once per record low, and weights stay
 # below e^-12, so that sums of very large rows do not overflow.
 HEADROOM = 24.0
 
+# The initial peak, finite so that a row of weight zero does not make inf - inf.
 LEAST = -np.finfo(np.float64).max
 
-# For `_exponentials`: 1/log 2, log 2 in two parts (the first with zeros for last bits, so that its multiples are exact), 1/k!.
+# For `_exponentials`: 1/log 2, log 2 in two parts (the first ends in zero bits, so that its multiples are exact), and 1/k!.
 LOG2_E, LOG_2, LOG_2_REST = 1 / math.log(2), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 ROUNDER = 1.5 * 2.0**52
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 
 
-# Sparse sums stay in order (`compiled_in_order`): a vectorised one uses gather instructions, measured four times slower.
-# Minima and maxima are taken in vector registers only where NaN need not be thought of.
+# Sparse sums keep their order (`compiled_in_order`): vectorised ones use gather instructions, which were measured to be four
+# times slower. Minima and maxima are vectorised only where NaN need not be considered.
 compiled_without_nan = partial(compiled, liberties=["nnan", "nsz", "reassoc"])
 
 
 @compiled
 def _begin(tally, acc):
-    """Nothing added yet. The peak starts at the least float, not -inf: a row of weight zero must not make inf - inf."""
+    """Initialize the sums of a pass."""
     tally[:, PEAK] = LEAST
     tally[:, TOTAL] = 0.0
     tally[:, SIGNED] = 0.0
@@ -51,14 +52,14 @@ def _begin(tally, acc):
 
 @compiled_in_order
 def _to_the_exponent(power, shifted):
-    """power · 2^m for the m in the last bits of `shifted`."""
+    """Return power · 2^m for the m in the last bits of `shifted`."""
     bits = np.float64(power).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
     return np.int64(bits).view(np.float64)
 
 
 @compiled_in_order
 def _exponentials(x):
-    """x_k = e^{x_k} for x_k ≤ 0, to the last digit or two, in vector registers; NaN stays NaN.
+    """Replace x_k by e^{x_k} for x_k ≤ 0, correct to the last digit or two, in vector registers; NaN stays NaN.
 
     e^x = 2^m e^r with r within ±½ log 2: adding 1.5·2^52 rounds x/log 2 to the integer m and leaves m in the last bits of the
     sum, from where a shift brings it to the exponent. e^r is its Taylor polynomial of degree 13, whose remainder is below 1e-17.
@@ -79,7 +80,7 @@ def _exponentials(x):
 
 @compiled_without_nan
 def _extremes(scores, z, groups, g):
-    """Lowest and highest score of group g, and its highest z. Where a score is NaN they mean nothing."""
+    """Return the lowest and highest score of group g and its highest z, which are meaningless if a score is NaN."""
     low, high, top = math.inf, LEAST, LEAST
     for k in range(len(z)):
         inside = groups[k] == g
@@ -91,7 +92,7 @@ def _extremes(scores, z, groups, g):
 
 @compiled
 def _weigh(scores, signs, scale, log_p0, groups, lo, hi, tally, acc, weight):
-    """weight_i = y_i scale exp(log p_0i - s_i - peak) for one block, the peaks lifted first where the block outgrows them."""
+    """Set weight_i = y_i scale exp(log p_0i - s_i - peak) for one block, after raising the peaks if the block exceeds them."""
     scores, signs, groups, weight = scores[lo:hi], signs[lo:hi], groups[lo:hi], weight[: hi - lo]
     if log_p0.shape[0] == 1:
         for k in range(len(weight)):
@@ -123,22 +124,22 @@ def _weigh(scores, signs, scale, log_p0, groups, lo, hi, tally, acc, weight):
         tally[TOTAL, g] += total
         tally[SIGNED, g] += signed
     for k in range(len(weight)):
-        weight[k] *= signs[k] * scale  # the scale first: it undoes the size of the rows
+        weight[k] *= signs[k] * scale  # the scale first: it brings rows of any size near 1
 
 
 # ---- dense rows -----------------------------------------------------------------------------------------------------
 
-# Columns of four rows that `_four_rows` handles in one turn, as STRIP // LANES vectors of LANES float64 each.
+# `_four_rows` handles STRIP columns per iteration, as STRIP // LANES vectors of LANES float64 each.
 STRIP, LANES = 16, 4
-LINE = 64  # bytes that come from memory together
+LINE = 64  # bytes of a cache line
 
 
 def _four_rows(X, v, i, k, q, target, ahead):
-    """The products x·v of rows i..i+3, while target += Σ q_r x_{k_r} for the rows of the tuple k; of LANES columns at least.
+    """Return the products x·v of rows i..i+3 and add Σ q_r x_{k_r} for the rows of the tuple k to target; d ≥ LANES.
 
-    The rows i.. come from memory and the rows k from the cache: doing both in one loop lets the adding hide in the waiting.
-    Vector code by hand (below), because the entries `ahead` of those being read must be asked for a line at a time between the
-    arithmetic, and a loop with a prefetch in it is not vectorised by the compiler. On float32 a pass takes a third less time so.
+    The rows i.. come from memory and the rows k from the cache: in one loop, the additions are hidden by the waits for memory.
+    The vector code below is written by hand because the entries `ahead` must be prefetched a line at a time between the
+    arithmetic, and compilers do not vectorise a loop with a prefetch. It makes a pass over float32 rows a third faster.
     """
     if len(k):
         target += np.asarray(q) @ X[list(k)].astype(np.float64)
@@ -157,7 +158,7 @@ def _four_rows_in_vectors(typing_context, X, v, i, k, q, target, ahead):
 
 
 def _four_rows_code(context, builder, signature, args):
-    """LLVM code of `_four_rows`, for whatever vector registers the machine has."""
+    """Generate the LLVM code of `_four_rows`, for whatever vector registers the machine has."""
     double, byte, int32, int64 = ir.DoubleType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
     vector = ir.VectorType(double, LANES)
     narrow = signature.args[0].dtype == types.float32
@@ -189,15 +190,15 @@ def _four_rows_code(context, builder, signature, args):
     fetch_type = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), int32, int32, int32])
     fetch = cgutils.get_or_insert_function(builder.module, fetch_type, "llvm.prefetch.p0")
     new = [row(builder.add(args[2], int64(r))) for r in range(4)]
-    far = [builder.gep(base, [args[6]]) for base in new]  # perhaps beyond the array: asking for it is harmless
+    far = [builder.gep(base, [args[6]]) for base in new]  # perhaps beyond the array, which is harmless for a prefetch
     old = [row(i) for i in k]
     q = [all_lanes(x) for x in q]
     zeros = ir.Constant(vector, [0.0] * LANES)
-    # Two sums for each row, added to in turn, since an addition waits for the one before it.
+    # Two sums for each row, used alternately, because an addition has to wait for the previous one to the same sum.
     sums = [[cgutils.alloca_once_value(builder, zeros) for _ in new] for _ in range(2)]
 
     def add_columns(j, turn=0, keep=lambda x: x):
-        """The columns j..j+LANES-1, or those of them that `keep` does not set to zero."""
+        """Add the columns j..j+LANES-1, or those of them that `keep` does not set to zero."""
         part = keep(load(v.data, j, double, 8))
         for base, total in zip(new, sums[turn % 2], strict=True):
             builder.store(plus_product(builder.load(total), load(base, j, entry, size), part), total)
@@ -216,7 +217,7 @@ def _four_rows_code(context, builder, signature, args):
             add_columns(builder.add(strip, int64(turn * LANES)), turn)
     with cgutils.for_range_slice(builder, strips, vectors, int64(LANES), int64) as (j, _):
         add_columns(j)
-    # The last few columns: the last LANES of them, without those that were added before.
+    # The remaining columns: the last LANES, without those that were added before.
     left = builder.sub(d, vectors)
     with builder.if_then(builder.icmp_signed(">", left, int64(0))):
         undefined = ir.Constant(ir.VectorType(int64, LANES), ir.Undefined)
@@ -238,7 +239,7 @@ def _four_rows_code(context, builder, signature, args):
 
 @compiled
 def _ahead(X):
-    """Entries ahead to ask for: some rows, 8 KiB or more of them; within the row where four rows fill more than 64 KiB."""
+    """Return how many entries ahead to prefetch: rows of 8 KiB or more in all, or less than a row if four rows exceed 64 KiB."""
     d = X.shape[1]
     row = max(1, d * X.itemsize)
     return d * max(4, 8192 // row) if row <= 16384 else 4096 // X.itemsize
@@ -246,7 +247,7 @@ def _ahead(X):
 
 @compiled
 def dense_scores(X, w, b, signs, lo, hi, scores):
-    """scores_i = y_i (x_i·w + b). Four rows at a time, so that w is loaded once for four."""
+    """Set scores_i = y_i (x_i·w + b), four rows at a time, so that w is loaded once for four."""
     d = X.shape[1]
     ahead = _ahead(X)
     i = lo
@@ -267,7 +268,7 @@ def dense_scores(X, w, b, signs, lo, hi, scores):
 
 @compiled
 def _dense_add(X, q, chosen, m, offset, target):
-    """target += Σ_k q_k x_k over the m chosen rows, four at a time, so that the target is loaded once for four."""
+    """Add Σ_k q_k x_k over the m chosen rows to target, four at a time, so that the target is loaded once for four."""
     d = X.shape[1]
     k = 0
     while k + 4 <= m:
@@ -286,7 +287,7 @@ def _dense_add(X, q, chosen, m, offset, target):
 
 @compiled
 def dense_combine(X, q, lo, hi, acc):
-    """acc += Σ_i q_i x_i. Rows of weight zero are skipped unread."""
+    """Add Σ_i q_i x_i to acc; rows of weight zero are not read."""
     chosen = np.empty(256, np.int64)
     m = 0
     for i in range(lo, hi):
@@ -300,7 +301,7 @@ def dense_combine(X, q, lo, hi, acc):
 
 @compiled
 def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, scores, tally, acc, weight, chosen, ends):
-    """Scores of the rows start..stop-1 while the chosen rows of the block at `before` are added, then their weights."""
+    """Compute the scores of the rows start..stop-1 while adding the chosen rows of the previous block, then the weights."""
     d = X.shape[1]
     ahead = _ahead(X)
     i = start
@@ -332,15 +333,15 @@ def _dense_block(X, v, b, signs, scale, log_p0, groups, before, start, stop, sco
 
 @compiled
 def dense_softmin(X, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, acc):
-    """One read of the rows, block by block, for all the v in the stack.
+    """Read the rows once, block by block, for all v in the stack.
 
-    A block is at most 256 KiB, so that it is still in the second-level cache when it is added, and when the next v wants it.
+    A block is at most 256 KiB, so that it is still in the second-level cache when it is added and when the next v needs it.
     """
     block = max(4, min(128, 262144 // max(1, X.shape[1] * X.itemsize) // 4 * 4))
     count = v.shape[0]
     _begin(tally, acc)
     weight = np.empty((count, block))
-    chosen = np.empty((count, block + 1), np.int64)  # the rows of the block before, by group; rows of weight zero are left out
+    chosen = np.empty((count, block + 1), np.int64)  # the rows of nonzero weight of the previous block, by group
     ends = np.zeros((count, acc.shape[1] + 1), np.int64)
     before = lo
     for start in range(lo, hi + block, block):
@@ -355,7 +356,7 @@ def dense_softmin(X, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, 
 
 @compiled
 def _scaled_norm(x, p):
-    """‖x‖_p, scaled by the largest entry so that neither squares nor powers overflow; NaN where an entry is not finite."""
+    """Return ‖x‖_p, scaled by the largest entry so that powers do not overflow; NaN if an entry is not finite."""
     top = 0.0
     for j in range(x.shape[0]):
         top = max(top, abs(np.float64(x[j])))
@@ -371,7 +372,7 @@ def _scaled_norm(x, p):
 
 @compiled
 def _norm(x, p):
-    """‖x‖_p: for p = 2 from the plain sum of squares where that loses nothing, which takes a tenth of the time."""
+    """Return ‖x‖_p; for p = 2 from the plain sum of squares if that is in range, which takes a tenth of the time."""
     if p == 2.0:
         s = 0.0
         for j in range(x.shape[0]):
@@ -383,7 +384,7 @@ def _norm(x, p):
 
 @compiled
 def dense_norms(X, p, lo, hi, norms):
-    """‖x_i‖_p; NaN where an entry is not finite."""
+    """Set norms_i = ‖x_i‖_p, NaN if an entry is not finite."""
     for i in range(lo, hi):
         norms[i] = _norm(X[i], p)
 
@@ -391,9 +392,9 @@ def dense_norms(X, p, lo, hi, norms):
 # ---- sparse rows (CSR) ----------------------------------------------------------------------------------------------
 
 
-@register_jitable(inline="always")  # a call for each row would take as long as some entries
+@register_jitable(inline="always")  # a call for each row would cost as much as several entries
 def sparse_product(data, indices, indptr, i, w):
-    """x_i·w. Four sums, so that an addition need not wait for the one before it."""
+    """Return x_i·w from four sums, so that an addition need not wait for the previous one."""
     s0 = s1 = s2 = s3 = 0.0
     k, end = indptr[i], indptr[i + 1]
     while k + 4 <= end:
@@ -410,14 +411,14 @@ def sparse_product(data, indices, indptr, i, w):
 
 @compiled_in_order
 def sparse_scores(data, indices, indptr, w, b, signs, lo, hi, scores):
-    """scores_i = y_i (x_i·w + b)."""
+    """Set scores_i = y_i (x_i·w + b)."""
     for i in range(lo, hi):
         scores[i] = signs[i] * (sparse_product(data, indices, indptr, i, w) + b)
 
 
 @compiled_in_order
 def sparse_combine(data, indices, indptr, q, lo, hi, acc):
-    """acc += Σ_i q_i x_i."""
+    """Add Σ_i q_i x_i to acc."""
     for i in range(lo, hi):
         if q[i] != 0.0:
             for k in range(indptr[i], indptr[i + 1]):
@@ -426,7 +427,7 @@ def sparse_combine(data, indices, indptr, q, lo, hi, acc):
 
 @compiled_in_order
 def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo, hi, scores, tally, acc):
-    """As `dense_softmin`; a block is 128 rows."""
+    """Do the pass of `dense_softmin` over CSR rows, in blocks of 128."""
     _begin(tally, acc)
     weight = np.empty(128)
     for start in range(lo, hi, 128):
@@ -443,7 +444,7 @@ def sparse_softmin(data, indices, indptr, v, b, signs, scale, log_p0, groups, lo
 
 @compiled_in_order
 def sparse_squares(data, indices, indptr, root, lo, hi, total):
-    """total = Σ_i root_i² x_i x_iᵀ. Columns rise along a row: pairs make the lower half, and that the upper."""
+    """Set total = Σ_i root_i² x_i x_iᵀ; columns increase along a row, so pairs fill the lower half, which is then mirrored."""
     for i in range(lo, hi):
         q = root[i] * root[i]
         if q != 0.0:
@@ -458,15 +459,17 @@ def sparse_squares(data, indices, indptr, root, lo, hi, total):
 
 @compiled
 def sparse_norms(data, indices, indptr, p, lo, hi, norms):
-    """As `dense_norms`."""
+    """Set norms_i = ‖x_i‖_p, NaN if an entry is not finite."""
     for i in range(lo, hi):
         norms[i] = _norm(data[indptr[i] : indptr[i + 1]], p)
 
 
 @compiled
 def mixed_bits(words):
-    """A number that depends on all bits of these integers and on their places: one made by chance of others is equal to it about
-    once in 2³². Σ low(k_i) high(k_i) + k_i modulo 2⁶⁴ over the halves of k_i = word ⊕ i·step, as in the hash NH."""
+    """Return a hash of all bits of these integers and of their positions, which other integers match by chance once in 2³².
+
+    It is Σ low(k_i) high(k_i) + k_i modulo 2⁶⁴ over the low and high halves of k_i = word ⊕ i·step, as in the hash NH.
+    """
     step, low, half = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.uint64(32)
     total, place = np.uint64(0), np.uint64(0)
     for i in range(len(words)):

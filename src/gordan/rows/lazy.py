@@ -1,7 +1,7 @@
-"""Dask collections, and files that workers read: what becomes of them when they are passed for X.
+"""The storage of Dask collections, and of files that workers read.
 
-With a client of `dask.distributed` they are blocks on its workers (`rows.cluster`). Without one, blocks are made one after the
-other, anew for each pass, by Dask's own threads in this process: slower, but no more than two of them are in memory.
+With a client of `dask.distributed` they become blocks on its workers (`rows.cluster`). Without one, Dask's threads in this
+process compute the blocks one after the other and anew for each pass: slower, but no more than two of them are in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gordan.rows.memory import Held
 
 
 def is_lazy(values: Any) -> bool:
-    """Whether this is a Dask collection, or a list of delayed parts. Imports nothing."""
+    """Return whether this is a Dask collection, or a list of delayed parts, without importing anything."""
     dask = sys.modules.get("dask.base")
     if dask is None:
         return False
@@ -36,13 +36,16 @@ def is_lazy(values: Any) -> bool:
 
 
 def are_files(X: Any) -> bool:
-    """Whether X is a list of files for the workers of the current client; labels may be strings, too. Imports nothing."""
+    """Return whether X is a list of files for the workers of the current client, without importing anything.
+
+    Without a client it is not: labels may be strings, too.
+    """
     named = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(piece, (str, os.PathLike)) for piece in X)
     return named and current_client() is not None
 
 
 def computed(values: Any) -> Any:
-    """A Dask collection, or a list of delayed parts put together, on the host: labels and the like."""
+    """Compute a Dask collection, or a list of delayed parts, such as labels, and return it on the host."""
     import dask
 
     if not isinstance(values, (list, tuple)):
@@ -51,7 +54,7 @@ def computed(values: Any) -> Any:
 
 
 def current_client() -> Any:
-    """The client that Dask computes with at present, or None. Imports nothing."""
+    """Return the current client of Dask, or None, without importing anything."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -62,7 +65,7 @@ def current_client() -> Any:
 
 
 def connect(address: str) -> Any:
-    """A client of the scheduler at this address, such as tcp://10.0.0.1:8786."""
+    """Return a client of the scheduler at this address, such as tcp://10.0.0.1:8786."""
     try:
         from distributed import Client
     except ImportError:
@@ -79,7 +82,7 @@ def connect(address: str) -> Any:
 
 
 class Shape(NamedTuple):
-    """What is to be known of a block."""
+    """The shape of a block, its number of stored entries, and their type."""
 
     n: int
     d: int
@@ -87,12 +90,12 @@ class Shape(NamedTuple):
     dtype: str
 
 
-# Makes block k once more, its rows counted from the second number on: for the message of its refusal.
-Again = Callable[[int, int], Any]
+# Makes block k again with its rows counted from a given number, so that the message of its refusal names the row of X.
+MakeAgain = Callable[[int, int], Any]
 
 
 def in_blocks(X: Any) -> Cluster | Blocks:
-    """The storage for a lazy X: blocks on the workers of the current client, or made here, pass by pass, where there is none."""
+    """Return the storage for a lazy X: blocks on the workers of the current client or, without one, made here in every pass."""
     from dask import delayed
 
     pieces = _pieces(X)
@@ -106,27 +109,29 @@ def in_blocks(X: Any) -> Cluster | Blocks:
     blocks = [block(k) for k in range(len(pieces))]
     if client is None:
         measures = [partial(_measured_here, of) for of in blocks]
-        found, d, dtype = _filled(blocks, measures, lambda k, first: _here(block(k, first)))
+        found, d, dtype = _nonempty(blocks, measures, lambda k, first: _here(block(k, first)))
         return Blocks([Loadable(shape.n, shape.entries, partial(_here, of)) for of, shape in found], d, dtype, kind="dask")
     with large_graphs():
         futures = client.compute(blocks)
-    return _settled(client, futures, lambda k, first: client.compute(block(k, first)).result())
+    return _cluster_of(client, futures, lambda k, first: client.compute(block(k, first)).result())
 
 
-def _settled(client: Any, futures: list[Any], again: Again) -> Cluster:
-    """The storage from blocks that are being made on the workers."""
-    found, d, dtype = _filled(futures, [shape.result for shape in Workers(client).map(_measured, futures)], again)
+def _cluster_of(client: Any, futures: list[Any], again: MakeAgain) -> Cluster:
+    """Return the storage of blocks that are being made on the workers."""
+    found, d, dtype = _nonempty(futures, [shape.result for shape in Workers(client).map(_measured, futures)], again)
     places = client.who_has([future for future, _ in found])
     where = [next(iter(places.get(future.key, ())), None) for future, _ in found]
     chunks = [Chunk(n, size, of.result, of, at) for (of, (n, _, size, _)), at in zip(found, where, strict=True)]
     return Cluster(client, chunks, d, dtype)
 
 
-def _filled(
-    blocks: list[Any], measures: Sequence[Callable[[], Shape | None]], again: Again
+def _nonempty(
+    blocks: list[Any], measures: Sequence[Callable[[], Shape | None]], again: MakeAgain
 ) -> tuple[list[tuple[Any, Shape]], int, Any]:
-    """The blocks that have rows, with their shapes; the number of columns, and a type for the entries of all. One that is refused
-    is made again, so that its message counts rows from the first row of X."""
+    """Return the blocks that have rows, with their shapes, the number of columns, and a common type of the entries.
+
+    A block that is refused is made again, so that the message counts rows from the first row of X.
+    """
     shapes: list[Shape | None] = []
     for k, measure in enumerate(measures):
         try:
@@ -150,7 +155,7 @@ def _filled(
 
 
 def _pieces(X: Any) -> list[Any]:
-    """The blocks of X, delayed."""
+    """Return the blocks of X as delayed values."""
     if isinstance(X, (list, tuple)):
         return [os.fspath(piece) if isinstance(piece, (str, os.PathLike)) else piece for piece in X]
     if hasattr(X, "numblocks"):  # dask.array
@@ -167,7 +172,7 @@ def _pieces(X: Any) -> list[Any]:
 
 @ieee_floats()
 def _accepted(piece: Any, first: int) -> Held | None:
-    """A piece of X as a block, exactly or not at all; None where it has no rows. `first` is its first row in messages."""
+    """Return a piece of X as rows in memory, or None if it is empty; `first` is the number of its first row in messages."""
     from gordan.rows.accept import stored
 
     if isinstance(piece, (str, os.PathLike)):
@@ -201,7 +206,7 @@ def _here(delayed: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Files:
-    """Files of one table that workers have read: rows on the workers, labels here, and the names of the columns.
+    """The files of one table, read by workers: rows on the workers, labels here, and the names of the columns.
 
     `notices` are those of a `gordan.io.Table`.
     """
@@ -213,9 +218,9 @@ class Files:
 
 
 def read_on(client: Any, path: Path, label: str | None, drop: Sequence[str | int] = (), keep_index: bool = False) -> Files:
-    """A file, or the Parquet or .npy files of a folder in the order of their names, each read by a worker as a block.
+    """Read a file, or the Parquet or .npy files of a folder in the order of their names, each by a worker as a block.
 
-    Workers need to see the files under the same path. The parameters are those of `gordan.io.read`.
+    The workers must see the files under the same path. The parameters are those of `gordan.io.read`.
     """
     paths = [path]
     if path.is_dir():
@@ -233,12 +238,15 @@ def read_on(client: Any, path: Path, label: str | None, drop: Sequence[str | int
         raise InputError(f"{paths[k]} has other columns than {paths[0]}: {', '.join(map(repr, names[k] or ()))[:200]}")
     if len({part.dtype.kind for part in labels}) > 1:
         raise InputError(f"the label column has another type in some of the files of {path}")
-    X = _settled(client, engine.map(_features, tables), lambda k, first: engine.map(_features, [tables[k]], [first])[0].result())
-    return Files(X, np.concatenate(labels), names[0], notices)
+
+    def again(k: int, first: int) -> Any:
+        return engine.map(_features, [tables[k]], [first])[0].result()
+
+    return Files(_cluster_of(client, engine.map(_features, tables), again), np.concatenate(labels), names[0], notices)
 
 
 def _without_index(path: str, asked: dict[str, Any]) -> tuple[tuple[str | int, ...], tuple[str, ...]]:
-    """What to drop of every file, and the notices, decided for all files at once: an index may count on from one to the next."""
+    """Return the columns to drop from every file, and the notices; an index may continue from one file to the next."""
     from gordan.io.index import without_index
     from gordan.io.reading import format_of
     from gordan.io.table import Wanted

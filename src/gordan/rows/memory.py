@@ -1,4 +1,4 @@
-"""Rows held in memory, dense or CSR: the same passes over two sets of kernels."""
+"""Rows in memory, dense or CSR: the same passes over two sets of kernels."""
 
 from __future__ import annotations
 
@@ -12,91 +12,88 @@ from gordan.arrays import Array, aligned
 from gordan.blas import blas_has_room, blas_threads
 from gordan.floats import ieee_floats
 from gordan.rows import reads
-from gordan.rows.mapped import CHUNK, in_order, in_waves, is_large_file, is_mapped
+from gordan.rows.mapped import FILE_CHUNK_BYTES, in_order, in_waves, is_large_file, is_mapped
 from gordan.rows.reads import DenseBlock, SparseBlock, csr_rows
-from gordan.rows.storage import HostVectors, Sums, sums_of, widest
-from gordan.rows.threads import available, chunks, even_ranges, run
+from gordan.rows.storage import Storage, Sums, sums_of, widest
+from gordan.rows.threads import MIN_CHUNK_TIMES_D, available, chunks, even_ranges, run
 
-# Share of the rows of a file below which those of weight zero are stepped over, and not read because they come next.
-WORTH_SKIPPING = 0.05
-# Share of the rows of a file from which on taking them is a pass, and not a way from one to the next.
-WORTH_A_PASS = 0.01
-# Bytes of the sums over chunks that are kept until they are merged.
-MERGED = 1 << 26
-# Entries of the copies that a Gram matrix is computed from.
+# If less than this share of the rows of a file has nonzero weight, the others are skipped rather than read in sequence.
+SKIP_BELOW_SHARE = 0.05
+# If at least this share of the rows of a file is taken, they are collected in one pass instead of one seek each.
+TAKE_BY_PASS_SHARE = 0.01
+# Upper bound on the bytes of partial sums that wait to be merged.
+MAX_PARTIAL_SUM_BYTES = 1 << 26
+# Upper bound on the entries of the copies from which a Gram matrix is computed.
 GRAM_BLOCK = 1 << 21
-# One entry in so many that is not zero is enough for products of matrices to be faster on rows that are spread out.
-DENSE_ENOUGH = 20
-# Entries of a piece of rows whose product with a block of vectors is made at a time.
-PIECE = 1 << 18
-# Rows of such a piece, at least, where d are no more: adding up d × d products costs less than they do.
-LEAST_PIECE = 1024
-# One entry in so many that is not zero is enough for second moments to be made of rows that are spread out: a loop over the pairs
-# of stored entries takes that many times squared as long for each of them as BLAS does.
-SPREAD = 3
-# Entries that are looked at together for one that is not finite, so that no mask of all of them is made.
-SEARCHED = 1 << 20
-# What kernels take for a log p_0 that is uniform.
+# Gram matrices of sparse rows are computed from dense copies, which is faster, if at least one entry in this many is nonzero.
+DENSE_GRAM_RATIO = 20
+# The number of entries of a piece of rows that is multiplied with a block of vectors at a time, so that it stays in the cache.
+PIECE_ENTRIES = 1 << 18
+# A piece for second moments has at least min(d, this many) rows, so that adding up the d × d products costs less than making
+# them.
+MIN_PIECE_ROWS = 1024
+# Second moments of sparse rows are computed from dense copies if at least one entry in this many is nonzero: the loop over pairs
+# of stored entries takes this ratio squared times as long per pair as BLAS.
+DENSE_MOMENTS_RATIO = 3
+# The number of entries that are checked for finiteness at a time, which bounds the memory of the mask.
+FINITE_CHECK_ENTRIES = 1 << 20
+# What kernels take for a uniform log p_0.
 UNIFORM = np.zeros(1)
 
 
 @cache
 def _kernel(kind: str, name: str) -> Any:
-    """The compiled loop of a pass, whose first arguments are the arrays; not imported before, since numba takes its time."""
+    """Return the compiled loop of a pass, whose first arguments are the arrays; numba is slow to import, so not before."""
     from gordan.rows import kernels
 
     return getattr(kernels, f"{kind}_{name}")
 
 
-class _Memory(HostVectors):
-    """The passes, over whichever kernels and arrays a subclass names."""
+class _Memory(Storage):
+    """The passes over rows in memory, with the kernels and arrays of a subclass."""
 
-    kind: str
-    sparse: bool
     names: list[str] | None = None  # of the columns, for messages
     block: Any  # rows lo..hi-1 as proofs read them
-    _over: Any  # the same rows over other arrays
-    spread: Any  # rows lo..hi-1 as a plain array
-    _piece: Any  # and in float64, of SciPy's CSR if sparse
-    _place: Any  # row and column of the k-th stored entry
-    row: Any  # columns and float64 values of the entries of a row that are not zero
+    row: Any  # columns and float64 values of the nonzero entries of a row
+    spread: Any  # rows lo..hi-1 as a dense array
+    _piece: Any  # rows lo..hi-1 in float64, or as SciPy's CSR if sparse
+    _position: Any  # row and column of the k-th stored entry
+    _with_arrays: Any  # the same rows over other arrays
 
     def __init__(self, arrays: tuple[Array, ...], n: int, d: int) -> None:
         self.arrays, self.n, self.d = arrays, n, d
         self.entries, self.dtype = max(1, arrays[0].size), arrays[0].dtype
         self.mapped = is_mapped(arrays[0])
-        # in so large a file that rows should be visited in its order, and not one by one
-        self.on_disk = is_large_file(arrays)
+        self.on_disk = is_large_file(arrays)  # its rows should be visited in the order of the file
         self.in_memory = not self.on_disk
+        self._norms: dict[float, Array] = {}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state | {"arrays": tuple(map(_read_only, map(aligned, state["arrays"])))}
 
     def __sizeof__(self) -> int:
-        """The bytes of the arrays: by this a cluster knows that work is sent to rows, and not rows to work."""
+        """Return the bytes of the arrays, by which Dask's scheduler decides to send work to rows, not rows to work."""
         return sum(int(array.nbytes) for array in self.arrays)
 
     @cached_property
-    def _norms(self) -> dict[float, Array]:
-        return {}
-
-    @cached_property
     def _one_group(self) -> Array:
-        """What kernels take for groups where there is but one."""
+        """What kernels take for groups if there is only one."""
         return np.zeros(self.n, np.int8)
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
-        # chunks of a file are small and many, so that all threads are near to each other in it
-        many = min(sum(array.nbytes for array in self.arrays) // CHUNK, MERGED // (16 * self.d)) if self.on_disk else 1
-        return chunks(self.n, self.d, self.entries, many)
+        # a file has many small chunks, so that all threads read near each other
+        least = 1
+        if self.on_disk:
+            least = min(sum(array.nbytes for array in self.arrays) // FILE_CHUNK_BYTES, MAX_PARTIAL_SUM_BYTES // (16 * self.d))
+        return chunks(self.n, self.d, self.entries, least)
 
     def _run(self, work: Any, threads: int) -> list[Any]:
-        """`work` on all chunks, in the order of the file."""
+        """Return `work` of all chunks, done in the order of the file."""
         return in_order(work, self.arrays, self._ranges, threads)
 
     def _by_products(self, work: Any, ranges: list[tuple[int, int]], threads: int) -> list[Any]:
-        """`work`, which multiplies matrices, on these ranges in the file's order; on one thread of BLAS if there are several."""
+        """Return `work`, which multiplies matrices, of these ranges; with several ranges, BLAS is held to one thread."""
 
         def part(lo: int, hi: int) -> Any:
             blas_has_room()
@@ -121,8 +118,8 @@ class _Memory(HostVectors):
 
     def combine(self, q: Array, threads: int) -> Array:
         if q.ndim == 2:
-            most = min(len(self._ranges), MERGED // (8 * self.d * q.shape[1]))
-            return _added(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
+            most = min(len(self._ranges), MAX_PARTIAL_SUM_BYTES // (8 * self.d * q.shape[1]))
+            return _sum(self._by_products(lambda lo, hi: self._combined(q, lo, hi), even_ranges(self.n, most), threads))
         kernel = _kernel(self.kind, "combine")
 
         def part(lo: int, hi: int) -> Array:
@@ -130,20 +127,20 @@ class _Memory(HostVectors):
             kernel(*self.arrays, q, lo, hi, acc)
             return acc
 
-        few = self.on_disk and np.count_nonzero(q) < WORTH_SKIPPING * self.n  # rows of weight zero are not read
-        return _added(run(part, self._ranges, threads) if few else self._run(part, threads))
+        skips = self.on_disk and np.count_nonzero(q) < SKIP_BELOW_SHARE * self.n  # then nothing is read ahead
+        return _sum(run(part, self._ranges, threads) if skips else self._run(part, threads))
 
     def _combined(self, q: Array, lo: int, hi: int) -> Array:
-        """Xᵀq of the rows lo..hi-1, for a block q."""
+        """Return Xᵀq of the rows lo..hi-1, for a block q."""
         total = np.zeros((self.d, q.shape[1]))
         for start, stop in self._pieces(lo, hi):
-            if q[start:stop].any():  # others are not read
+            if q[start:stop].any():  # other rows are not read
                 total += self._piece(start, stop).T @ q[start:stop]
         return total
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
         wide = widest(shared)
-        rows = max(1, min(PIECE * self.n // self.entries, PIECE // wide))
+        rows = max(1, min(PIECE_ENTRIES * self.n // self.entries, PIECE_ENTRIES // wide))
 
         def part(lo: int, hi: int) -> list[Array]:
             pieces = (slice(start, min(start + rows, hi)) for start in range(lo, hi, rows))
@@ -152,32 +149,32 @@ class _Memory(HostVectors):
                     work(self._piece(of.start, of.stop), *(values[of] for values in over_rows), *shared) for of in pieces
                 )
 
-        most = min(len(self._ranges), max(1, MERGED // (8 * self.d * wide)))
+        most = min(len(self._ranges), max(1, MAX_PARTIAL_SUM_BYTES // (8 * self.d * wide)))
         return sums_of(self._by_products(part, even_ranges(self.n, most), threads))
 
-    def _squares(self, q: Array, threads: int) -> Array:
-        """In as many ranges as there is room for matrices that are then added up."""
-        room = max(MERGED, sum(array.nbytes for array in self.arrays) // 4) // (8 * self.d * self.d)
+    def second_moments(self, q: Array, threads: int) -> Array:
+        """Return Σ q x xᵀ, from as many ranges as there is room for their d × d matrices."""
+        room = max(MAX_PARTIAL_SUM_BYTES, sum(array.nbytes for array in self.arrays) // 4) // (8 * self.d * self.d)
         ranges = even_ranges(self.n, min(len(chunks(self.n, 0, self.entries)), room))
         root = np.sqrt(q)
-        return _added(self._by_products(lambda lo, hi: self._square(root, lo, hi), ranges, threads))
+        return _sum(self._by_products(lambda lo, hi: self._moments_of_range(root, lo, hi), ranges, threads))
 
-    def _square(self, root: Array, lo: int, hi: int) -> Array:
-        """Σ q x xᵀ of the rows lo..hi-1 for q = root², by products of matrices."""
+    def _moments_of_range(self, root: Array, lo: int, hi: int) -> Array:
+        """Return Σ q x xᵀ of the rows lo..hi-1 for q = root², by products of matrices."""
         total = np.zeros((self.d, self.d))
-        for start, stop in self._pieces(lo, hi, min(self.d, LEAST_PIECE)):
+        for start, stop in self._pieces(lo, hi, min(self.d, MIN_PIECE_ROWS)):
             used = np.flatnonzero(root[start:stop])
             if len(used):
                 block, weights = self.spread(start, stop), root[start:stop, None]
                 if len(used) < stop - start:
                     block, weights = block[used], weights[used]
                 y = np.multiply(block, weights, dtype=np.float64)
-                total += y.T @ y  # one matrix with itself: half the work
+                total += y.T @ y  # BLAS does half the work for a matrix times itself
         return total
 
     def _pieces(self, lo: int, hi: int, least: int = 1) -> Iterator[tuple[int, int]]:
-        """Ranges of the rows lo..hi-1, of so many of them at least, of which a copy in float64 stays in the cache."""
-        step = max(least, PIECE * self.n // self.entries)
+        """Return ranges of at least `least` of the rows lo..hi-1 whose float64 copies stay in the cache."""
+        step = max(least, PIECE_ENTRIES * self.n // self.entries)
         return ((start, min(start + step, hi)) for start in range(lo, hi, step))
 
     def softmin(
@@ -193,12 +190,12 @@ class _Memory(HostVectors):
             kernel(*self.arrays, v, b, signs, scale, log_p0, groups, lo, hi, scores, *sums)
             return sums
 
-        if len(self._ranges) == 1:  # small: what a call costs is seen
+        if len(self._ranges) == 1:  # for small data the overhead of a call matters
             return part(0, self.n), scores
         return Sums.merged(self._run(part, threads)), scores
 
     def norms(self, p: float, threads: int) -> Array:
-        if p not in self._norms:  # asked for R first, then for the squares
+        if p not in self._norms:  # used for R first, then for the squares
             norms = np.empty(self.n)
             kernel = _kernel(self.kind, "norms")
             self._run(lambda lo, hi: kernel(*self.arrays, float(p), lo, hi, norms), threads)
@@ -211,13 +208,13 @@ class _Memory(HostVectors):
     def first_not_finite(self) -> tuple[int, int, float] | None:
         values = self.arrays[0].reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.sum(values)):  # whatever is not finite stays so in a sum
+            if np.isfinite(np.sum(values)):  # a sum with a term that is not finite is not finite
                 return None
-        for start in range(0, len(values), SEARCHED):
-            bad = np.flatnonzero(~np.isfinite(values[start : start + SEARCHED]))
+        for start in range(0, len(values), FINITE_CHECK_ENTRIES):
+            bad = np.flatnonzero(~np.isfinite(values[start : start + FINITE_CHECK_ENTRIES]))
             if len(bad):
                 k = start + int(bad[0])
-                return *self._place(k), float(values[k])
+                return *self._position(k), float(values[k])
         return None
 
     # ---- reads for proofs --------------------------------------------------------------------------------------------
@@ -226,26 +223,27 @@ class _Memory(HostVectors):
         self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False,
         first: int = 0,
     ) -> Iterator[Any]:  # fmt: skip
-        """`first` is the number of the first row, where this is a part of X: for storages that are made of such parts."""
-        a_block = max(reads.BLOCK_ENTRIES, 16 * self.d if added and self.sparse else 0)
-        size = step or max(1, a_block // max(1, self.entries // max(1, self.n)))
-        if rows is None and 0 < self.n <= size and not step and not self.on_disk:  # small: what a call costs is seen
+        """Yield the results as `Storage` says; `first` is the number of the first row if this is a part of X."""
+        # results that are added up may have d entries each, which must cost less than the entries of the block
+        block_entries = max(reads.BLOCK_ENTRIES, MIN_CHUNK_TIMES_D * self.d if added and self.sparse else 0)
+        size = step or max(1, block_entries // max(1, self.entries // max(1, self.n)))
+        if rows is None and 0 < self.n <= size and not step and not self.on_disk:  # for small data the overhead of a call matters
             with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
                 return iter([work(self.block(0, self.n, first), *over_rows, *shared)])
         ends = [0, *range(size - (first % size if step else 0), self.n, size), self.n]
-        places = ends if rows is None else np.searchsorted(rows, ends).tolist()
-        own = {ends[k]: slice(places[k], places[k + 1]) for k in range(len(ends) - 1) if places[k] < places[k + 1]}
+        cuts = ends if rows is None else np.searchsorted(rows, ends).tolist()
+        own = {ends[k]: slice(cuts[k], cuts[k + 1]) for k in range(len(ends) - 1) if cuts[k] < cuts[k + 1]}
         ranges = [(ends[k], ends[k + 1]) for k in range(len(ends) - 1) if ends[k] in own]
 
         def part(lo: int, hi: int) -> Any:
-            which: Any = own[lo] if rows is None else rows[own[lo]]
+            selected: Any = own[lo] if rows is None else rows[own[lo]]
             with ieee_floats(), np.errstate(over="ignore", invalid="ignore"):
                 block = self.block(lo, hi, first)
-                if rows is not None and len(which) < hi - lo:
-                    block = block.only(which - lo)
-                return work(block, *(values[which] for values in over_rows), *shared)
+                if rows is not None and len(selected) < hi - lo:
+                    block = block.only(selected - lo)
+                return work(block, *(values[selected] for values in over_rows), *shared)
 
-        threads = available() if self.entries >= reads.WORTH_THREADS else 1
+        threads = available() if self.entries >= reads.MIN_ENTRIES_FOR_THREADS else 1
         return in_waves(part, self.arrays, ranges, threads, 4 * threads)
 
     def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
@@ -254,26 +252,26 @@ class _Memory(HostVectors):
     def snapshot(self, most: int) -> Any:
         if self.__sizeof__() > most:
             return None
-        copied = self._over(*(array.copy() for array in self.arrays))
+        copied = self._with_arrays(*(array.copy() for array in self.arrays))
         copied.names = self.names
         return copied
 
 
 class Dense(_Memory):
-    """A C-contiguous float32 or float64 array."""
+    """The rows of a C-contiguous float32 or float64 array."""
 
     kind, sparse = "dense", False
 
     def __init__(self, X: Array) -> None:
-        # A read-only view: the input is never written to, and one kernel serves arrays and read-only memory maps alike.
+        # A read-only view: the input is never written to, and arrays and read-only memory maps share one compiled kernel.
         X = np.asarray(X).view(np.ndarray)
         X.flags.writeable = False
         super().__init__((X,), *X.shape)
 
     def take(self, i: Array) -> Dense:
-        if not self.on_disk or len(i) < WORTH_A_PASS * self.n:
+        if not self.on_disk or len(i) < TAKE_BY_PASS_SHARE * self.n:
             return Dense(self.arrays[0][i])
-        order = np.argsort(i, kind="stable")  # so many rows are picked up on a way through the file
+        order = np.argsort(i, kind="stable")  # collected in one pass through the file
         cuts = np.searchsorted(i[order], [lo for lo, _ in self._ranges] + [self.n])
         taken = np.empty((len(i), self.d), self.dtype)
         places = {lo: order[cuts[k] : cuts[k + 1]] for k, (lo, _) in enumerate(self._ranges)}
@@ -285,13 +283,13 @@ class Dense(_Memory):
         return Dense(taken)
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        """By blocks of columns, so that the rows are not copied as a whole."""
+        """Return the products, computed by blocks of columns so that rows are not copied as a whole."""
         blas_has_room()
         X = self.arrays[0]
         step = max(1, GRAM_BLOCK // max(1, len(i) + len(j)))
 
         def product(lo: int) -> Array:
-            # times the scale first: it undoes the size of the rows
+            # the scale first: it brings the entries near 1, so that products do not overflow
             left = np.multiply(X[i, lo : lo + step], scale, dtype=np.float64)
             right = left if i is j else np.multiply(X[j, lo : lo + step], scale, dtype=np.float64)
             return (left if weights is None else left * weights[lo : lo + step]) @ right.T
@@ -302,7 +300,7 @@ class Dense(_Memory):
         return products
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:
-        """Rows lo..hi-1 as a plain array."""
+        """Return rows lo..hi-1 as a dense array."""
         rows: Array = self.arrays[0][lo:hi]
         return rows
 
@@ -310,11 +308,11 @@ class Dense(_Memory):
         return self.spread(lo, hi).astype(np.float64, copy=False)
 
     def block(self, lo: int, hi: int, first: int = 0) -> DenseBlock:
-        """Rows lo..hi-1 as proofs read them."""
+        """Return rows lo..hi-1 as proofs read them."""
         return DenseBlock(self.arrays[0][lo:hi], first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero."""
+        """Return columns and float64 values of the nonzero entries of row i."""
         values = self.arrays[0][i].astype(np.float64)
         columns = np.flatnonzero(values)
         return columns, values[columns]
@@ -323,25 +321,28 @@ class Dense(_Memory):
         whole: Array = self.arrays[0].astype(np.float64, copy=False)
         return whole
 
-    def _over(self, X: Array) -> Dense:
+    def _with_arrays(self, X: Array) -> Dense:
         return Dense(X)
 
     def columns(self, j: Array) -> Array:
-        """The columns j, in float64."""
+        """Return the columns j in float64."""
         return np.asarray(self.arrays[0][:, j], dtype=np.float64)
 
-    def _place(self, k: int) -> tuple[int, int]:
+    def _position(self, k: int) -> tuple[int, int]:
         return divmod(k, self.d)
 
 
 class Sparse(_Memory):
-    """CSR: data float32 or float64. Columns rise along a row, so that none comes twice (`accept` sees to it): norms need each
-    entry once. Explicit zeros are legal."""
+    """The rows of a CSR matrix with float32 or float64 data.
+
+    Column numbers increase along a row (`accept` ensures it), so that every entry is stored once, as norms require. Explicit
+    zeros are allowed.
+    """
 
     kind, sparse = "sparse", True
 
     def __init__(self, data: Array, indices: Array, indptr: Array, d: int) -> None:
-        # Unsigned 32-bit indices are read in half the time of 64-bit ones, and need no test for negative ones at every entry.
+        # Unsigned 32-bit indices are read in half the time of 64-bit ones, and kernels need not test them for negative values.
         columns, ends = (np.uint32 if most < 2**32 else np.int64 for most in (d, len(data)))
         arrays = data, _indices(indices, columns), _indices(indptr, ends)
         super().__init__(tuple(map(_read_only, arrays)), len(indptr) - 1, d)
@@ -351,7 +352,7 @@ class Sparse(_Memory):
         return Sparse(taken.data, taken.indices, taken.indptr, self.d)
 
     def narrowed(self, i: Array) -> Sparse:
-        """The rows i without the columns that they do not use."""
+        """Return the rows i without the columns that they do not use."""
         taken = self.take(i)
         data, indices, indptr = taken.arrays
         used = np.zeros(self.d, dtype=bool)
@@ -360,10 +361,10 @@ class Sparse(_Memory):
         return Sparse(data, places[indices], indptr, int(places[-1]) + 1)
 
     def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        """By blocks of rows j spread out to dense columns."""
+        """Return the products, computed by blocks of rows j that are made dense."""
         left = self.take(i).csr() * scale
-        if left.nnz * DENSE_ENOUGH >= len(i) * self.d and left.shape[0] * self.d <= GRAM_BLOCK:
-            left = left.toarray()  # spread out, too, the products are faster
+        if left.nnz * DENSE_GRAM_RATIO >= len(i) * self.d and left.shape[0] * self.d <= GRAM_BLOCK:
+            left = left.toarray()
         right = left if i is j else self.take(j).csr() * scale
         products = np.empty((len(i), len(j)))
         step = max(1, GRAM_BLOCK // max(1, self.d))
@@ -373,58 +374,58 @@ class Sparse(_Memory):
             products[:, lo : lo + step] = left @ (part if weights is None else part * weights).T
         return products
 
-    def _square(self, root: Array, lo: int, hi: int) -> Array:
-        if self.entries * SPREAD >= self.n * self.d:
-            return super()._square(root, lo, hi)
+    def _moments_of_range(self, root: Array, lo: int, hi: int) -> Array:
+        if self.entries * DENSE_MOMENTS_RATIO >= self.n * self.d:
+            return super()._moments_of_range(root, lo, hi)
         total = np.zeros((self.d, self.d))
         _kernel(self.kind, "squares")(*self.arrays, root, lo, hi, total)
         return total
 
     def spread(self, lo: int = 0, hi: int | None = None) -> Array:
-        """Rows lo..hi-1 as a plain array, in float64."""
+        """Return rows lo..hi-1 as a dense float64 array."""
         return np.asarray(self.csr(lo, hi).toarray())
 
     def _piece(self, lo: int, hi: int) -> Any:
         return csr_rows(self.arrays, self.d, lo, hi)
 
     def block(self, lo: int, hi: int, first: int = 0) -> SparseBlock:
-        """Rows lo..hi-1 as proofs read them."""
+        """Return rows lo..hi-1 as proofs read them."""
         data, indices, indptr = self.arrays
         stored, ends = slice(int(indptr[lo]), int(indptr[hi])), indptr[lo : hi + 1].astype(np.int64)
         return SparseBlock(data[stored], indices[stored], ends - ends[0], self.d, first + lo)
 
     def row(self, i: int) -> tuple[Array, Array]:
-        """Columns and float64 values of the entries of row i that are not zero."""
+        """Return columns and float64 values of the nonzero entries of row i."""
         data, indices, indptr = self.arrays
         stored = slice(int(indptr[i]), int(indptr[i + 1]))
         columns, values = indices[stored].astype(np.int64), data[stored].astype(np.float64)
         filled = values != 0
         return columns[filled], values[filled]
 
-    def _over(self, data: Array, indices: Array, indptr: Array) -> Sparse:
+    def _with_arrays(self, data: Array, indices: Array, indptr: Array) -> Sparse:
         return Sparse(data, indices, indptr, self.d)
 
     def columns(self, j: Array) -> Array:
-        """The columns j, spread out, in float64."""
+        """Return the columns j as a dense float64 array."""
         return np.asarray(self.csr()[:, j].toarray())
 
     def csr(self, lo: int = 0, hi: int | None = None) -> Any:
-        """Rows lo..hi-1 as a CSR array of SciPy's, a copy in float64."""
+        """Return a float64 copy of rows lo..hi-1 as a SciPy CSR array."""
         return csr_rows(self.arrays, self.d, lo, self.n if hi is None else hi).astype(np.float64)
 
     plain = csr
 
-    def _place(self, k: int) -> tuple[int, int]:
+    def _position(self, k: int) -> tuple[int, int]:
         _, indices, indptr = self.arrays
         return int(np.searchsorted(indptr, k, side="right")) - 1, int(indices[k])
 
 
-# Rows in memory: what `take` gives, and the only ones that can be visited one by one.
+# Rows in memory: what `take` returns, and the only rows that can be visited one by one.
 Held = Dense | Sparse
 
 
-def _added(parts: list[Array]) -> Array:
-    """The sum of the parts, in their order."""
+def _sum(parts: list[Array]) -> Array:
+    """Return the sum of the parts, added in their order."""
     return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
 

@@ -1,8 +1,8 @@
 """Blocks of rows as proofs read them: exact entries, and plain sums in float64 with a known number of operations.
 
-NumPy and SciPy's sparse products only: nothing compiled here, nothing reassociated, but for a checksum that no proof needs. And
-no BLAS: its threads are in whatever floating-point mode the thread that started them was in. Work on a block is done in a thread
-that looks at its mode (`each_block` of a storage sees to that). What rounding may do to these sums is for `certificates` to say.
+Only NumPy and SciPy's sparse products are used: nothing is compiled or reassociated here, except for a checksum that no proof
+needs. BLAS is not used, because its threads keep the floating-point mode of the thread that started them. Work on a block runs in
+a thread that checks its mode (`each_block` of a storage ensures it). `certificates` bounds the rounding errors of these sums.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ import numpy as np
 
 from gordan.arrays import Array
 
-# Stored entries of a block, so that it stays in the cache; and those from which a pass is worth more than one thread: two blocks,
-# of some milliseconds each where rows are sparse.
-BLOCK_ENTRIES, WORTH_THREADS = 1 << 18, 1 << 19
-# Columns of a dense row whose products are added up in one go.
+# The number of stored entries of a block, which then stays in the cache.
+BLOCK_ENTRIES = 1 << 18
+# From this many stored entries on, a pass uses several threads: two blocks, which take some milliseconds each if rows are sparse.
+MIN_ENTRIES_FOR_THREADS = 1 << 19
+# Products of a dense row are added up in groups of this many columns.
 LONGEST_SUM = 4096
-# Dense columns up to which these are gone through one by one: a loop over so short rows takes longer (measured).
+# Up to this many columns, dense rows are summed column by column, which was measured to be faster than a loop over short rows.
 NARROW_ROWS = 8
-# Stored entries of single rows that are brought into memory together, and rows, at most.
-FETCHED, FETCHED_ROWS = 1 << 22, 4096
 
 
 class _HostBlock:
-    """What blocks of vectors are multiplied by, one vector after the other, for rows in memory."""
+    """Products of rows in memory with blocks of vectors, one vector after the other."""
 
     dot: Any
     weighted: Any
@@ -48,7 +47,7 @@ class _HostBlock:
 
 
 class DenseBlock(_HostBlock):
-    """Some rows of which every entry is stored; a `storage.Block`."""
+    """Some dense rows as a `storage.Block`."""
 
     values: Array
     n: int
@@ -71,7 +70,7 @@ class DenseBlock(_HostBlock):
         x = self._x
         if self.d <= 2 * LONGEST_SUM:
             return row_sums(x, w), np.array(self.d)
-        # sums of parts, then their sum: no term goes through more additions than a part and the number of parts have
+        # sums of parts, then their sum: a term goes through at most as many additions as a part has columns, plus the parts
         cuts = range(0, self.d, LONGEST_SUM)
         sums = sum((row_sums(x[:, j : j + LONGEST_SUM], w[j : j + LONGEST_SUM]) for j in cuts), np.zeros(self.n))
         return sums, np.array(LONGEST_SUM + len(cuts))
@@ -108,7 +107,7 @@ class DenseBlock(_HostBlock):
 
 
 class SparseBlock(_HostBlock):
-    """Some rows of CSR, which begin at `ends`; a `storage.Block`."""
+    """Some CSR rows as a `storage.Block`; row k has the entries from `ends[k]` to `ends[k + 1]`."""
 
     def __init__(self, data: Array, indices: Array, ends: Array, d: int, first: int = 0) -> None:
         self.data, self.indices, self.ends, self.first = data, indices, ends, first
@@ -142,14 +141,14 @@ class SparseBlock(_HostBlock):
         return joined
 
     def sample(self, k: int) -> Iterator[tuple[Array, Array]] | None:
-        if not self.data.all():  # entries are chosen by rank
+        if not self.data.all():  # entries are chosen by rank, which a stored zero would shift
             return None
         filled, last = np.flatnonzero(self.lengths), self.lengths - 1
         where = (self.ends[:-1][filled] + last[filled] * rank // (k - 1) for rank in range(k))
         return ((self._spread(self.indices[places], filled), self._spread(self.data[places], filled)) for places in where)
 
     def _spread(self, values: Array, rows: Array) -> Array:
-        """A vector over the rows, 0 but for these."""
+        """Return a vector over the rows that is 0 except on these."""
         whole = np.zeros(self.n, values.dtype)
         whole[rows] = values
         return whole
@@ -165,41 +164,22 @@ class SparseBlock(_HostBlock):
         return [_mixed(array, at_length) for array in (self.data, self.indices, self.ends)]
 
 
-class FetchesRows:
-    """The part of a storage that is not in memory: single rows are brought there, some at a time."""
-
-    n: int
-    entries: int
-    take: Any
-    sparse, in_memory, mapped = False, False, False
-
-    def snapshot(self, most: int) -> None:
-        return None
-
-    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
-        step = max(1, min(FETCHED_ROWS, FETCHED * self.n // self.entries))
-        for lo in range(0, len(rows), step):
-            part = np.asarray(rows[lo : lo + step], dtype=np.intp)
-            held = self.take(part)
-            yield from ((i, *held.row(k)) for k, i in enumerate(part.tolist()))
-
-
 def row_sums(left: Array, right: Array) -> Array:
-    """Σ_j left_ij right_j, or right_ij."""
+    """Return Σ_j left_ij right_j, or Σ_j left_ij right_ij for a matrix `right`."""
     if left.shape[1] > NARROW_ROWS:
         return np.asarray(np.einsum("ij,ij->i" if right.ndim == 2 else "ij,j->i", left, right))
     return sum((left[:, j] * right[..., j] for j in range(left.shape[1])), np.zeros(len(left)))
 
 
 def column_sums(q: Array, block: Array) -> Array:
-    """Σ_i q_i block_ij."""
+    """Return Σ_i q_i block_ij."""
     if block.shape[1] > NARROW_ROWS:
         return np.asarray(np.einsum("i,ij->j", q, block))
     return np.array([np.sum(q * block[:, j]) for j in range(block.shape[1])])
 
 
 def _mixed(array: Array, at_length: bool) -> int:
-    """A CRC of the bytes of an array; or, of one that is long, a sum that takes a tenth of the time once it is compiled."""
+    """Return a CRC of the bytes of an array or, `at_length`, a sum that takes a tenth of the time once it is compiled."""
     array = np.ascontiguousarray(array)
     if not at_length:
         return zlib.crc32(array.data)
@@ -207,12 +187,12 @@ def _mixed(array: Array, at_length: bool) -> int:
 
     mixed: Any = kernels.mixed_bits
     words = array.reshape(-1).view(f"u{array.itemsize}")
-    words.flags.writeable = False  # one kernel for all
+    words.flags.writeable = False  # so that one compiled kernel serves all arrays
     return int(mixed(words))
 
 
 def csr_rows(arrays: tuple[Array, ...], d: int, lo: int, hi: int) -> Any:
-    """Rows lo..hi-1 as a CSR array of SciPy's over the same entries, whose products with float64 are plain sums in float64."""
+    """Return rows lo..hi-1 as a SciPy CSR array over the same entries, whose products with float64 are plain float64 sums."""
     from scipy.sparse import csr_array
 
     data, indices, indptr = arrays

@@ -1,4 +1,4 @@
-"""`Rows`: the matrix A with A_i = scale · y_i (x_i, 1?) as five operations. Passes are counted here."""
+"""`Rows`: the matrix A with A_i = scale · y_i (x_i, c?), accessed through five operations whose passes are counted here."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gordan.rows.memory import Held
 from gordan.rows.storage import Storage, not_finite
 from gordan.rows.threads import available
 
-# Beyond this, or its inverse, R leaves no room in float64 for the weights that multiply A/R.
+# If R is below this or above its inverse, float64 has no room for the weights that multiply A/R.
 SMALLEST_RADIUS = 1e-280
 
 
 class Softmin(NamedTuple):
-    """The answer of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
+    """The result of the fused pass at v, for p_i ∝ exp(log p_0i - A_i·v) in each half.
 
-    `combination` is Aᵀp, `scores` is A v. The rest has one entry per half, or one in all: `lowest` the minimum score; `peak` and
-    `log_rest`, whose sum is the log-sum-exp. They are kept apart because log p_i = (log p_0i - A_i·v - peak) - log_rest is exact
-    to the last digits also where scores are of the order of 10⁹ and their sum would lose seven.
+    `combination` is Aᵀp, `scores` is A v. The other fields have one entry per half, or one in all: `lowest` is the minimum score;
+    `peak` and `log_rest` add up to the log-sum-exp. They are kept apart because log p_i = (log p_0i - A_i·v - peak) - log_rest is
+    precise to the last digits even if scores are of the order of 10⁹, where their sum would lose seven digits.
     """
 
     combination: Array
@@ -36,15 +36,16 @@ class Softmin(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Rows:
-    """A = scale · diag(signs) [X, c?], never formed: the storage of X is read in place. n is the number of rows, d the length of
-    w: the columns of X, and one more for a column of the `constant` c, if that is not 0. `signs` are int8. `threads` are as many
-    as there are cores if None.
+    """The rows of A = scale · diag(signs) [X, c?], which is never formed: the storage of X is read in place.
 
-    Vectors are float64 whatever the storage. `passes` is the number of stored entries touched so far over the number stored:
-    a product or a fused pass costs 1, `take(i)` costs its share of the rows. Rows made from these have a count of their own.
+    n is the number of rows. d is the length of w: the number of columns of X, plus one for a column of the `constant` c if c is
+    not 0. `signs` are int8. A pass uses `threads` threads, or one per core if None.
 
-    `resident` rows leave vectors over rows on the device where X is: `scores` and `softmin` give tensors, `combine` and `softmin`
-    take them, and nothing of length n crosses to the host (see `place`). Otherwise they come back as float64 on the host.
+    Vectors are float64 whatever the storage. `passes` counts the stored entries touched so far, divided by the number stored: a
+    product or a fused pass costs 1, `take(i)` costs its share of the rows. Rows derived from these have their own count.
+
+    `resident` rows leave vectors over rows where X is stored: `scores` and `softmin` return tensors, `combine` and `softmin`
+    accept them, and nothing of length n is copied to the host (see `to_storage`). Otherwise they are float64 on the host.
     """
 
     storage: Storage
@@ -60,7 +61,7 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.n, self.d = self.storage.n, self.storage.d + bool(self.constant)
-        self._placed_signs = self.storage.place(self.signs, "signs")
+        self._stored_signs = self.storage.to_storage(self.signs, "signs")
         self._threads = available() if self.threads is None else self.threads
 
     def __repr__(self) -> str:
@@ -70,12 +71,12 @@ class Rows:
 
     @property
     def dtype(self) -> Any:
-        """Type of the stored entries: a NumPy type, or the name of one that NumPy lacks."""
+        """The type of the stored entries: a NumPy type, or the name of one that NumPy lacks."""
         return self.storage.dtype
 
     @property
     def entries(self) -> int:
-        """Number of stored entries."""
+        """The number of stored entries."""
         return self.storage.entries
 
     @property
@@ -85,38 +86,37 @@ class Rows:
 
     @property
     def in_memory(self) -> bool:
-        """Whether single rows can be visited (`rows.visiting`). `take` gives such rows, whatever it takes them from.
+        """Whether single rows can be visited (`rows.visiting`); `take` always returns such rows.
 
-        Rows of a large file count as not in memory: visited in random order, each would cost a seek.
+        Rows of a large file do not count as in memory: visited in random order, each would cost a seek.
         """
         return self.storage.in_memory
 
     @property
     def reduces(self) -> bool:
-        """Whether `lowest` costs less than `scores`: where scores are on other machines, it brings k of them here."""
-        return self.storage.reduces
+        """Whether scores are on other machines, so that `lowest`, which brings k of them here, costs less than `scores`."""
+        return self.storage.is_remote
 
     # ---- the operations ---------------------------------------------------------------------------------------------
 
     def scores(self, w: Array) -> Array:
-        """A w, for a vector w or a block (d, k) of them, whose scores are the columns: one pass for all."""
+        """Return A w for a vector w, or for a block (d, k) of vectors with their scores as columns; one pass in all."""
         self.passes += 1
         v, b = self.plane(w)
-        s = self.storage.scores(v, b, self._placed_signs, self._threads)
+        scores: Array = self.storage.scores(v, b, self._stored_signs, self._threads)
         if self.resident:
-            self.check(0.0 if self.storage.finite(s) else math.nan)
-            resident: Array = s
-            return resident
-        fetched = self.storage.fetch(s)
-        self.check(fetched)
-        return fetched
+            self.check(0.0 if self.storage.is_finite(scores) else math.nan)
+        else:
+            scores = self.storage.to_host(scores)
+            self.check(scores)
+        return scores
 
     def combine(self, p: Array) -> Array:
-        """Aᵀp, for a vector p or a block (n, k) of them: one pass for all."""
+        """Return Aᵀp for a vector p, or for a block (n, k) of vectors; one pass in all."""
         self.passes += 1
-        p = self.storage.place(p, "p")
-        q = p * (self._placed_signs if len(p.shape) == 1 else self.storage.place(self.signs[:, None], "signs"))
-        q *= self.scale  # before the rows: it undoes their size
+        p = self.storage.to_storage(p, "p")
+        q = p * (self._stored_signs if len(p.shape) == 1 else self.storage.to_storage(self.signs[:, None], "signs"))
+        q *= self.scale  # before the product with the rows, whose size it undoes
         combination = self.storage.combine(q, self._threads)
         if self.constant:
             combination = np.concatenate((combination, np.reshape(self.constant * host(q.sum(0)), (1, *p.shape[1:]))))
@@ -124,40 +124,40 @@ class Rows:
         return combination
 
     def reduce(self, work: Any, over_rows: Any, shared: Any, *, rough: bool = False) -> list[Array]:
-        """What `work` gives for the pieces of X, without signs, constant column or scale, added up (see `Storage.reduce`)."""
+        """Return what `work` gives for the pieces of X (not of A), summed (see `Storage.reduce`); one pass."""
         self.passes += 1
         return self.storage.reduce(work, over_rows, shared, self._threads, rough=rough)
 
     def softmin(self, v: Array, log_p0: Array | None = None, halves: Array | None = None) -> Softmin:
-        """One fused pass at v: p_i ∝ exp(log p_0i - A_i·v), normalized to mass 1, or to ½ over each half.
+        """Do one fused pass at v: p_i ∝ exp(log p_0i - A_i·v), normalized to mass 1, or to ½ over each half.
 
-        `log_p0` is uniform unless given (one entry per row); `halves` holds 0 or 1 per row (int8).
+        `log_p0` has one entry per row and is uniform if None; `halves` has 0 or 1 for each row (int8).
         """
         return self.softmins(vector(v, "v", self.d, "columns")[None], log_p0, halves)[0]
 
     def softmins(self, stack: Array, log_p0: Array | None = None, halves: Array | None = None) -> list[Softmin]:
-        """`softmin` at each row v of the stack, from the same p_0: together they cost one pass."""
+        """Return `softmin` at each row v of the stack, from the same p_0; together they cost one pass."""
         self.passes += 1
         x = vectors(stack, "v", self.d, "columns") * self.scale
         x, b = (x[:, :-1].copy(), self.constant * x[:, -1]) if self.constant else (x, np.zeros(len(x)))
-        start = None if log_p0 is None else self.storage.place(log_p0, "log_p0")
-        groups = None if halves is None else self.split(halves)
-        sums, scores = self.storage.softmin(x, b, self._placed_signs, self.scale, start, groups, self._threads)
+        start = None if log_p0 is None else self.storage.to_storage(log_p0, "log_p0")
+        groups = None if halves is None else self.storage.groups_to_storage(halves, "halves")
+        sums, scores = self.storage.softmin(x, b, self._stored_signs, self.scale, start, groups, self._threads)
         totals = sums.totals
         if not self.resident:
             totals = self.storage.totals(scores, start, groups, sums)
-            scores = self.storage.fetch(scores)
+            scores = self.storage.to_host(scores)
         each = zip(sums.tally.tolist(), sums.acc, scores, totals.tolist(), strict=True)
         return [self._softmin(*one) for one in each]
 
     def _softmin(self, tally: list[list[float]], acc: Array, scores: Array, totals: list[float]) -> Softmin:
-        """The answer from its sums."""
+        """Return the result for one v, from its sums."""
         peak, total, signed, lowest, highest = tally
         for part, high in zip(total, highest, strict=True):
             if not part + abs(high) < math.inf:  # NaN reaches the total, infinity one of the two
                 self.check(math.nan)
             if part == 0:
-                raise InputError("every log_p0 (of one of the halves) is -inf; at least one row of each needs a weight")
+                raise InputError("every log_p0 in a group is -inf, or one of the halves is empty; each needs a weight")
         share = [1.0 / (len(total) * part) for part in total]
         combination = acc[0] * share[0] if len(share) == 1 else acc[0] * share[0] + acc[1] * share[1]
         if self.constant:
@@ -166,19 +166,19 @@ class Rows:
         return Softmin(combination, scores, peak, [math.log(part) for part in totals], lowest)
 
     def lowest(self, w: Array, k: int, halves: Array | None = None) -> tuple[Array, Array]:
-        """The k rows of smallest score and their scores, lowest first; ties go to the earlier row.
+        """Return the k rows of smallest score and their scores, lowest first; ties go to the earlier row.
 
-        With `halves` (0 or 1 per row) the k rows of each half: those of half 0 and then those of half 1.
+        With `halves` (0 or 1 for each row), return the k rows of each half: those of half 0, then those of half 1.
         """
         k = min(whole_number(k, "k"), self.n)
         self.passes += 1
         v, b = self.plane(vector(w, "w", self.d, "columns"))
-        found = self.storage.lowest(v, b, self._placed_signs, k, halves, self._threads)
+        found = self.storage.lowest(v, b, self._stored_signs, k, halves, self._threads)
         self.check(0.0 if found.finite else math.nan)
         return np.concatenate(found.rows), np.concatenate(found.scores)
 
     def take(self, i: Any) -> Rows:
-        """The rows i, as rows again; costs their share of a pass."""
+        """Return the rows i in memory, as `Rows`; costs their share of a pass."""
         i = np.asarray(i)
         if i.dtype == np.bool_ and i.shape == (self.n,):
             i = np.flatnonzero(i)
@@ -189,24 +189,26 @@ class Rows:
         return replace(self, storage=self.storage.take(i), signs=self.signs[i])
 
     def part(self, i: Array) -> Rows:
-        """The rows i where they are, as rows again, if that is a device, else in memory, with sums in float64; costs their share
-        of a pass."""
+        """Return the rows i as `Rows` with float64 sums, on the device if X is on one, else in memory.
+
+        Costs their share of a pass.
+        """
         self.passes += len(i) / self.n
         return replace(self, storage=self.storage.part(i, exactly=True), signs=self.signs[i])
 
     def scaled(self, factor: float) -> Rows:
-        """The rows factor · A over the same storage."""
+        """Return the rows factor · A over the same storage."""
         return replace(self, scale=self.scale * factor)
 
     def plane(self, w: Array) -> tuple[Array, Any]:
-        """The w and b with A_i·w = y_i (x_i·w + b), where the scale and the constant column are gone; b is 0 without one."""
+        """Return w' and b with A_i·w = y_i (x_i·w' + b): the scale is included in both, and b is 0 without a constant column."""
         w = columns_of(w, "w", self.d, "columns") * self.scale
         if not self.constant:
             return w, 0.0
         return w[:-1], self.constant * (float(w[-1]) if w.ndim == 1 else w[-1])
 
     def check(self, result: Array | float) -> None:
-        """Raise if a pass gave something that is not finite, naming the entry of X to blame."""
+        """Raise an InputError if the result of a pass is not finite, naming the entry of X that is to blame."""
         if np.isfinite(result).all():
             return
         bad = self.storage.first_not_finite()
@@ -220,7 +222,7 @@ class Rows:
     # ---- lengths and products of rows -------------------------------------------------------------------------------
 
     def radius(self, p: float = 2.0) -> float:
-        """R = max_i ‖A_i‖_p. One pass, which also finds NaN and infinity."""
+        """Return R = max_i ‖A_i‖_p; one pass, which also detects NaN and infinity."""
         if not p >= 1:
             raise InputError(f"p is {p}; a norm needs p >= 1")
         self.passes += not self.storage.knows_norms(p)
@@ -232,7 +234,7 @@ class Rows:
         return float(np.max(norms)) * self.scale
 
     def playable_radius(self, p: float = 2.0) -> float:
-        """`radius`, refused where there is no room for the weights that multiply A/R (`SMALLEST_RADIUS`)."""
+        """Return `radius`, or raise an InputError if it is out of the range of `SMALLEST_RADIUS`."""
         R = self.radius(p)
         if R > 0 and not SMALLEST_RADIUS <= R <= 1 / SMALLEST_RADIUS:
             wrong, fix = ("small", "multiply") if R < 1 else ("large", "divide")
@@ -242,7 +244,7 @@ class Rows:
         return R
 
     def squares(self) -> Array:
-        """‖A_i‖² for every row, infinite where that is beyond the floats. One pass."""
+        """Return ‖A_i‖² for every row, infinite if it exceeds the largest float; one pass."""
         self.passes += not self.storage.knows_norms(2.0)
         with np.errstate(over="ignore"):
             norms = self.storage.norms(2.0, self._threads) * self.scale
@@ -251,9 +253,9 @@ class Rows:
             return np.asarray(norms**2 + (self.scale * self.constant) ** 2)
 
     def gram(self, i: Array, j: Array | None = None, weights: Array | None = None) -> Array:
-        """The products Σ_k weights_k A_ik A_jk for rows i and j (i again if None), in memory; costs their share of a pass.
+        """Return the products Σ_k weights_k A_ik A_jk of rows i and j (i again if None), in memory.
 
-        Every column has weight 1 if none are given.
+        Every column has weight 1 by default. Costs their share of a pass.
         """
         self.passes += (len(i) + (0 if j is None else len(j))) / self.n
         j = i if j is None else j
@@ -267,7 +269,7 @@ class Rows:
     # ---- the entries themselves, for rows in memory -----------------------------------------------------------------
 
     def csr(self) -> Any:
-        """A as a SciPy CSR array in float64, or None where the rows are dense."""
+        """Return A as a SciPy CSR array in float64, or None if the rows are dense."""
         import scipy.sparse as sp
 
         if not self.sparse:
@@ -279,7 +281,7 @@ class Rows:
         return X
 
     def dense(self) -> Array:
-        """A as a plain float64 array: for few rows."""
+        """Return A as a dense float64 array; for few rows."""
         X = self.storage.plain()
         X = X.toarray() if self.sparse else X
         if self.constant:
@@ -287,7 +289,7 @@ class Rows:
         return np.asarray(X * (self.signs * self.scale)[:, None])
 
     def columns(self, j: Array) -> Array:
-        """The columns j of A; costs their share of a pass."""
+        """Return the columns j of A, for rows in memory; costs their share of a pass."""
         assert isinstance(self.storage, Held), "take the rows first"
         self.passes += len(j) / self.d
         stored = j < self.storage.d
@@ -298,44 +300,47 @@ class Rows:
     # ---- vectors over rows where the rows are -----------------------------------------------------------------------
 
     def residing(self) -> Rows:
-        """The same rows, `resident`."""
+        """Return the same rows with `resident` set."""
         return replace(self, resident=True)
 
-    def place(self, values: Any) -> Any:
-        """A vector over rows (log p_0, p) where the rows are: placed once, it is not copied again by every pass."""
-        return self.storage.place(values, "the vector")
+    def to_storage(self, values: Any) -> Any:
+        """Return a vector over rows (log p_0, p) where the rows are; once there, passes need not copy it again."""
+        return self.storage.to_storage(values, "the vector")
 
-    def split(self, halves: Any) -> Any:
-        """The halves where the rows are, likewise."""
-        return self.storage.split(halves, "halves")
+    def groups_to_storage(self, halves: Any) -> Any:
+        """Return the halves where the rows are, for the same reason."""
+        return self.storage.groups_to_storage(halves, "halves")
 
-    def lift(self, values: Any) -> Any:
-        """A vector over rows where these are, in float64; positions of rows as they are."""
-        return self.storage.lift(values)
+    def to_storage_f64(self, values: Any) -> Any:
+        """Return a vector over rows where the rows are, in float64; row numbers keep their type."""
+        return self.storage.to_storage_f64(values)
 
-    def fetch(self, values: Any) -> Array:
-        """And back: float64 on the host."""
-        return self.storage.fetch(values)
+    def to_host(self, values: Any) -> Array:
+        """Return a vector over rows as float64 on the host."""
+        return self.storage.to_host(values)
+
+    # The names of these four in version 0.1.
+    place, split, lift, fetch = to_storage, groups_to_storage, to_storage_f64, to_host
 
     def moments(self, q: Any, i: Any | None = None) -> tuple[Any, Any, Any]:
-        """Σ q A_i A_iᵀ, Σ q A_i and Σ q over all rows, or over the rows i with one q ≥ 0 for each. Costs their share of a pass.
+        """Return Σ q A_i A_iᵀ, Σ q A_i and Σ q over all rows, or over the rows i with one q ≥ 0 for each.
 
-        In float64 on the host. Of rows on a device good for a direction; i and q are there, and the answers stay. `solve` takes
-        them.
+        Results are float64 on the host. For rows on a device, i and q must be there, and the results, which stay there for
+        `solve`, are precise enough for a search direction. Costs their share of a pass.
         """
-        q = self.storage.place(q, "q") if i is None else q
+        q = self.storage.to_storage(q, "q") if i is None else q
         if len(q.shape) != 1:
             raise InputError(f"q must hold one number for each of the {self.n} rows; its shape is {tuple(q.shape)}")
         self.passes += q.shape[0] / self.n
-        q = q if self.scale == 1 else q * self.scale  # before the rows, and once more after them: it undoes their size
-        products, sums, total = self.storage.moments(q, i, self._placed_signs, bool(self.constant), self._threads)
+        q = q if self.scale == 1 else q * self.scale  # before the products with the rows, and again after them
+        products, sums, total = self.storage.moments(q, i, self._stored_signs, bool(self.constant), self._threads)
         if self.constant not in (0, 1):
             products[-1], sums[-1] = products[-1] * self.constant, sums[-1] * self.constant
             products[:, -1] *= self.constant
         return products * self.scale, sums, total / self.scale
 
     def solve(self, H: Any, b: Array) -> Array | None:
-        """H⁻¹ b on the host, for a positive definite H made from `moments`; None where it is not."""
+        """Return H⁻¹ b on the host for a positive definite H made from `moments`, or None if H is not positive definite."""
         return self.storage.solve(H, b)
 
 
@@ -349,11 +354,11 @@ def of(
     sums: str | None = None,
     resident: bool = False,
 ) -> Rows:
-    """Rows A_i = signs_i · x_i (A_i = x_i without signs) over the storage that fits X; a `Rows` is returned as it is.
+    """Return the rows A_i = signs_i · x_i (A_i = x_i without signs) over the storage that fits X; a `Rows` is returned as it is.
 
-    Torch tensors and CuPy arrays are used where they are. `device="cuda"` copies X to the GPU once, `device="cpu"` brings it to
-    the host. There `sums="float32"` adds scores up in float32, a few percent faster and to seven digits (see `rows.device`), and
-    `resident` leaves vectors over rows on the device (see `Rows`).
+    Torch tensors and CuPy arrays are used where they are. `device="cuda"` copies X to the GPU once, `device="cpu"` copies it to
+    the host. On a GPU, `sums="float32"` adds scores up in float32, which is a few percent faster and precise to seven digits (see
+    `rows.device`), and `resident` leaves vectors over rows on the device (see `Rows`).
 
     >>> import numpy as np
     >>> A = of(np.array([[1.0, 2.0], [3.0, 4.0]]), signs=[1, -1])

@@ -1,16 +1,18 @@
-"""What a storage of X must be able to do, and what it may: all that a memory-mapped, GPU or cluster backend has to provide.
+"""The interface of a storage: everything that a memory-mapped, GPU or cluster backend of X provides, and nothing else.
 
-Whoever can make the rows a..b of X in memory writes none of it: `blocks.Blocks` of such pieces (`blocks.Loadable`) is a storage;
-`accept._sliced` makes one. A subclass of `Blocks` then overrides what it can do better: `scores`, `combine`, `_squares`, `take`,
-`snapshot`.
+The short way to a new backend: if rows a to b of X can be made in memory, describe them by `blocks.Loadable` pieces.
+`blocks.Blocks` of such pieces is a complete storage (`accept._sliced` is an example), and a subclass may override what it can do
+faster.
 
-A storage must be a `Storage`. That rows can be visited one by one no backend has to provide: `take` gives rows in memory, where
-they can.
+The long way is a subclass of `Storage`. It sets five facts (`n`, `d`, `entries`, `dtype`, `kind`) and implements five
+operations, which come first below: `scores`, `combine` and `norms` are passes over all rows, `take` copies some rows into memory,
+`each_block` reads rows for proofs. Everything else has a default that is derived from these, and is overridden where the storage
+knows a faster way: a fused `softmin` and a `reduce` without copies matter most.
 
-Passes are for finding: what they give may be rounded in any way, to about seven digits at least, and may come from BLAS (call
-`blas.blas_threads` around products of matrices, whose own threads would meet those of the pass). Reads are for proofs: `take`,
-`each_row`, `plain` and the entries of a `Block` are X to the last bit. Where entries are made by arithmetic, it is exact, or they
-are defined as what one function gives for a row, whichever other rows it is asked for with: BLAS does not promise that.
+Passes serve to find: their results may be rounded in any way, to about seven digits at least, and may come from BLAS (call
+`blas.blas_threads` around matrix products, whose threads would otherwise compete with those of the pass). Reads serve to prove:
+`take`, `each_row`, `plain` and the entries of a `Block` are X to the last bit. If entries are computed, the computation must be
+exact, or the entries of a row must not depend on which other rows are requested with it; BLAS does not promise that.
 """
 
 from __future__ import annotations
@@ -22,19 +24,315 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gordan.arrays import Array, columns_of, zeros_and_ones
+from gordan.arrays import Array, columns_of, is_sparse, zeros_and_ones
 from gordan.blas import factorized, scipy_linalg, solved
 from gordan.errors import InputError
 
-# Rows of the `tally` of a softmin pass, one column per group: running peak, Σ e^{z - peak}, the same times y and the scale, the
-# lowest and the highest score. The highest is there to show an overflow, whose weight of zero would hide it.
+# Defaults that take rows bring at most this many of their stored entries into memory at a time.
+MAX_FETCHED_ENTRIES = 1 << 22
+# `each_row` takes at most this many rows at a time.
+MAX_FETCHED_ROWS = 4096
+
+
+class Storage(ABC):
+    """The rows of X, wherever they are stored.
+
+    Vectors over columns are float64 arrays on the host. Vectors over rows live where the rows do: `to_storage` and its relatives
+    bring them there, `to_host` brings them back. By default that is float64 on the host again. `signs` are int8, `b` is a
+    constant that is added to every x·w, and `threads` is how many threads of this process a pass may use.
+    """
+
+    n: int
+    d: int
+    entries: int
+    """The number of stored entries."""
+    dtype: Any
+    """The type of the stored entries: a NumPy type, or the name of one that NumPy lacks."""
+    kind: str
+    """The name of the storage in the `repr` of `Rows`."""
+    sums: str = "float64"
+    """The type in which scores are added up."""
+    sparse: bool = False
+    """Whether only nonzero entries are stored, in memory."""
+    in_memory: bool = False
+    """Whether single rows can be visited at no cost. Rows of a large file cannot: in random order, each would cost a seek."""
+    mapped: bool = False
+    """Whether the entries are in a memory-mapped file, which should not be copied."""
+    on_device: bool = False
+    """Whether vectors over rows are on a device, where arithmetic with them is faster than on the host."""
+    is_remote: bool = False
+    """Whether vectors over rows are on other machines, so that `lowest`, which returns few scores, costs less than `scores`."""
+
+    # ---- what every storage implements ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
+        """Return y_i (x_i·w + b); for a block w of shape (d, k) and k numbers b, one column for each, from one pass."""
+
+    @abstractmethod
+    def combine(self, q: Any, threads: int) -> Array:
+        """Return Xᵀq for a vector over rows, or for a block (n, k) of them."""
+
+    @abstractmethod
+    def norms(self, p: float, threads: int) -> Array:
+        """Return ‖x_i‖_p on the host, NaN where an entry is not finite."""
+
+    @abstractmethod
+    def take(self, i: Array) -> Any:
+        """Return the rows i in memory, as `memory.Dense` or `memory.Sparse`.
+
+        A growing working set is requested again and again, so a call for few rows should be cheap, or rows should be cached.
+        """
+
+    @abstractmethod
+    def each_block(
+        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False
+    ) -> Iterator[Any]:
+        """Yield `work(block, *its part of each vector over rows, *shared)` for each `Block` of the rows, in their order.
+
+        The work is done where the rows are, in IEEE arithmetic and possibly by several threads. `work` is a function at the top
+        level of a module. `rows` selects rows by increasing numbers. Blocks have a size that suits the storage, or end at
+        multiples of `step`. If the results are only to be `added` up, blocks may be larger, or results may arrive summed.
+        """
+
+    # ---- vectors over rows: by default float64 on the host ----------------------------------------------------------
+
+    def to_storage(self, values: Any, name: str) -> Any:
+        """Return a vector over rows, or a block (n, k) of them, where the rows are; int8 stays int8.
+
+        Raise an InputError that mentions `name` if the shape is wrong.
+        """
+        return row_vectors(values, name, self.n)
+
+    def groups_to_storage(self, groups: Any, name: str) -> Any:
+        """Return groups, given as 0 or 1 for each row, in the form that `softmin` expects."""
+        return zeros_and_ones(groups, name, self.n)
+
+    def to_storage_f64(self, values: Any) -> Any:
+        """Return a vector over rows where the rows are, in float64; integers, such as row numbers, keep their type."""
+        return values
+
+    def to_host(self, values: Any) -> Array:
+        """Return a vector over rows as float64 on the host."""
+        host: Array = values
+        return host
+
+    def is_finite(self, values: Any) -> bool:
+        """Return whether every entry of a vector over rows is finite."""
+        return bool(np.isfinite(self.to_host(values)).all())
+
+    def repeated(self, scores: Any) -> Array:
+        """Return the numbers of the rows that share their score with another row, in increasing order, on the host."""
+        found = self.to_host(scores)
+        values, counts = np.unique(found, return_counts=True)
+        return np.flatnonzero(np.isin(found, values[counts > 1]))
+
+    # ---- passes derived from those above ----------------------------------------------------------------------------
+
+    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
+        """Return the arrays of `work(x, *its part of each vector over rows, *shared)`, summed over all pieces x of the rows.
+
+        `work` is a function at the top level of a module and accepts the array type of vectors over rows; `over_rows` are such
+        vectors, placed by `to_storage`. A piece supports x @ V and x.T @ Q with blocks of vectors; `rough` products need only
+        three correct digits.
+        """
+        step = max(1, MAX_FETCHED_ENTRIES * self.n // self.entries)
+        ranges = ((lo, min(lo + step, self.n)) for lo in range(0, self.n, step))
+        return sums_of(
+            self.take(np.arange(lo, hi)).reduce(work, [values[lo:hi] for values in over_rows], shared, threads, rough=rough)
+            for lo, hi in ranges
+        )
+
+    def softmin(
+        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
+    ) -> tuple[Sums, Any]:
+        """Return the sums and the scores of the fused pass for each row of the stack v with its b.
+
+        `log_p0` None means uniform, `groups` None means that there is one group. A fused pass reads X once; this default reads it
+        once for the scores and once for the combination of each group.
+        """
+        scores = np.ascontiguousarray(self.scores(np.ascontiguousarray(v.T), b, signs, threads).T)
+        z = (0.0 if log_p0 is None else log_p0) - scores
+        members = [np.full(self.n, True)] if groups is None else [groups == g for g in (0, 1)]
+        tally, acc = np.zeros((len(v), 5, len(members))), np.zeros((len(v), len(members), self.d))
+        for g, own in enumerate(members):
+            peak = z[:, own].max(axis=1, initial=-np.finfo(np.float64).max)
+            q = np.where(own, np.exp(np.where(own, z - peak[:, None], 0.0)), 0.0)
+            signed = q * signs * scale
+            low, high = scores[:, own].min(axis=1, initial=np.inf), scores[:, own].max(axis=1, initial=-np.inf)
+            tally[:, :, g] = np.stack((peak, q.sum(axis=1), signed.sum(axis=1), low, high), axis=1)
+            acc[:, g] = self.combine(np.ascontiguousarray(signed.T), threads).T
+        return Sums(tally, acc), scores
+
+    def lowest(self, w: Array, b: float, signs: Any, k: int, groups: Any | None, threads: int) -> Lowest:
+        """Return the k rows of smallest score, or those of each group, on the host."""
+        groups = None if groups is None else self.groups_to_storage(groups, "halves")
+        return smallest(self.scores(w, b, signs, threads), 0, k, groups)
+
+    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
+        """Return the totals of a fused pass, per v and group, with the precision of float64."""
+        return sums.totals
+
+    def largest_norm(self, p: float, threads: int) -> float:
+        """Return max_i ‖x_i‖_p, NaN if an entry is not finite."""
+        return float(np.max(self.norms(p, threads)))
+
+    def knows_norms(self, p: float) -> bool:
+        """Return whether `norms` costs no pass because it was called before and rows are expensive to read."""
+        return False
+
+    def first_not_finite(self) -> tuple[int, int, float] | None:
+        """Return row, column and value of the first entry that is NaN or infinite, or None."""
+        return next((found for found in self.each_block(_first_not_finite) if found is not None), None)
+
+    def second_moments(self, q: Any, threads: int) -> Array:
+        """Return Σ q x xᵀ over all rows, for q ≥ 0."""
+        products: Array = self.reduce(_second_moments, (q,), (), threads)[0]
+        return products
+
+    def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
+        """Return Σ q a aᵀ, Σ q a and Σ q over the distinct rows i (all if None), for a = y (x, 1?) and q ≥ 0.
+
+        The results stay where the rows are: in float64 on the host; on a device precise enough for a search direction.
+        """
+        if i is not None:
+            weights = np.zeros(self.n)
+            weights[i] = q
+            q = self.to_storage(weights, "q")
+        signed = q * signs
+        products, sums, total = self.second_moments(q, threads), self.combine(signed, threads), float(q.sum(0))
+        if constant:
+            bordered = np.full((len(products) + 1, len(products) + 1), total)
+            bordered[:-1, :-1], bordered[-1, :-1] = products, self.combine(q, threads)
+            bordered[:-1, -1], products = bordered[-1, :-1], bordered
+            sums = np.append(sums, float(signed.sum(0)))
+        return products, sums, total
+
+    def solve(self, H: Any, b: Array) -> Array | None:
+        """Return H⁻¹ b on the host for a positive definite H made from `moments`, or None if H is not positive definite."""
+        linalg = scipy_linalg()
+        try:
+            x: Array = linalg.cho_solve(linalg.cho_factor(H), b)
+        except (linalg.LinAlgError, ValueError):
+            return None
+        return x if np.isfinite(x).all() else None
+
+    def solving(self, H: Array) -> Callable[[Array], Array]:
+        """Return a function that maps blocks b to H⁻¹ b approximately, all on the host.
+
+        An H that is indefinite because of rounding is made definite.
+        """
+        factor = factorized(H.copy())
+        return lambda b: solved(factor, b)
+
+    # ---- some rows --------------------------------------------------------------------------------------------------
+
+    def part(self, i: Array, *, exactly: bool = False) -> Any:
+        """Return the rows i as a storage for a problem of only those: on the device if X is on one, else in memory.
+
+        With `exactly`, sums over them are in float64, whatever those over all rows are.
+        """
+        return self.take(i)
+
+    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
+        """Return the products of scale·x_i and scale·x_j as a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
+        both = self.take(np.concatenate((i, j)))
+        left = np.arange(len(i))
+        products: Array = both.gram(left, left if i is j else len(i) + np.arange(len(j)), scale, weights)
+        return products
+
+    # ---- reads for proofs -------------------------------------------------------------------------------------------
+
+    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
+        """Yield, for each of these rows, its number and the columns and float64 values of its nonzero entries."""
+        step = max(1, min(MAX_FETCHED_ROWS, MAX_FETCHED_ENTRIES * self.n // self.entries))
+        for lo in range(0, len(rows), step):
+            part = np.asarray(rows[lo : lo + step], dtype=np.intp)
+            held = self.take(part)
+            yield from ((i, *held.row(k)) for k, i in enumerate(part.tolist()))
+
+    def plain(self) -> Any:
+        """Return X in float64, as an array or, if `sparse`, as a SciPy array; for few rows, and not to be modified."""
+        return self.take(np.arange(self.n)).spread().astype(np.float64, copy=False)
+
+    def snapshot(self, most: int) -> Storage | None:
+        """Return a private copy if what is stored, or what rows are computed from, has at most `most` bytes; else None.
+
+        Without a copy, the `checksum` of the blocks is compared instead.
+        """
+        return None
+
+    def ieee(self) -> bool:
+        """Return whether arithmetic where the rows are can be that of IEEE 754; on the host, threads set their own mode."""
+        return True
+
+
+class Block(Protocol):
+    """Some rows as proofs read them: exact entries, and plain sums in float64, each of as many terms as are stored."""
+
+    n: int
+    d: int
+    first: int
+    """The number of its first row in X, if the rows are consecutive."""
+
+    @property
+    def lengths(self) -> Array:
+        """The number of stored entries of each row; a single number if it is the same for all."""
+
+    def dot(self, w: Array) -> tuple[Array, Array]:
+        """Return x_i·w, and the largest number of additions that a term goes through, in the form of `lengths`."""
+
+    def dots(self, W: Array) -> tuple[Any, Array]:
+        """Return x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
+
+    def combined(self, Q: Any) -> Any:
+        """Return Σ_i q_i x_i for each column q of Q, where the block is."""
+
+    def lift(self, values: Any) -> Any:
+        """Return an array where the block is; on a device a tensor, in whose arithmetic further work is done."""
+
+    def drop(self, values: Any) -> Array:
+        """Return what `lift` or further work gave, as an array on the host."""
+
+    def abs_dot(self, size: Array) -> Array:
+        """Return Σ_j |x_ij| size_j."""
+
+    def squares(self) -> Array:
+        """Return Σ_j x_ij²."""
+
+    def weighted(self, q: Array) -> Array:
+        """Return Σ_i q_i x_i."""
+
+    def by_row(self, join: np.ufunc, terms: Any) -> Array:
+        """Return terms(values, columns) of the stored entries, joined within each row; 0 for a row without entries."""
+
+    def sample(self, k: int) -> Iterable[tuple[Array, Array]] | None:
+        """Return columns and values of k entries of each row, the same ones for equal rows, all at once or one by one.
+
+        Return None if entries cannot be chosen in this way.
+        """
+
+    def entries(self) -> tuple[Array, Array, Array]:
+        """Return the stored entries row by row: position of the row in the block, column, float64 value."""
+
+    def only(self, i: Array) -> Block:
+        """Return the block of the rows at these positions."""
+
+    def checksum(self, at_length: bool) -> list[int]:
+        """Return numbers that change if anything stored changes; `at_length` uses a loop that has to be compiled."""
+
+
+# ---- results of passes ----------------------------------------------------------------------------------------------
+
+# Rows of the `tally` of a softmin pass, which has one column per group: the running peak, Σ e^{z - peak}, the same sum weighted
+# by y and the scale, the lowest score and the highest. The highest reveals an overflow, which a weight of zero would hide.
 PEAK, TOTAL, SIGNED, LOW, HIGH = 0, 1, 2, 3, 4
-# Where the peak starts on a device, as `LEAST` of `kernels` is where it does in memory: low, not -inf, and within float32.
+# The initial peak on a device, as `LEAST` of `kernels` is in memory: low but not -inf, and representable in float32.
 LEAST_FLOAT32 = -3.0e38
 
 
 class Sums(NamedTuple):
-    """What one chunk of a softmin pass adds up for each v: its `tally`, and `acc`, Σ e^{z_i - peak} A_i, per group."""
+    """The sums of a chunk of a softmin pass for each v: its `tally`, and `acc` = Σ e^{z_i - peak} A_i per group."""
 
     tally: Array
     acc: Array
@@ -47,7 +345,7 @@ class Sums(NamedTuple):
 
     @staticmethod
     def merged(parts: list[Sums]) -> Sums:
-        """The sums of all chunks, added in their order."""
+        """Return the sums over all chunks, added in their order."""
         if len(parts) == 1:
             return parts[0]
         tally = np.zeros_like(parts[0].tally)
@@ -62,221 +360,9 @@ class Sums(NamedTuple):
         return Sums(tally, acc)
 
 
-class Storage(Protocol):
-    """What `Rows` asks of every storage of X.
-
-    Vectors over columns are float64 on the host. Vectors over rows live where the rows do: `place`, `split` and `lift` bring them
-    there, `fetch` brings one back. For rows in memory that is float64 on the host again. `signs` are int8, `b` is a constant that
-    is added to every x·w. A pass may use so many `threads` of this process.
-    """
-
-    n: int
-    d: int
-    entries: int
-    """Number of stored entries."""
-    dtype: Any
-    kind: str
-    """What `repr` of `Rows` calls it."""
-    sums: str
-    """The type that scores are added up in."""
-    on_device: bool
-    """Whether vectors over rows are on a device, where arithmetic with them is quicker than on the host."""
-    sparse: bool
-    """Whether only nonzero entries are stored, in memory."""
-    in_memory: bool
-    """Whether single rows can be visited at no cost. Rows of a large file cannot: in random order each would cost a seek."""
-    mapped: bool
-    """Whether the entries are in a memory-mapped file, of which no copy should be made."""
-    reduces: bool
-    """Whether `lowest` costs less than `scores`: these are on other machines, and few of them come here."""
-
-    # ---- vectors over rows ------------------------------------------------------------------------------------------
-
-    def place(self, values: Any, name: str) -> Any:
-        """One number per row, or a block (n, k) of such vectors, where the rows are; an InputError that names it otherwise. int8
-        stays int8."""
-
-    def split(self, halves: Any, name: str) -> Any:
-        """0 or 1 per row, as `softmin` wants its groups."""
-
-    def lift(self, values: Any) -> Any:
-        """A vector over rows where they are, in float64; positions of rows as they are."""
-
-    def fetch(self, values: Any) -> Array:
-        """A vector over rows as float64 on the host."""
-
-    def finite(self, values: Any) -> bool:
-        """Whether a vector over rows is finite."""
-
-    def repeated(self, scores: Any) -> Array:
-        """The rows whose score is that of another row, in order, on the host."""
-
-    # ---- passes -----------------------------------------------------------------------------------------------------
-
-    def scores(self, w: Array, b: float | Array, signs: Any, threads: int) -> Any:
-        """y_i (x_i·w + b); for a block w (d, k) and k numbers b, one column for each of them from one pass."""
-
-    def lowest(self, w: Array, b: float, signs: Any, k: int, halves: Any | None, threads: int) -> Lowest:
-        """The k rows of smallest score, or those of each half, on the host."""
-
-    def combine(self, q: Any, threads: int) -> Array:
-        """Xᵀq, for a vector over rows or a block (n, k) of them."""
-
-    def reduce(self, work: Any, over_rows: Any, shared: Any, threads: int, *, rough: bool = False) -> list[Array]:
-        """The arrays of `work(x, *its part of each vector over rows, *shared)`, added up over all pieces x of the rows.
-
-        `work` is a function at the top of a module, for arrays of whatever kind vectors over rows have, which are placed ones.
-        Products of a piece with blocks of vectors are x @ V and x.T @ Q, `rough` ones to three digits at least.
-        """
-
-    def moments(self, q: Any, i: Any | None, signs: Any, constant: bool, threads: int) -> tuple[Any, Any, Any]:
-        """Σ q a aᵀ, Σ q a and Σ q over the rows i (all if None; each once), for a = y (x, 1?) and q ≥ 0, where the rows are.
-
-        On the host in float64; on a device good for a direction.
-        """
-
-    def solve(self, H: Any, b: Array) -> Array | None:
-        """H⁻¹ b on the host, for a positive definite H made from those; None where it is not."""
-
-    def solving(self, H: Array) -> Callable[[Array], Array]:
-        """What gives H⁻¹ b, nearly, for blocks b, all on the host; H is made definite where it is not by rounding."""
-
-    def softmin(
-        self, v: Array, b: Array, signs: Any, scale: float, log_p0: Any | None, groups: Any | None, threads: int
-    ) -> tuple[Sums, Any]:
-        """The sums of the fused pass and the scores, for each row of the stack v with its b; the rows of X are read once.
-
-        `log_p0` is uniform where it is None, and there is one group where `groups` are.
-        """
-
-    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
-        """The totals of that pass, per v and group, to the digits of float64."""
-
-    def norms(self, p: float, threads: int) -> Array:
-        """‖x_i‖_p on the host; NaN where an entry is not finite."""
-
-    def largest_norm(self, p: float, threads: int) -> float:
-        """max_i ‖x_i‖_p; NaN where an entry is not finite."""
-
-    def knows_norms(self, p: float) -> bool:
-        """Whether that costs no pass: the rows are dear to read, and it was asked before."""
-
-    def first_not_finite(self) -> tuple[int, int, float] | None:
-        """Row, column and value of the first entry that is NaN or infinite."""
-
-    # ---- some rows --------------------------------------------------------------------------------------------------
-
-    def take(self, i: Array) -> Storage:
-        """The rows i, in memory (`memory.Dense` or `memory.Sparse`). It may be asked for a few rows again and again, as a working
-        set grows: what it costs to begin should be little, or rows be kept."""
-
-    def part(self, i: Array, *, exactly: bool = False) -> Storage:
-        """The rows i, for a problem that has only those: where they are, if that is a device, else in memory. `exactly` where
-        sums over them are to be of float64, whatever those over all rows are."""
-
-    def gram(self, i: Array, j: Array, scale: float, weights: Array | None = None) -> Array:
-        """The products of scale·x_i and scale·x_j, a matrix in memory; with weights, Σ_k weights_k x_ik x_jk scale²."""
-
-    # ---- reads for proofs -------------------------------------------------------------------------------------------
-
-    def each_block(
-        self, work: Any, over_rows: Any = (), shared: Any = (), rows: Array | None = None, *, step: int = 0, added: bool = False
-    ) -> Iterator[Any]:
-        """`work(block, *its part of each vector over rows, *shared)` for each `Block` of rows, or of those named, whose numbers
-        rise; done where the rows are, in IEEE arithmetic, by several threads. The results come in the order of the rows.
-
-        `work` is a function at the top of a module. Blocks have a size that suits the storage, or end at multiples of `step`.
-        Those whose results are only to be `added` up may be larger, or come added up.
-        """
-
-    def each_row(self, rows: Any) -> Iterator[tuple[int, Array, Array]]:
-        """Of each of these rows its number, and columns and float64 values of its entries that are not zero, in memory."""
-
-    def plain(self) -> Any:
-        """X in float64, a plain array or (where it is `sparse`) an array of SciPy's: for few rows, and not to be written to."""
-
-    def snapshot(self, most: int) -> Storage | None:
-        """A copy that nobody else can change, where what is stored (of rows that are made: what they are made of) has at most so
-        many bytes; None elsewhere, and the `checksum` of the blocks is compared instead."""
-
-    def ieee(self) -> bool:
-        """Whether arithmetic where the rows are can be that of IEEE 754."""
-
-
-class Block(Protocol):
-    """Some rows as proofs read them: exact entries, and plain sums in float64, each of as many terms as are stored."""
-
-    n: int
-    d: int
-    first: int
-    """The number of its first row in X, where the rows are consecutive."""
-
-    @property
-    def lengths(self) -> Array:
-        """The stored entries of each row; one number if all have as many."""
-
-    def dot(self, w: Array) -> tuple[Array, Array]:
-        """x_i·w, and the additions that a term goes through at most, as `lengths`."""
-
-    def dots(self, W: Array) -> tuple[Any, Array]:
-        """x_i·w for each column w of W, where the block is, and the additions as for `dot`."""
-
-    def combined(self, Q: Any) -> Any:
-        """Σ_i q_i x_i for each column q of Q, where the block is."""
-
-    def lift(self, values: Any) -> Any:
-        """An array where the block is: on a device a tensor there, in whose arithmetic work on it is done."""
-
-    def drop(self, values: Any) -> Array:
-        """And back."""
-
-    def abs_dot(self, size: Array) -> Array:
-        """Σ_j |x_ij| size_j."""
-
-    def squares(self) -> Array:
-        """Σ_j x_ij²."""
-
-    def weighted(self, q: Array) -> Array:
-        """Σ_i q_i x_i."""
-
-    def by_row(self, join: np.ufunc, terms: Any) -> Array:
-        """The terms(values, columns) of the stored entries of each row, joined; 0 where there are none."""
-
-    def sample(self, k: int) -> Iterable[tuple[Array, Array]] | None:
-        """Columns and values of k entries of each row, all of them or one at a time, the same of equal rows; None where they
-        cannot be chosen so."""
-
-    def entries(self) -> tuple[Array, Array, Array]:
-        """The stored entries, row by row: position of the row in the block, column, float64 value."""
-
-    def only(self, i: Array) -> Block:
-        """The rows at these positions."""
-
-    def checksum(self, at_length: bool) -> list[int]:
-        """Numbers of which one is another if anything stored was changed; `at_length` by a loop that has to be compiled."""
-
-
-def widest(shared: Any) -> int:
-    """Columns of the widest of these blocks of vectors."""
-    return max((part.shape[1] for part in shared if isinstance(part, np.ndarray) and part.ndim == 2), default=1)
-
-
-def row_vectors(values: Any, name: str, n: int) -> Array:
-    """A vector over n rows, or a block of such vectors, in float64; int8 stays int8."""
-    return values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, n)
-
-
-def sums_of(parts: Iterable[Any]) -> list[Any]:
-    """The arrays of all parts, added up one by one in their order."""
-    total: list[Any] = []
-    for part in parts:
-        total = [one + more for one, more in zip(total, part, strict=True)] if total else [*part]
-    return total
-
-
 @dataclass(frozen=True)
 class Lowest:
-    """The k rows of smallest score of each group, lowest first, ties by row; and whether all scores met were finite."""
+    """The k rows of smallest score of each group, lowest first, ties by row number; `finite` if all scores were finite."""
 
     k: int
     rows: list[Array]
@@ -285,7 +371,7 @@ class Lowest:
 
     @staticmethod
     def merged(parts: list[Lowest]) -> Lowest:
-        """Those of all parts."""
+        """Return the k rows of smallest score among those of all parts."""
         k, groups = parts[0].k, range(len(parts[0].rows))
         found = [
             _first_of(k, np.concatenate([part.rows[g] for part in parts]), np.concatenate([part.scores[g] for part in parts]))
@@ -300,104 +386,51 @@ def _first_of(k: int, rows: Array, scores: Array) -> tuple[Array, Array]:
 
 
 def smallest(scores: Array, first: int, k: int, groups: Array | None) -> Lowest:
-    """The k smallest scores (of each group), where the block begins with the row `first` of X."""
+    """Return the k smallest scores (of each group) of a block that begins with the row `first` of X."""
     found = []
     for members in [None] if groups is None else [np.flatnonzero(groups == g) for g in (0, 1)]:
         own = scores if members is None else scores[members]
-        # all that tie with the k-th, so that the earlier rows win
+        # include all ties with the k-th score, so that earlier rows win
         near = np.flatnonzero(own <= np.partition(own, k - 1)[k - 1]) if len(own) > k else np.arange(len(own))
         found.append(_first_of(k, first + (near if members is None else members[near]), own[near]))
     return Lowest(k, [rows for rows, _ in found], [s for _, s in found], bool(np.isfinite(scores).all()))
 
 
-class OnHost(ABC):
-    """The part of a storage that computes on processors: second moments come from combinations and Σ q x xᵀ."""
-
-    n: int
-    place: Any
-    combine: Any
-    fetch: Any
-    norms: Any
-    take: Any
-    scores: Any
-    on_device, reduces = False, False
-
-    def part(self, i: Array, *, exactly: bool = False) -> Any:
-        return self.take(i)
-
-    def repeated(self, scores: Any) -> Array:
-        fetched = self.fetch(scores)
-        values, counts = np.unique(fetched, return_counts=True)
-        return np.flatnonzero(np.isin(fetched, values[counts > 1]))
-
-    def largest_norm(self, p: float, threads: int) -> float:
-        return float(np.max(self.norms(p, threads)))
-
-    def totals(self, scores: Any, log_p0: Any | None, groups: Any | None, sums: Sums) -> Array:
-        return sums.totals
-
-    def ieee(self) -> bool:
-        return True  # threads see to their own mode
-
-    @abstractmethod
-    def _squares(self, q: Any, threads: int) -> Array:
-        """Σ q x xᵀ."""
-
-    def moments(self, q: Any, i: Array | None, signs: Any, constant: bool, threads: int) -> tuple[Array, Array, float]:
-        if i is not None:
-            weights = np.zeros(self.n)
-            weights[i] = q
-            q = self.place(weights, "q")
-        signed = q * signs
-        products, sums, total = self._squares(q, threads), self.combine(signed, threads), float(q.sum(0))
-        if constant:
-            bordered = np.full((len(products) + 1, len(products) + 1), total)
-            bordered[:-1, :-1], bordered[-1, :-1] = products, self.combine(q, threads)
-            bordered[:-1, -1], products = bordered[-1, :-1], bordered
-            sums = np.append(sums, float(signed.sum(0)))
-        return products, sums, total
-
-    def solve(self, H: Array, b: Array) -> Array | None:
-        linalg = scipy_linalg()
-        try:
-            x: Array = linalg.cho_solve(linalg.cho_factor(H), b)
-        except (linalg.LinAlgError, ValueError):
-            return None
-        return x if np.isfinite(x).all() else None
-
-    def solving(self, H: Array) -> Callable[[Array], Array]:
-        factor = factorized(H.copy())
-        return lambda b: solved(factor, b)
+# ---- helpers of storages --------------------------------------------------------------------------------------------
 
 
-class HostVectors(OnHost):
-    """The part of a storage whose vectors over rows are float64 on the host."""
+def row_vectors(values: Any, name: str, n: int) -> Array:
+    """Return a vector over n rows, or a block of such vectors, in float64; int8 stays int8."""
+    return values if isinstance(values, np.ndarray) and values.dtype == np.int8 else columns_of(values, name, n)
 
-    n: int
-    sums = "float64"
 
-    def place(self, values: Any, name: str) -> Array:
-        return row_vectors(values, name, self.n)
+def widest(shared: Any) -> int:
+    """Return the largest number of columns among these blocks of vectors."""
+    return max((part.shape[1] for part in shared if isinstance(part, np.ndarray) and part.ndim == 2), default=1)
 
-    def split(self, halves: Any, name: str) -> Array:
-        return zeros_and_ones(halves, name, self.n)
 
-    def lift(self, values: Array) -> Array:
-        return values
+def sums_of(parts: Iterable[Any]) -> list[Any]:
+    """Return the sums of the arrays of all parts, added one by one in their order."""
+    total: list[Any] = []
+    for part in parts:
+        total = [one + more for one, more in zip(total, part, strict=True)] if total else [*part]
+    return total
 
-    def fetch(self, values: Array) -> Array:
-        return values
 
-    def finite(self, values: Array) -> bool:
-        return bool(np.isfinite(values).all())
+def _second_moments(x: Any, q: Array) -> list[Array]:
+    """Return Σ q x xᵀ over a piece of the rows."""
+    products = x.T @ (x.multiply(q[:, None]) if is_sparse(x) else q[:, None] * x)
+    return [products.toarray() if is_sparse(products) else products]
 
-    def lowest(self, w: Array, b: float, signs: Array, k: int, halves: Any | None, threads: int) -> Lowest:
-        groups = None if halves is None else self.split(halves, "halves")
-        return smallest(self.scores(w, b, signs, threads), 0, k, groups)
+
+def _first_not_finite(block: Block) -> tuple[int, int, float] | None:
+    rows, columns, values = block.entries()
+    bad = np.flatnonzero(~np.isfinite(values))
+    return (block.first + int(rows[bad[0]]), int(columns[bad[0]]), float(values[bad[0]])) if len(bad) else None
 
 
 def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
-    """What is wrong with this entry; columns of a data frame have names."""
+    """Return the message about an entry that is not finite; a column of a data frame is named."""
     row, column, value = entry
     names = getattr(storage, "names", None)
     where = f"X[{row}, {column}]" + ("" if names is None else f" (column {names[column]!r})")
@@ -405,7 +438,7 @@ def not_finite(entry: tuple[int, int, float], storage: Storage) -> str:
 
 
 def require_finite(storage: Storage) -> None:
-    """Refuse NaN and infinity, naming the entry."""
+    """Raise an InputError that names the first entry that is NaN or infinite."""
     bad = storage.first_not_finite()
     if bad is not None:
         raise InputError(not_finite(bad, storage))

@@ -1,4 +1,4 @@
-"""Torch tensors, and arrays of other devices: which of them may be passed for X, and their entries as proofs read them."""
+"""Torch tensors and arrays on other devices: which of them may be passed for X, and how proofs read their entries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gordan.floats import ABOVE, HALF_UNIT, LEAST
 from gordan.rows.memory import Dense
 from gordan.rows.reads import DenseBlock
 
-# What the second of two parts of a number of 16 bits is multiplied by, so that it does not underflow: a power of two.
+# A power of two that the low part of a number split into two 16-bit parts is multiplied by, so that it does not underflow.
 SPLIT = 256.0
 
 
 def torch_for(purpose: str = "rows on a device") -> Any:
-    """torch, or how to get it."""
+    """Import and return torch, or raise an error that says how to install it."""
     try:
         import torch
     except ImportError:
@@ -30,18 +30,18 @@ def torch_for(purpose: str = "rows on a device") -> Any:
 
 
 def is_tensor(X: Any) -> bool:
-    """Whether X is a torch tensor; torch is not imported to find out."""
+    """Return whether X is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(X, torch.Tensor)
 
 
 def is_on_device(X: Any) -> bool:
-    """Whether X lies on a device, as a CuPy array does, and says so through DLPack."""
+    """Return whether X is on a device according to DLPack, as a CuPy array is."""
     return hasattr(X, "__dlpack_device__") and not isinstance(X, np.ndarray) and int(X.__dlpack_device__()[0]) != 1
 
 
 def host(values: Any) -> Any:
-    """`values` on the host: tensors and arrays of other devices are copied, everything else is as it was."""
+    """Return `values` on the host: tensors and arrays on other devices are copied, everything else is returned as it is."""
     if is_tensor(values) or is_on_device(values):
         tensor = (values if is_tensor(values) else torch_for().from_dlpack(values)).detach().cpu()
         return tensor.to(torch_for().float32).numpy() if tensor.dtype == torch_for().bfloat16 else tensor.numpy()
@@ -49,7 +49,10 @@ def host(values: Any) -> Any:
 
 
 def placed(X: Any, device: str | None) -> Any:
-    """X, a tensor, an array of another device or a storage, as a tensor on `device`, or where it is; copied at most once."""
+    """Return X (a tensor, an array on another device or a storage) as a tensor on `device`, by default where it is.
+
+    It is copied at most once.
+    """
     torch = torch_for(f"device={device!r}" if device is not None else "a torch tensor or an array on a GPU")
     tensor = X.detach() if is_tensor(X) else torch.from_dlpack(X) if is_on_device(X) else _from_memory(X)
     if tensor.layout != torch.strided:
@@ -77,18 +80,18 @@ def _found(torch: Any, device: str) -> Any:
 
 
 def _from_memory(held: Any) -> Any:
-    """Dense rows as a tensor over the same memory."""
+    """Return dense rows as a tensor over the same memory."""
     if not isinstance(held, Dense):
         what, fix = ("sparse", "X.toarray()") if held.sparse else ("read in blocks", "an array that fits into memory")
         raise InputError(f"the rows of X are {what}, which stay on the CPU; leave device out, or pass {fix}")
     array = held.arrays[0].view()
-    with warnings.catch_warnings():  # the array is read-only, which torch cannot say: nothing here writes to it
+    with warnings.catch_warnings():  # torch has no read-only tensors; nothing here writes to this one
         warnings.simplefilter("ignore", UserWarning)
         return torch_for().from_numpy(array)
 
 
 def _real(X: Any) -> Any:
-    """X with entries of type float16, bfloat16, float32 or float64, exactly; as in `accept`."""
+    """Return X as float16, bfloat16, float32 or float64, exactly or not at all, as in `accept`."""
     torch = torch_for()
     if X.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         return X
@@ -106,14 +109,14 @@ def _real(X: Any) -> Any:
 
 
 def exact(X: Any) -> Array:
-    """A part of X on the host: float32, to which 16 bits convert exactly whatever the floating-point mode, or float64."""
+    """Return a part of X on the host, as float64 or as float32, to which 16 bits convert exactly in any floating-point mode."""
     part = X.cpu()
     exact: Array = (part if part.element_size() > 2 else part.to(torch_for().float32)).numpy()
     return exact
 
 
 def affordable(make: Callable[[], Any], what: str) -> Any:
-    """make(), with an InputError where the device has no memory left for `what`."""
+    """Return make(), or raise an InputError if the device has no memory left for `what`."""
     torch = torch_for()
     try:
         return make()
@@ -126,19 +129,19 @@ def affordable(make: Callable[[], Any], what: str) -> Any:
 
 
 def room(device: Any, enough: float) -> int:
-    """Bytes that are free on a GPU; with those that torch keeps for later, which take a millisecond to count, where it has not
-    enough."""
+    """Return the free bytes of a GPU; if there are not `enough`, include those that torch caches, which take a millisecond to
+    count."""
     cuda = torch_for().cuda
     free = int(cuda.mem_get_info(device)[0])
     return free if free >= enough else free + int(cuda.memory_reserved(device) - cuda.memory_allocated(device))
 
 
 class Piece:
-    """Some rows of a tensor, for finders: x @ V and x.T @ Q with blocks of float64 vectors, or `rough` ones of float32.
+    """Some rows of a tensor for finders: x @ V and x.T @ Q with blocks of float64 vectors or, if `rough`, of float32 vectors.
 
-    Rough products are those of the stored type, added up in float32. Where entries have 16 bits so have the other factors, shares
-    of the largest, so that the units for such products do them: a w is split into two, so that its digits are not lost; roundings
-    of weights of rows are as many as there are rows, and cancel.
+    Rough products multiply in the stored type and add up in float32. If entries have 16 bits, the other factor is rounded to 16
+    bits, relative to its largest entry, so that tensor cores do the work. A w is split into two parts to keep its digits; the
+    rounding errors of weights of rows are as many as the rows, and cancel.
     """
 
     def __init__(self, X: Any, rough: bool, of: Piece | None = None) -> None:
@@ -146,7 +149,7 @@ class Piece:
 
     @property
     def T(self) -> Piece:
-        """The columns."""
+        """The transpose."""
         return Piece(self.X.T, self.rough, self)
 
     def __matmul__(self, V: Any) -> Any:
@@ -168,26 +171,26 @@ class Piece:
         return (found[:, :k] + found[:, k:] / SPLIT) * size
 
     def __rmul__(self, factors: Any) -> Piece:
-        """The rows times factors, for products with each other: of 16 bits these are to be near 1."""
+        """Return the rows times factors, for products of rows with each other; for 16 bits the factors should be near 1."""
         kind = self.X.dtype if self.rough else torch_for().float64
         return Piece(factors.to(kind) * self.X.to(kind), self.rough)
 
     def _doubled(self) -> Any:
-        """In float64, made once for both products."""
+        """Return the rows in float64, converted once for both products."""
         if self._wide is None:
             self._wide = self.X.double()
         return self._wide
 
 
 class TensorBlock(DenseBlock):
-    """Some rows on a device, for whoever proves something about them.
+    """Some rows on a device as a `storage.Block`.
 
-    Their entries are copied to the host when asked for: float32 or float64, exactly. Sums are made where the tensor is, entry by
-    entry and in float64: every entry converts to it exactly, and what is trusted is that a product, a sum and an absolute value
-    in it are those of IEEE 754 (`device_is_ieee` looks); in which order a reduction adds does not matter to the bounds. Sums for
-    several vectors at once are products of float64 matrices, which add in an order of their own as well; no licence to round that
-    a BLAS may have been given, such as TF32, is about these, and `device_is_ieee` looks that they keep the digits of float64. For
-    a tensor in memory there is `DenseBlock`: torch has threads of its own, in a floating-point mode that nobody can look at.
+    Entries are copied to the host when needed, exactly, as float32 or float64. Sums are computed where the tensor is, entry by
+    entry and in float64, to which every entry converts exactly. What is trusted is that float64 products, sums and absolute
+    values are those of IEEE 754, which `device_is_ieee` tests; the order in which a reduction adds does not matter to the bounds.
+    Sums for several vectors at once are products of float64 matrices, which have their own order, too. Options that permit
+    rounding, such as TF32, do not apply to them, and `device_is_ieee` tests that they keep the digits of float64. A tensor in
+    memory is read by `DenseBlock` instead, because the floating-point mode of torch's own threads cannot be checked.
     """
 
     def __init__(self, X: Any, first: int = 0) -> None:
@@ -196,7 +199,7 @@ class TensorBlock(DenseBlock):
 
     @property
     def values(self) -> Array:  # type: ignore[override]
-        """The entries, on the host."""
+        """The entries on the host."""
         return exact(self.X)
 
     def dot(self, w: Array) -> tuple[Array, Array]:
@@ -235,15 +238,15 @@ class TensorBlock(DenseBlock):
         return TensorBlock(self.X[self._there(i)])
 
     def checksum(self, at_length: bool) -> list[int]:
-        """Their bits, mixed and weighed by place."""
+        """Return a sum of the bits of the entries, mixed and weighted by position."""
         torch = torch_for()
         bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[self.X.element_size()]
 
         def made() -> Any:
             x = self.X.contiguous().view(bits).reshape(-1)
             x = x.to(torch.int32) if bits == torch.int16 else x.clone()
-            left = (1 << (8 * x.element_size() - 15)) - 1  # bits that a shift by 15 leaves
-            x ^= (x >> 15) & left  # modulo 2³² the last bit of a product would not tell two changed signs from none
+            left = (1 << (8 * x.element_size() - 15)) - 1  # the bits that a shift by 15 leaves
+            x ^= (x >> 15) & left  # otherwise two changed signs would cancel in a sum modulo 2³²
             x *= torch.arange(1, 2 * len(x) + 1, 2, device=x.device, dtype=torch.int64).to(x.dtype)
             return x.sum(dtype=torch.int64)
 
@@ -258,8 +261,8 @@ class TensorBlock(DenseBlock):
 
 
 def device_is_ieee(X: Any) -> bool:
-    """Whether float64 is as it should be where the tensor is: subnormals survive, also those of X when they are converted, and
-    rounding is to nearest."""
+    """Return whether float64 arithmetic is that of IEEE 754 where the tensor is: subnormals survive, also when entries of X are
+    converted, and rounding is to nearest."""
     torch = torch_for()
     kind = torch.finfo(X.dtype)
     least = kind.smallest_normal * kind.eps
@@ -272,7 +275,7 @@ def device_is_ieee(X: Any) -> bool:
         (ones / 3.0, [1 / 3, -1 / 3]),
         ((2.0 * ones[:1]).sqrt(), [2**0.5]),
     ]
-    # sums of 1, a number that 40 digits are needed for beside it, and -1, over and over, as products of matrices
+    # matrix products that sum 1, a number 40 bits smaller, and -1, over and over
     small = 2.0**-40
     A = torch.tensor([1.0, small, -1.0], dtype=torch.float64, device=X.device).repeat(64, 64)
     looks.append(((A @ torch.ones((A.shape[1], 8), dtype=torch.float64, device=X.device)).reshape(-1), [64 * small] * 512))

@@ -1,8 +1,8 @@
 """One pool of threads for the kernels and the passes of proofs, which release the GIL.
 
-The rows are cut into chunks by their size alone, and chunks are merged in order, so a result does not depend on the number of
-threads or on which of them was quicker. Nor does it depend on who started the pool: threads inherit the floating-point mode of
-the one that starts them, so each task is done in the default mode (`floats`).
+How rows are split into chunks depends only on their size, and chunks are merged in order, so a result does not depend on the
+number of threads or on their timing. Nor does it depend on who started the pool: threads inherit the floating-point mode of the
+thread that starts them, so each task runs in the default mode (`floats`).
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part")
 
-# A chunk has at least this many stored entries (below, a pass takes less time than waking a thread), and at least this many
-# times d, since merging costs O(d) a chunk. More chunks than threads let a thread that is held up do fewer of them.
-ENTRIES_A_CHUNK = 1 << 17
-TIMES_D = 16
-MOST_CHUNKS = 32
-# Rows of a range where there are vectors over rows and nothing else: few where one thread goes through them, so that they stay in
-# its cache; more for several threads, up to so many, which wait for each other's Python between any two operations.
-ROWS_A_RANGE, ROWS_A_THREAD, MOST_THREADS = 1 << 15, 1 << 18, 8
+# A chunk has at least this many stored entries; a pass over fewer takes less time than waking a thread.
+MIN_CHUNK_ENTRIES = 1 << 17
+# A chunk has at least this many times d entries, because merging costs O(d) per chunk.
+MIN_CHUNK_TIMES_D = 16
+# There are more chunks than threads, so that a thread that is held up does fewer of them.
+MAX_CHUNKS = 32
+# For work on vectors over rows alone: the rows of a range for one thread, whose operands then stay in its cache; the rows of a
+# range for several threads, which contend for the GIL between operations; and the largest number of threads worth using.
+ROWS_PER_RANGE, ROWS_PER_THREAD, MAX_VECTOR_THREADS = 1 << 15, 1 << 18, 8
 
-POOL = "gordan-rows"
+POOL_NAME = "gordan-rows"
 _pool: ThreadPoolExecutor | None = None
 
 
 def available() -> int:
-    """Cores this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def chunks(n: int, d: int, entries: int, least: int = 1) -> list[tuple[int, int]]:
-    """The ranges (lo, hi) of rows, a power of two of them; more than MOST_CHUNKS only where `least` says so."""
-    return even_ranges(n, min(max(MOST_CHUNKS, least), entries // max(ENTRIES_A_CHUNK, TIMES_D * d)))
+    """Return ranges (lo, hi) of rows, a power of two of them; more than MAX_CHUNKS only if `least` is larger."""
+    return even_ranges(n, min(max(MAX_CHUNKS, least), entries // max(MIN_CHUNK_ENTRIES, MIN_CHUNK_TIMES_D * d)))
 
 
 def even_ranges(n: int, most: int) -> list[tuple[int, int]]:
-    """Ranges (lo, hi) of n rows: a power of two of them, at most so many, at least one."""
+    """Return ranges (lo, hi) of n rows: a power of two of them, at most `most` and at least one."""
     count = 1 << (max(1, min(most, n)).bit_length() - 1)
     return [(n * k // count, n * (k + 1) // count) for k in range(count)]
 
@@ -55,12 +56,12 @@ def even_ranges(n: int, most: int) -> list[tuple[int, int]]:
 def run(
     work: Callable[[int, int], Part], ranges: list[tuple[int, int]], threads: int, begun: Callable[[], object] = lambda: None
 ) -> list[Part]:
-    """[work(lo, hi) for each range], begun in their order on at most `threads` threads; `begun` is called before each.
+    """Return [work(lo, hi) for each range], begun in order on at most `threads` threads; `begun` is called before each.
 
-    The calling thread is one of them: it begins at once, and does not wait for others that have not come to begin anything.
-    Where it does it all from the start its floating-point mode is left as it is.
+    The calling thread takes part: it begins at once and does not wait for threads that have not begun anything. If it does all of
+    the work, its floating-point mode is left as it is.
     """
-    if len(ranges) == 1:  # small: what a call costs is seen
+    if len(ranges) == 1:  # for small data the overhead of a call matters
         begun()
         return [work(*ranges[0])]
     parts: list[Any] = [None] * len(ranges)
@@ -72,7 +73,7 @@ def run(
                 begun()
                 parts[k] = work(lo, hi)
         finally:
-            deque(waiting, maxlen=0)  # after an exception, or Ctrl-C, nobody begins anything more
+            deque(waiting, maxlen=0)  # after an exception or Ctrl-C, no thread begins anything more
 
     if threads == 1:
         drain()
@@ -82,7 +83,7 @@ def run(
     tasks = [_shared_pool().submit(work_through) for _ in range(min(threads, len(ranges)) - 1)]
     try:
         work_through()
-    finally:  # what others have begun may read or write arrays that the caller is about to give up
+    finally:  # wait: other threads may still use arrays that the caller is about to release
         failed = [error for task in tasks if not task.cancel() and (error := task.exception())]
     if failed:
         raise failed[0]
@@ -90,17 +91,17 @@ def run(
 
 
 def over_rows(work: Callable[[int, int], Part], n: int) -> list[Part]:
-    """work(lo, hi) for ranges of n rows, in their order. In IEEE arithmetic if the caller's is."""
-    if n <= ROWS_A_RANGE:
+    """Return work(lo, hi) for ranges of n rows, in their order; in IEEE arithmetic if the caller's arithmetic is."""
+    if n <= ROWS_PER_RANGE:
         return [work(0, n)] if n else []
-    within = threading.current_thread().name.startswith(POOL)  # a thread of the pool that waited for others might wait forever
-    threads = 1 if within else min(available(), MOST_THREADS, n // ROWS_A_THREAD)
-    step = ROWS_A_THREAD if threads > 1 else ROWS_A_RANGE
+    in_pool = threading.current_thread().name.startswith(POOL_NAME)  # a pool thread that waited for others might deadlock
+    threads = 1 if in_pool else min(available(), MAX_VECTOR_THREADS, n // ROWS_PER_THREAD)
+    step = ROWS_PER_THREAD if threads > 1 else ROWS_PER_RANGE
     return run(work, [(lo, min(lo + step, n)) for lo in range(0, n, step)], max(1, threads))
 
 
 def nonzero(values: Array) -> Array:
-    """Where a vector over rows is not 0: `np.flatnonzero` on all cores."""
+    """Return where a vector over rows is not 0: `np.flatnonzero` on all cores."""
     found = over_rows(lambda lo, hi: np.flatnonzero(values[lo:hi]) + lo, len(values))
     return np.concatenate(found) if found else np.empty(0, np.intp)
 
@@ -110,12 +111,12 @@ def _shared_pool() -> ThreadPoolExecutor:
     if _pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _pool = ThreadPoolExecutor(max_workers=available(), thread_name_prefix=POOL)
+        _pool = ThreadPoolExecutor(max_workers=available(), thread_name_prefix=POOL_NAME)
     return _pool
 
 
 def _forget_pool() -> None:
-    """A forked child has the pool object but none of its threads."""
+    """Forget the pool in a forked child, which has the object but none of its threads."""
     global _pool
     _pool = None
 

@@ -1,13 +1,13 @@
-"""The loops over rows on a GPU, in Triton. Imported when rows lie on a CUDA device; elsewhere Triton's interpreter can run them.
+"""The loops over rows on a GPU, in Triton, imported when rows are on a CUDA device; Triton's interpreter can run them elsewhere.
 
-A program walks over blocks of ROWS whole rows, so that a row is still in registers when its weight is known: X is read once.
-Each of the ROWS places in a block is a streaming softmax of its own (running peak, total and combination); a row stays with
-the threads that read it and nothing passes between them but the score, until the program ends. `merge` then adds the parts
-in a fixed order: no atomics, so a pass repeats to the bit.
+A program processes blocks of ROWS whole rows, so that a row is still in registers when its weight is known: X is read once. Each
+of the ROWS positions in a block is a separate streaming softmax (running peak, total and combination); a row stays with the
+threads that read it, and they exchange nothing but the score until the program ends. `merge` then adds the parts in a fixed
+order: there are no atomics, so a pass is reproducible bit for bit.
 
-A row is read in CHUNKS pieces of COLUMNS entries. Narrow pieces put few threads on a row, so that few of them work out the same
-score and exponential, and a row whose length is no power of two leaves few idle. The pieces are kept in tuples, because Triton
-has no arrays of tiles.
+A row is read in CHUNKS pieces of COLUMNS entries. With narrow pieces, few threads share a row, so that few of them compute the
+same score and exponential, and few are idle if the length of a row is not a power of two. The pieces are kept in tuples, because
+Triton has no arrays of tiles.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import triton.language as tl
 
 from gordan.rows.storage import LEAST_FLOAT32
 
-# No row has been seen yet.
+# The peak before any row has been seen.
 LEAST = tl.constexpr(LEAST_FLOAT32)
 
 
 class Plan(NamedTuple):
-    """How a pass is cut: rows and columns of a tile, pieces of a row, warps of a program, and programs on a multiprocessor."""
+    """How a pass is divided: rows and columns of a tile, pieces of a row, warps of a program, programs per multiprocessor."""
 
     rows: int
     columns: int
@@ -39,9 +39,9 @@ LONGEST_ROW = 16384
 
 
 def plan(d: int, bytes_an_entry: int, wide: bool) -> Plan:
-    """The shapes that were fastest on an H200 (`benchmarks/gpu.py --sweep`); `wide` where scores are float64.
+    """Return the shapes that were fastest on an H200 (`benchmarks/gpu.py --sweep`); `wide` means that scores are float64.
 
-    Small sums leave registers for more warps; where they do not, fewer warps with more rows each hide the waiting better.
+    Small accumulators leave registers for more warps; with large ones, fewer warps with more rows each hide latency better.
     """
     width = max(16, triton.next_power_of_2(d))
     a_thread = 64 if bytes_an_entry == 4 and wide and d % 16 == 0 else 32  # 64 entries and a mask for each are too much
@@ -56,13 +56,13 @@ def plan(d: int, bytes_an_entry: int, wide: bool) -> Plan:
 
 @triton.jit
 def _exp(z, NARROW: tl.constexpr):
-    """e^z; in float32 where NARROW: the difference z of two scores has been formed in the wider type already."""
+    """Return e^z, in float32 if NARROW: the difference z of two scores was already computed in the wider type."""
     return tl.exp(z.to(tl.float32)) if NARROW else tl.exp(z)
 
 
 @triton.jit
 def _read(X, stride, row, here, d, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, EVEN: tl.constexpr):
-    """The rows of one block in pieces, zero beyond the last row and column."""
+    """Load the rows of one block in pieces, zero beyond the last row and column."""
     x = ()
     for c in tl.static_range(CHUNKS):
         j = c * COLUMNS + tl.arange(0, COLUMNS)
@@ -77,10 +77,10 @@ def softmin(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, GROUPS: tl.constexpr, UNIFORM: tl.constexpr,
     EVEN: tl.constexpr, NARROW: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """scores_i = y_i (unit · x_i·v + b); and per program the peak, Σ e^{z_i - peak}, Σ y_i e^{z_i - peak}, the lowest score, and
-    Σ e^{z_i - peak} y_i x_i, where z = log p_0 - scores.
+    """Set scores_i = y_i (unit · x_i·v + b) and, per program, the peak, Σ e^{z_i - peak}, Σ y_i e^{z_i - peak}, the lowest score,
+    and Σ e^{z_i - peak} y_i x_i, where z = log p_0 - scores.
 
-    `v` holds d entries, then unit and b; scores are summed in its type, combinations in that of `acc`. With two GROUPS every
+    `v` holds d entries, then unit and b; scores are summed in its type, combinations in that of `acc`. With two GROUPS, every
     other program belongs to the second: group g has the rows order[ends[g]:ends[g+1]], and no program sees rows of both.
     """
     wide = v.dtype.element_ty
@@ -113,7 +113,7 @@ def softmin(
         z = -s
         if not UNIFORM:
             z += tl.load(log_p0 + row, mask=here, other=0.0).to(wide)
-        # an overflow must show in the total: at a score of +inf the weight is zero, and nobody the wiser
+        # an overflow must show in the total: a score of +inf would have weight zero and go unnoticed
         z = tl.where(here, tl.where(tl.abs(s) < float("inf"), z, float("nan")), float("-inf"))
         low = tl.minimum(low, tl.where(here, s, float("inf")))
         if tl.max((z > peak).to(tl.int32), 0) > 0:  # rare, after the first few blocks
@@ -148,7 +148,7 @@ def combine(
     X, stride, q, acc, n, d, programs,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNKS: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Per program Σ q_i x_i, in the type of `acc`."""
+    """Compute Σ q_i x_i per program, in the type of `acc`."""
     narrow = acc.dtype.element_ty
     sums = ()
     for _ in tl.static_range(CHUNKS):
@@ -171,9 +171,9 @@ def combine(
 def merge(
     tally, acc, out, parts, d, EVERY: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHED: tl.constexpr
 ):  # fmt: skip
-    """The parts of one group in order, in float64: out = peak, total, signed, low, and the combination.
+    """Add the parts of one group in order, in float64: out = peak, total, signed, low, and the combination.
 
-    Where not WEIGHED there is no tally, and every part counts once. EVERY is the number of parts or more, for the tally is read
+    If not WEIGHED, there is no tally and every part counts once. EVERY is at least the number of parts, because the tally is read
     at once; the combinations are read PARTS at a time.
     """
     g, groups = tl.program_id(1), tl.num_programs(1)
@@ -210,7 +210,7 @@ def merge(
 def run_softmin(
     X: Any, v: Any, signs: Any, log_p0: Any | None, order: Any, ends: Any, groups: int, narrow: Any, programs: int, cut: Plan
 ) -> tuple[Any, Any]:
-    """One fused pass over the tensor X: (groups, 4 + d) in float64 as `merge` leaves it, and the scores in the type of v."""
+    """Run one fused pass over the tensor X; return (groups, 4 + d) sums in float64 from `merge`, and scores in the type of v."""
     n, d = X.shape
     programs *= cut.programs
     scores = X.new_empty(n, dtype=v.dtype)
@@ -227,7 +227,7 @@ def run_softmin(
 
 
 def run_combine(X: Any, q: Any, narrow: Any, programs: int, cut: Plan) -> Any:
-    """Xᵀq, in float64."""
+    """Return Xᵀq in float64."""
     n, d = X.shape
     programs *= cut.programs
     acc = X.new_empty((1, programs, d), dtype=narrow)
@@ -248,7 +248,7 @@ def _merged(tally: Any | None, acc: Any) -> Any:
     return out
 
 
-# Kernels as they were compiled, by what for. Before Triton 3.3 they took other arguments than their functions.
+# Compiled kernels by the kinds of their arguments. Before Triton 3.3 they took other arguments than their functions.
 _compiled: dict[Any, Any] = {}
 DIRECTLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
 
@@ -256,9 +256,9 @@ DIRECTLY = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
 def _start(kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple[Any, ...], **constants: Any) -> None:
     """Start a kernel; arguments and constants are in the order of its parameters.
 
-    Triton looks at every argument anew, which takes up to 0.2 ms of Python; a kernel that was compiled for arguments of the same
-    kinds is started as it is. Of a kind are tensors of one type that begin at a multiple of 16 bytes, or do not; and whole
-    numbers that are 1, multiples of 16, or beyond 32 bits, or are not.
+    Triton inspects every argument at each call, which takes up to 0.2 ms of Python; a kernel that was compiled for arguments of
+    the same kinds is started directly instead. The kind of a tensor is its type and its alignment to 16 bytes; the kind of an
+    integer is whether it is 1, a multiple of 16, or beyond 32 bits.
     """
     kinds = [(x.dtype, x.data_ptr() % 16) if isinstance(x, torch.Tensor) else (x == 1, x % 16 == 0, x >> 31) for x in arguments]
     key = kernel.fn.__name__, arguments[0].device, warps, *constants.values(), *kinds
@@ -267,5 +267,5 @@ def _start(kernel: Any, grid: tuple[int, int, int], warps: int, arguments: tuple
         known[grid](*arguments, *constants.values())
         return
     made = kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=True)
-    if DIRECTLY and made is not None:  # the interpreter makes nothing
+    if DIRECTLY and made is not None:  # the interpreter compiles nothing
         _compiled[key] = made

@@ -1,6 +1,6 @@
-"""What is done to rows one by one, which only rows in memory allow: coordinate ascent, and conjugate gradients on a few rows.
+"""Algorithms that visit rows in memory one by one: dual coordinate ascent, and conjugate gradients on a few rows.
 
-The compiled loops are in `rows.ascent`; here is what they are for.
+The compiled loops are in `rows.ascent`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from gordan.rows.memory import Held, Sparse
 from gordan.rows.rows import Rows
 
 NO_CAPS, NO_BEND = np.array([np.inf]), np.zeros(1)
-# Rows shorter than the root of this are visited with short steps: full ones would leave the range of floats.
+# Squared lengths are raised to this before they divide a step: full steps for shorter rows would overflow.
 SMALLEST_SQUARE = 1e-150
-# Rows shorter than the root of this share of the mean square count as that long where rows are weighed by their length.
-FLAT = 1e-3
-# Seconds of epochs between two looks at the clock, where there is a deadline.
-PIECE = 0.02
-# Steps of conjugate gradients between two questions whether to go on.
-STEPS_A_LOOK = 64
-# Where the rows have fewer entries than so many times d, columns that none of them uses are left out of these steps: a vector
-# over columns then stays in the cache (11,000 rows of 160 entries, d = 130,000: a quarter of the whole time).
-WIDE = 4
+# The preconditioner raises squared lengths to this share of their mean.
+SMALLEST_SHARE_OF_MEAN = 1e-3
+# With a deadline, the clock is checked after about this many seconds of epochs.
+SECONDS_PER_CHECK = 0.02
+# The number of steps of conjugate gradients between two calls of `go_on`.
+STEPS_PER_CHECK = 64
+# If the rows have fewer than this many times d entries, columns that none of them uses are left out of these steps, so that a
+# vector over columns stays in the cache (11,000 rows of 160 entries with d = 130,000: a quarter of the total time).
+NARROW_BELOW_TIMES_D = 4
 
 
 class EpochStats(NamedTuple):
-    """What the last epoch of an ascent met: the largest violation of optimality, the lowest score; the epochs done; and the share
-    of the rows visited that the last one brought to a bound or away from it."""
+    """Statistics of an ascent: the largest violation of optimality and the lowest score of its last epoch, the number of epochs,
+    and the share of the rows visited in the last epoch that reached or left a bound (`turned`)."""
 
     violation: float
     lowest: float
@@ -43,7 +43,7 @@ class EpochStats(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """A further column of A, whose entry in row i is `column` times sides_i = ±1 (int8); sides_i · `offset` is added to A_i·w."""
+    """An additional column of A with entries `column` · sides_i, sides_i = ±1 (int8); sides_i · `offset` is added to A_i·w."""
 
     sides: Array
     column: float
@@ -54,10 +54,10 @@ class Offset(NamedTuple):
 class Ascent:
     """Dual coordinate ascent on max_x Σx - ½‖Σ x_i A_i‖² - ½Σ bend x², 0 ≤ x ≤ caps; x and w = Σ x_i A_i change in place.
 
-    Rows are visited in random order, and x_i is moved to the best value for it. A row at its bound whose gradient is clear of the
-    last epoch's violations rests until `unshrink` is called (the shrinking of LIBLINEAR). w has one entry more than A has
-    columns: the weight of the further column that a free intercept is, for rows without a constant one. `squares` are ‖A_i‖²
-    without it. After the `deadline` (of `time.perf_counter`) no epoch is begun.
+    Rows are visited in random order, and x_i moves to its best value. A row at a bound whose gradient is beyond the violations of
+    the last epoch is shrunk: it is not visited until `unshrink` is called (as in LIBLINEAR). w has one entry more than A has
+    columns, the weight of the additional column of a free intercept, for rows without a constant column. `squares` are ‖A_i‖²
+    without that column. No epoch begins after the `deadline` (of `time.perf_counter`).
     """
 
     rows: Rows
@@ -68,7 +68,7 @@ class Ascent:
     bend: Array | None = None
     intercept: Offset | None = None
     deadline: float = math.inf
-    # the order of the rows, of which the first shrinking[0] do not rest; and the violations beyond which one may
+    # the order of the rows, of which the first shrinking[0] are active; and the violations beyond which a row may be shrunk
     order: Array = field(init=False, repr=False)
     shrinking: Array = field(init=False, repr=False)
 
@@ -76,18 +76,18 @@ class Ascent:
         self.unshrink()
 
     def unshrink(self) -> None:
-        """No row rests."""
+        """Make all rows active again."""
         self.order, self.shrinking = np.arange(self.rows.n, dtype=np.int64), np.array([self.rows.n, -np.inf, np.inf])
 
     def run_epochs(
         self, epochs: int, *, seed: int = 1, quiet: float = -1.0, until_separated: bool = False, reflect: bool = False
     ) -> EpochStats:
-        """So many epochs, each of which costs the share of the rows it visits: fewer after one that turns at most the share
-        `quiet` of them; or, `until_separated`, after one in which every row met had a positive score.
+        """Run up to `epochs` epochs, each of which costs the share of the rows that it visits.
 
-        `reflect` is another way: x_i goes twice as far as would be best for it, and never back, so that w is mirrored at every
-        plane A_i·w = 1 on whose wrong side it is (T. S. Motzkin and I. J. Schoenberg, The relaxation method for linear
-        inequalities, 1954). That does not lead to the best x, but to a separator, where there is one, and in fewer epochs.
+        Stop after an epoch in which at most the share `quiet` of the rows turned or, with `until_separated`, in which every row
+        had a positive score. With `reflect`, x_i moves twice as far as would be best, and never back, so that w is reflected at
+        every plane A_i·w = 1 on whose wrong side it is (T. S. Motzkin and I. J. Schoenberg, The relaxation method for linear
+        inequalities, 1954). This does not lead to the best x, but to a separator if there is one, and in fewer epochs.
         """
         from gordan.rows.ascent import ascend
 
@@ -95,13 +95,13 @@ class Ascent:
         sides, column, offset = self.intercept or (rows.signs, 0.0, 0.0)
         steps = np.where(self.squares > 0, np.maximum(self.squares, SMALLEST_SQUARE), 1.0) + column * column
         w = self.w
-        if rows.constant:  # a constant column of A is the further column of X
+        if rows.constant:  # the constant column of A plays the role of the additional column
             sides, column, w = rows.signs, rows.scale * rows.constant, w[:-1]
         caps, tally = NO_CAPS if self.caps is None else self.caps, np.array([0.0, math.inf, -math.inf, 0.0, 1.0])
         bend = NO_BEND if self.bend is None else self.bend
         kernel: Any = ascend
         stream, done = np.array([seed], np.uint64), 0
-        first = epochs if math.isinf(self.deadline) else int(PIECE / (SLOW_ENTRY * rows.entries))
+        first = epochs if math.isinf(self.deadline) else int(SECONDS_PER_CHECK / (SLOW_ENTRY * rows.entries))
         piece = max(1, min(epochs, first))
         while done < epochs and time.perf_counter() < self.deadline:
             begin = time.perf_counter()
@@ -112,7 +112,7 @@ class Ascent:
             done += int(tally[3])
             if tally[3] < piece:
                 break
-            piece = min(epochs - done, max(1, int(piece * PIECE / max(time.perf_counter() - begin, 1e-9))))
+            piece = min(epochs - done, max(1, int(piece * SECONDS_PER_CHECK / max(time.perf_counter() - begin, 1e-9))))
         rows.passes += tally[0] / rows.n
         if np.isnan(tally).any():
             rows.check(math.nan)
@@ -121,10 +121,10 @@ class Ascent:
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """min ½‖Σ z_k A_i[k]‖² + pull·z over Σz = mass_g in each group of the rows i.
+    """The problem min ½‖Σ z_k A_i[k]‖² + pull·z over Σz = mass_g in each group of the rows i.
 
-    `groups` has 0 or 1 for each of them, and each group up to the largest has some. `squares` are ‖A_i‖², for a diagonal
-    preconditioner. The `caps` are not enforced: they and 0 say which z is in bounds.
+    `groups` has 0 or 1 for each of these rows, and no group is empty. `squares` are ‖A_i‖², for a diagonal preconditioner. The
+    bounds 0 and `caps` are not enforced; they define which z is within bounds.
     """
 
     i: Array
@@ -137,8 +137,8 @@ class Face:
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When `equalize_scores` ends: no score differs from the mean of its group by more than `target`, or than `rough` while some
-    z is out of bounds; after `most` steps; or `go_on`, asked now and then, says no."""
+    """When `equalize_scores` stops: when no score differs from the mean of its group by more than `target`, or by more than
+    `rough` while some z is out of bounds; after `most` steps; or when `go_on`, called now and then, returns False."""
 
     target: float
     rough: float
@@ -147,15 +147,16 @@ class StoppingRule:
 
 
 def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradient: Array | None = None) -> tuple[int, float]:
-    """Conjugate gradients on the face; z changes in place. `gradient` is that at z, where it is known.
+    """Run conjugate gradients on the face; z changes in place. `gradient` is the gradient at z, if it is known.
 
-    Returns the steps done, each of which costs twice the share of the rows, and the difference that `until` is about.
+    Return the number of steps, each of which costs twice the share of the rows, and the largest difference of a score from the
+    mean of its group.
     """
     from gordan.rows.ascent import level
 
     kernel: Any = level
     i, groups, mass = face.i, face.groups, face.mass
-    share = 1.0 / np.maximum(face.squares, FLAT * float(np.mean(face.squares)) + SMALLEST_SQUARE)
+    share = 1.0 / np.maximum(face.squares, SMALLEST_SHARE_OF_MEAN * float(np.mean(face.squares)) + SMALLEST_SQUARE)
     missing = mass - np.bincount(groups, weights=z, minlength=len(mass))
     z += share * (missing / np.bincount(groups, weights=share, minlength=len(mass)))[groups]
     here, visited = _narrowed(rows, i)
@@ -165,11 +166,11 @@ def equalize_scores(rows: Rows, face: Face, z: Array, until: StoppingRule, gradi
         gradient = here.scores(here.combine(x))[visited] + face.pull
     direction, residual, tally = np.zeros(len(z)), np.empty(len(z)), np.zeros(3 + here.storage.d)
     column = rows.scale * rows.constant
-    steps, last = 0, STEPS_A_LOOK
-    while steps < until.most and last == STEPS_A_LOOK and until.go_on():
+    steps, last = 0, STEPS_PER_CHECK
+    while steps < until.most and last == STEPS_PER_CHECK and until.go_on():
         last = kernel(
             _arrays(here), here.signs, rows.scale, column, visited, groups, share, face.caps, z, gradient,
-            direction, residual, tally, until.rough, until.target, min(STEPS_A_LOOK, until.most - steps),
+            direction, residual, tally, until.rough, until.target, min(STEPS_PER_CHECK, until.most - steps),
         )  # fmt: skip
         steps += last
     rows.passes += 2 * steps * len(i) / rows.n + (here.passes * len(i) / rows.n if here is not rows else 0.0)
@@ -182,7 +183,7 @@ def _arrays(rows: Rows) -> tuple[Array, ...]:
 
 
 def _narrowed(rows: Rows, i: Array) -> tuple[Rows, Array]:
-    """Rows among which the rows i are, and where: without the columns that these do not use, if those are many."""
-    if isinstance(rows.storage, Sparse) and len(i) * rows.entries < WIDE * rows.d * rows.n:
+    """Return rows that contain the rows i, and their positions there; columns that they do not use are left out if many."""
+    if isinstance(rows.storage, Sparse) and len(i) * rows.entries < NARROW_BELOW_TIMES_D * rows.d * rows.n:
         return replace(rows, storage=rows.storage.narrowed(i), signs=rows.signs[i]), np.arange(len(i))
     return rows, i

@@ -449,7 +449,7 @@ def least_losses(
         if spent():
             break
         Y = asked.signs if size == k else asked.signs[:, lo : lo + size]
-        table = block_newton.Table(rows, Y, storage.lift(c), loss, intercept.grouped, deadline=budget.time)
+        table = block_newton.Table(rows, Y, storage.to_storage_f64(c), loss, intercept.grouped, deadline=budget.time)
         W, steps[lo : lo + size], asked = _by_passes(table, asked, tol, spent)
         found[lo : lo + size] = W.T
     return found, steps, asked

@@ -297,7 +297,7 @@ def _from_part(table: Table, tol: float, spent: Callable[[], bool]) -> Array:
     i = np.sort(np.random.default_rng(table.seed).choice(rows.n, count, replace=False))
     rows.passes += count / rows.n
     own = replace(rows, storage=rows.storage.part(i), signs=rows.signs[i])
-    at = rows.storage.lift(i)
+    at = rows.storage.to_storage_f64(i)
     part = replace(table, rows=own, Y=table.Y[at], c=table.c[at] * (rows.n / count), one_by_one=False)
     if not bool((abs(part.Y).sum(0) > 0).all()):
         return zero
@@ -331,7 +331,7 @@ def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[],
     that it took. It is that of all rows once none outside is short of 1."""
     storage = table.rows.storage
     y = table.Y[:, j]
-    rows = replace(table.rows, signs=storage.fetch(y).astype(np.int8))
+    rows = replace(table.rows, signs=storage.to_host(y).astype(np.int8))
     inside, steps = np.empty(0, np.int64), 0
     for _ in range(TUNING.rounds):
         i, z = rows.lowest(w, TUNING.incoming * rows.d)
@@ -339,7 +339,7 @@ def _on_few_rows(table: Table, j: int, w: Array, tol: float, spent: Callable[[],
         if spent() or not len(new):
             break
         inside = np.concatenate((inside, new))
-        at = storage.lift(inside)
+        at = storage.to_storage_f64(inside)
         w, more = _exactly(rows.part(inside).residing(), table.c[at] * abs(y[at]), table.loss, table.J[:, 0], w, tol, spent)
         steps += more
     table.rows.passes += rows.passes

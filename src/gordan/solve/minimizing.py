@@ -215,8 +215,8 @@ def by_passes_alone(question: LossQuestion, evidence: LossEvidence, doubt: objec
     labels = rows.signs[:, None] if which is None else (which[:, None] == np.arange(question.vectors)).astype(np.int8)
     table = block_newton.Table(
         bare,
-        rows.storage.place(labels, "y"),
-        rows.storage.lift(question.c),
+        rows.storage.to_storage(labels, "y"),
+        rows.storage.to_storage_f64(question.c),
         question.objective.loss,
         question.objective.intercept.grouped,
         budget.seed,

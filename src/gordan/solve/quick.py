@@ -37,7 +37,9 @@ def _repeated(storage: Storage) -> Array:
     """Rows on a device whose product with a random vector is that of another row: one pass there. Those that are equal are among
     them as far as the device adds up every row in one order; whom it does not, others will find."""
     r = (_scrambled(np.arange(storage.d)) >> np.uint64(11)) * 2.0**-53 - 0.5
-    return storage.repeated(storage.scores(r[:, None], np.zeros(1), storage.place(np.ones(storage.n, np.int8), "signs"), 1)[:, 0])
+    return storage.repeated(
+        storage.scores(r[:, None], np.zeros(1), storage.to_storage(np.ones(storage.n, np.int8), "signs"), 1)[:, 0]
+    )
 
 
 def _with_both_labels(keys: Array, signs: Array, rows: Array) -> Array:

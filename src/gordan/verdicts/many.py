@@ -271,7 +271,7 @@ class ManyLosses(Many[LossResult]):
 
         planes, steps, search = None, np.zeros(signs.shape[1], np.int64), budget
         c = np.full(problem.X.n, asked.C) if sample is None else asked.C * sample  # weights of classes come later
-        table = Objectives(problem.X, problem.storage.place(signs, "Y"), asked.loss, c, asked.kind)
+        table = Objectives(problem.X, problem.storage.to_storage(signs, "Y"), asked.loss, c, asked.kind)
         if asked.watch is None and starts is None and budget.max_iter is None:
             problem.require_finite()
             try:

@@ -79,7 +79,7 @@ class MarginResult(Inseparable):
             soft = f" under perturbations of size {self.robust:g} in the {self.robust_norm:g}-norm"
             if self.status is Status.NOT_SEPARABLE:
                 return f"not separable{soft}: the mean of signed rows with weights p is within them (proved; {effort})"
-        return self.status.told(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
+        return self.status.describe(lower=lower, upper=upper, soft=soft, effort=f"; {effort}", witness=self.stated_witness)
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>"

@@ -69,7 +69,7 @@ class Verdict(Inseparable):
 
     def __repr__(self) -> str:
         lower, upper = outward(*self.margin)
-        told = self.status.told(lower=lower, upper=upper, witness=self.stated_witness)
+        told = self.status.describe(lower=lower, upper=upper, witness=self.stated_witness)
         told += "; whether any margin is positive is undecided" if self.status is Status.MARGIN_BELOW_TOL else ""
         return told + self._hint if self.separable is None else told
 
