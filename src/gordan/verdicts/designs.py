@@ -26,8 +26,16 @@ UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the
 # Texts in a formula; and names in backticks, or by themselves: not of functions, attributes or arguments.
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 NAMES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
+# Two counts on the left side of a formula, as R has them; and what to write in place of functions of R.
+CBIND = re.compile(r"cbind\(\s*([^\W\d]\w*)\s*,\s*([^\W\d]\w*)\s*\)")
+OF_R = {
+    "factor": "C(…) makes 0/1 columns of a category, as factor(…) does in R",
+    "offset": "leave the offset out: it changes the estimates, but not whether they exist",
+}
 # The links of a binomial family whose log-likelihood is concave and grows forever in the same directions, in words.
 LINKS = {"Logit": "", "Probit": "probit", "CLogLog": "complementary log-log", "LogLog": "log-log"}
+# The distributions of an ordinal model that are known to be log-concave, as the claims about it require.
+LOG_CONCAVE = {"logistic": "", "norm": "probit", "gumbel_l": "complementary log-log", "gumbel_r": "log-log"}
 BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
 
 
@@ -35,8 +43,8 @@ BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial",
 class Design:
     """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`).
 
-    `link` is that of a binary model, in words, where it is another than the logit; `offset` says that the model has an offset
-    or an exposure, which changes estimates and not whether they exist; `baselines` are the levels of factors that
+    `link` is that of a binary or ordinal model, in words, where it is another than the logit; `offset` says that the model has
+    an offset or an exposure, which changes estimates and not whether they exist; `baselines` are the levels of factors that
     have no column of their own.
     """
 
@@ -86,7 +94,7 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
         found = _complete(found, missing)
         _require_outcomes(found)
     _require_numbers(found.X)
-    _refuse_proportions(found, X)
+    _refuse_proportions(found, X, weights)
     return replace(found, order=_order(found, reference, isinstance(X, str)))
 
 
@@ -117,8 +125,8 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     try:
         matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
         left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
-    except (formulaic.errors.FormulaicError, KeyError, ValueError) as error:
-        raise InputError(_unknown_name(formula, str(error), [*map(str, data.columns)])) from None
+    except (formulaic.errors.FormulaicError, KeyError, TypeError, ValueError) as error:
+        raise InputError(_why_no_matrix(formula, str(error), kept, variables)) from None
     if not plain:
         columns = [name for name in left.columns if name != "Intercept"]
         if len(columns) != 1:
@@ -131,15 +139,21 @@ def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missi
     return Design(matrix, left, model, intercept, weights, names, outcome, complete=complete, baselines=left_out)
 
 
-def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
-    """Why formulaic cannot make a matrix: a name that it does not know, with one that it does, or what it says itself."""
+def _why_no_matrix(formula: str, error: str, data: Any, variables: set[str]) -> str:
+    """Why formulaic cannot make a matrix: a name that it does not know, with one that it does; dates; or what it says itself."""
+    columns = [*map(str, data.columns)]
     found = UNKNOWN.search(error)
     if found is None:
+        dates = [name for name in columns if name in variables and str(data[name].dtype).lower().startswith("datetime")]
+        if dates:
+            column = f"frame[{dates[0]!r}]"
+            days = f"{column} = ({column} - {column}.min()).dt.days"
+            return f"the column {dates[0]!r} holds dates; make numbers of them first, such as days: {days}"
         return f"formulaic cannot make a matrix of {formula!r}: {error}"
     name = found[1] or found[2]
     unknown = f"{name!r} in the formula {formula!r} is neither a column of data nor a function"
-    if name == "factor":
-        return f"{unknown}; C(…) makes 0/1 columns of a category, as factor(…) does in R"
+    if name in OF_R:
+        return f"{unknown}; {OF_R[name]}"
     near = difflib.get_close_matches(name, columns, 1)
     listed = f"the columns are {', '.join(map(repr, columns[:8]))}{', …' if len(columns) > 8 else ''}"
     return f"{unknown}; " + (f"did you mean {near[0]!r}?" if near else listed)
@@ -176,16 +190,18 @@ def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
 
 def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
     """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
-    name = weights if isinstance(weights, str) else "sample_weight"
+    name = weights if isinstance(weights, str) else _name_of(weights) or "sample_weight"
     if isinstance(weights, str):
         if weights not in data:
             raise InputError(f"data has no column {weights!r} for sample_weight")
         weights = data[weights]
+    require_aligned(data=data, sample_weight=weights)
     weights = None if weights is None else _checked(weights, len(data), missing)
     lacking = complete_rows(len(data), {"data": data[used]}).missing
     if lacking and missing == "raise":
         raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
-    complete = complete_rows(len(data), {"data": data[used], name: weights}, weights)
+    complete = complete_rows(len(data), _by_name(("data", data[used]), (name, weights)), weights)
+    _require_rows(complete)
     return complete, complete.of(weights)
 
 
@@ -206,13 +222,33 @@ def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
         variables = {*map(str, found.required_variables), *({quoted or plain for quoted, plain in tokens} & {*columns})}
     except (formulaic.errors.FormulaicError, SyntaxError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0].rstrip(".")
-        spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
-        hint = f"; write the name {spaced!r} in backticks: `{spaced}`" if spaced else ""
-        hint = "; C(…) makes 0/1 columns of a category, as as.factor(…) does in R" if "as.factor(" in formula else hint
-        raise InputError(f"formulaic cannot read {formula!r}: {reason}{hint}") from None
-    if not hasattr(found, "lhs") or len([*found.lhs]) != 1 or isinstance(found.rhs, tuple):
+        raise InputError(f"formulaic cannot read {formula!r}: {reason}{_syntax_hint(formula, reason, columns)}") from None
+    left = [*map(str, getattr(found, "lhs", ()))]
+    pair = CBIND.fullmatch(left[0]) if len(left) == 1 else None
+    left = left if pair is None else [*pair.groups()]
+    if len(left) == 2 and {*left} <= {*columns} and not isinstance(found.rhs, tuple):
+        raise InputError(_pair_of_counts(formula, left))
+    if len(left) != 1 or isinstance(found.rhs, tuple):
         raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")
     return found, variables
+
+
+def _syntax_hint(formula: str, reason: str, columns: Sequence[str]) -> str:
+    """What to write in place of something that formulaic cannot read; nothing where that is not known."""
+    if "as.factor(" in formula:
+        return f"; {OF_R['factor']}"
+    if "`|`" in reason:
+        return "; random effects such as (1|group) are not supported"
+    if reason.startswith("Unknown operator"):
+        return "; write calculations and comparisons inside I(…), as in I(visits > 1)"
+    spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
+    return f"; write the name {spaced!r} in backticks: `{spaced}`" if spaced else ""
+
+
+def _pair_of_counts(formula: str, columns: Sequence[str]) -> str:
+    """What to do about two outcomes, which statsmodels and R take as counts of successes and failures."""
+    code = _two_rows_of_formula(formula, f"frame[{[*columns]!r}]", "np.ravel(y)")
+    return f"the formula {formula!r} has two outcomes, as counts of successes and failures{EXPAND}{code}"
 
 
 # ---- a model of statsmodels -----------------------------------------------------------------------------------------
@@ -231,11 +267,8 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
     labels, order = _outcomes_of(source, found)
     weights = getattr(source, "freq_weights", None)
     weights = None if weights is None else np.asarray(weights) * np.asarray(source.var_weights)
-    trials = getattr(source, "n_trials", 1)
-    if found == "logistic" and np.any(np.asarray(trials) != 1):
-        data = "X, y = pandas.DataFrame(model.exog, columns=model.exog_names), model.endog; "
-        code = data + _two_rows("X.iloc", f"{PARTS} * np.repeat(model.n_trials, 2)", ", intercept='none'")
-        raise InputError(f"the model has counts of successes and failures{EXPAND}{code}")
+    if found == "logistic":
+        _refuse_proportions_of_model(source, given is not source)
     kept = complete_rows(len(labels), {}, weights)
     intercept = "free" if found == "ordinal" else "none"
     from pandas import DataFrame  # which statsmodels needs
@@ -248,7 +281,9 @@ def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> 
 
 
 def _link_of(source: Any) -> str:
-    """The link of a binary model in words, if it is another than the logit."""
+    """The link of a binary or ordinal model in words, if it is another than the logit."""
+    if hasattr(source, "distr"):
+        return LOG_CONCAVE[_name_of_distribution(source)]
     family = getattr(source, "family", None)
     kinds = [kind.__name__ for kind in type(source if family is None else family.link).__mro__]
     return next((LINKS[kind] for kind in kinds if kind in LINKS), "")
@@ -280,6 +315,8 @@ def _model_of(source: Any) -> str:
     kinds = [kind.__name__ for kind in type(source).__mro__]
     for kind in kinds:
         if kind in BY_CLASS:
+            if BY_CLASS[kind] == "ordinal":
+                _require_log_concave(_name_of_distribution(source))
             return BY_CLASS[kind]
     family = type(getattr(source, "family", None)).__name__
     link = type(getattr(getattr(source, "family", None), "link", None)).__name__
@@ -293,6 +330,20 @@ def _model_of(source: Any) -> str:
         f"diagnose does not support {what} of statsmodels; it supports {', '.join(BY_CLASS)}, and GLM with Binomial (logit, "
         "probit, cloglog) or Poisson (log)"
     )
+
+
+def _name_of_distribution(source: Any) -> str:
+    """The name that SciPy gives the distribution of an ordinal model."""
+    return str(getattr(source.distr, "name", type(source.distr).__name__))
+
+
+def _require_log_concave(name: str) -> None:
+    """Refuse an ordinal model with a distribution for which estimates need not be unique where the data overlaps."""
+    if name not in LOG_CONCAVE:
+        raise InputError(
+            f"diagnose does not know whether the distribution {name!r} of the OrderedModel is log-concave, as logit, probit and "
+            "Gumbel's are; if it is, pass the columns and outcomes: gordan.diagnose(X, y, model='ordinal')"
+        )
 
 
 # ---- rows that are left out, and what cannot be used ----------------------------------------------------------------
@@ -309,19 +360,33 @@ def _complete(design: Design, missing: str) -> Design:
         raise InputError(f"X has {rows} rows but y has {n} labels")
     if weights is not None:
         weights = _checked(weights, n, missing)
-    complete = complete_rows(
-        n, {"X": X, design.outcome or "y": y, "sample_weight": weights} if missing == "drop" else {}, weights
-    )
+    columns = (("X", X), (design.outcome or "y", y), (design.weight_name or "sample_weight", weights))
+    complete = complete_rows(n, _by_name(*columns) if missing == "drop" else {}, weights)
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
-    if not len(complete.kept):
-        raise InputError(f"no row is left: each has a missing value or weight zero (missing: {_counted(complete.missing)})")
+    _require_rows(complete)
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
     )
     kept = {name: complete.of(column) for name, column in (("X", X), ("y", y), ("weights", weights))}
     return replace(design, **kept, complete=complete, dropped=rules)
+
+
+def _by_name(*columns: tuple[str, Any]) -> dict[str, Any]:
+    """These columns by name; one whose name is taken gets another, so that none replaces another."""
+    found: dict[str, Any] = {}
+    for name, values in columns:
+        while name in found:
+            name = f"{name} (again)"
+        found[name] = values
+    return found
+
+
+def _require_rows(complete: Complete) -> None:
+    """Refuse data of which no row is kept."""
+    if complete.n and not len(complete.kept):
+        raise InputError(f"no row is left: each has a missing value or weight zero (missing: {_counted(complete.missing)})")
 
 
 def _require_outcomes(design: Design) -> None:
@@ -340,9 +405,11 @@ def _checked(weights: Any, n: int, missing: str) -> Any:
     """Weights as floats, none of them negative; how large a positive one is does not matter here."""
     if isinstance(weights, str):
         raise InputError(f"sample_weight is the text {weights!r}; pass the column itself, sample_weight=frame[{weights!r}]")
-    values = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
+    given = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
+    if given.dtype.kind in "OUT":  # where pandas.NA and text such as "NA" are missing values as well
+        given = np.array([math.nan if is_missing(value) else value for value in given.ravel()], dtype=object).reshape(given.shape)
     try:
-        values = values.astype(np.float64)
+        values = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError("sample_weight must hold numbers, one for each row, that a float can hold") from None
     if values.shape != (n,):
@@ -360,27 +427,30 @@ def _require_numbers(X: Any) -> None:
     types = getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return
-    for name, kind in zip(X.columns, types, strict=True):
+    for j, (name, kind) in enumerate(zip(X.columns, types, strict=True)):
         told = str(kind)
+        column = X.iloc[:, j] if hasattr(X, "iloc") else X[name]  # by position: pandas allows two columns of one name
         if told.startswith(("cat", "Cat", "Enum")) or told in ("str", "string", "String", "Utf8", "large_string"):
-            values = [*X[name]]
+            values = [*column]
         elif told in ("object", "Object"):
-            values = [value for value in X[name] if isinstance(value, str)]
+            values = [value for value in column if isinstance(value, str)]
         else:
             continue
-        _refuse_text(name, values, told.startswith(("cat", "Cat", "Enum")))
+        _refuse_text(name, values, told.startswith(("cat", "Cat", "Enum")), hasattr(X, "to_dummies"))
 
 
-def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
-    """Refuse these values of a column, if there are any, with what makes numbers of them."""
+def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool) -> None:
+    """Refuse these values of a column, if there are any, with what makes numbers of them: a line of polars for a frame of it."""
     present = [value for value in values if not is_missing(value)]
     if present and all(map(_is_numeral, present)) and not categories:
         convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
+        convert = f"X = X.with_columns(polars.col({name!r}).cast(float, strict=False))" if polars else convert
         drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
         raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
     if present:
+        dummies = f"X.to_dummies({name!r}, drop_first=True)" if polars else DUMMIES
         raise InputError(
-            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
+            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {dummies} (drop rows "
             "without a value first: they would get zeros), or pass a formula, which makes them and finds missing values: "
             "gordan.diagnose('outcome ~ .', data=frame, missing='drop')"
         )
@@ -400,9 +470,9 @@ EXPAND = "; pass two rows for each, one for either outcome, with its frequency a
 PARTS = "np.ravel(np.column_stack([y, 1 - y]))"
 
 
-def _refuse_proportions(design: Design, given: Any) -> None:
+def _refuse_proportions(design: Design, given: Any, weights: Any) -> None:
     """Refuse y that is a proportion or a pair of counts, for which logistic regression has another form; `given` is X, or the
-    formula."""
+    formula, and `weights` are the weights, or the name of their column."""
     if design.model != "logistic":
         return
     values = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y))
@@ -411,8 +481,28 @@ def _refuse_proportions(design: Design, given: Any) -> None:
         told = f"y has the shape {values.shape}: two columns, as counts of successes and failures have"
         raise InputError(f"{told}{EXPAND}{_two_rows(X, 'np.ravel(y)')}")
     if _are_proportions(values):
-        code = _two_rows_of_formula(given, design.outcome) if isinstance(given, str) else _two_rows(X, PARTS)
+        own = f"frame[{weights!r}]" if isinstance(weights, str) else "sample_weight"
+        counts = PARTS if weights is None else f"{PARTS} * np.repeat(np.asarray({own}), 2)"
+        in_frame = f"frame[{design.outcome!r}]"
+        code = _two_rows_of_formula(given, in_frame, counts) if isinstance(given, str) else _two_rows(X, counts)
         raise InputError(f"y has values between 0 and 1, as proportions have{EXPAND}{code}")
+
+
+def _refuse_proportions_of_model(source: Any, results: bool) -> None:
+    """Refuse a model of statsmodels whose outcomes are proportions, or pairs of counts; `results` were given in place of it."""
+    counts = bool(np.any(np.asarray(getattr(source, "n_trials", 1)) != 1))
+    if not counts and not _are_proportions(np.asarray(source.endog, dtype=np.float64)):
+        return
+    frequencies = [PARTS]
+    if counts:
+        frequencies.append("np.repeat(model.n_trials, 2)")
+    weights = [name for name in ("freq_weights", "var_weights") if np.any(np.asarray(getattr(source, name, 1)) != 1)]
+    frequencies += [f"np.repeat(np.asarray(model.{name}), 2)" for name in weights]
+    model = "model = results.model; " if results else ""
+    data = f"{model}X, y = pandas.DataFrame(model.exog, columns=model.exog_names), model.endog; "
+    what = "counts of successes and failures" if counts else "proportions as outcomes"
+    code = _two_rows("X.iloc", " * ".join(frequencies), ", intercept='none'")
+    raise InputError(f"the model has {what}{EXPAND}{data}{code}")
 
 
 def _are_proportions(values: Array) -> bool:
@@ -429,11 +519,11 @@ def _two_rows(X: str, counts: str, options: str = "") -> str:
     return f"{X2}; gordan.diagnose(X2, np.tile([1, 0], len(y)), sample_weight={counts}{options})"
 
 
-def _two_rows_of_formula(formula: str, outcome: str | None) -> str:
+def _two_rows_of_formula(formula: str, y: str, counts: str) -> str:
     """The same for a formula and the data frame of it."""
     formula = f"event ~ {formula.partition('~')[2].strip()}"
-    long = f"frame.iloc[np.repeat(np.arange(len(y)), 2)].assign(event=np.tile([1, 0], len(y)), count={PARTS})"
-    return f"y = frame[{outcome!r}]; long = {long}; gordan.diagnose({formula!r}, data=long, sample_weight='count')"
+    long = f"frame.iloc[np.repeat(np.arange(len(y)), 2)].assign(event=np.tile([1, 0], len(y)), count={counts})"
+    return f"y = {y}; long = {long}; gordan.diagnose({formula!r}, data=long, sample_weight='count')"
 
 
 def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | None:

@@ -505,7 +505,9 @@ def _is_constant(d: Diagnosis, name: str) -> bool:
 
 def _kind_told(d: Diagnosis) -> str:
     n, link = d._data.n, d._data.design.link
-    regression = f"a {link} regression" if link else REGRESSIONS[d.model]
+    regression = REGRESSIONS[d.model]
+    if link:
+        regression = f"an ordinal {link} regression" if d.model == "ordinal" else f"a {link} regression"
     lost = f"The maximum-likelihood estimates of {regression} do not exist."
     if d.model == "poisson" and d.kind in ("complete", "quasi-complete"):
         told = f"{len(d.rows)} of {n} rows, all with {d._data.table.outcome} = 0, have fitted means that go to 0"

@@ -270,7 +270,7 @@ def _combination(model: str, table: Table, direction: Mapping[str, int], strict:
 
 def _sum(terms: Mapping[str, int]) -> str:
     parts: list[str] = []
-    for name, value in terms.items():
+    for name, value in sorted(terms.items(), key=lambda term: term[1] < 0):  # a sum is easier to read if it begins with a plus
         size = "" if abs(value) == 1 else f"{abs(value)}·"
         parts.append(f"{'- ' if value < 0 else '+ ' if parts else ''}{size}{name}")
     return " ".join(parts)

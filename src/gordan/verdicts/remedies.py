@@ -51,11 +51,13 @@ class Remedies:
         the logarithms of the increments."""
         likelihood = "(d.weights * m.loglikeobs(b)).sum()" if self.weighted else "m.loglike(b)"
         Z = self._dense if hasattr(self.X, "shape") else "pandas.DataFrame(d.X)"
+        distribution = "probit" if self.link == "probit" else "logit"
+        other = f"  # in place of the {self.link} link" if self.link not in ("", "probit") else ""
         return (
             ORDERED,
             "import pandas, scipy.optimize",
             f"Z, order = {Z}, [*d.certificate.classes]  # d is this diagnosis",
-            'm = OrderedModel(pandas.Categorical(d.y, order, ordered=True).codes, Z, distr="logit")',
+            f'm = OrderedModel(pandas.Categorical(d.y, order, ordered=True).codes, Z, distr="{distribution}"){other}',
             f"b = scipy.optimize.minimize(lambda b: (b[:len(Z.T)] ** 2).sum() / 2 - {likelihood}, m.start_params).x",
             'dict(zip(getattr(Z, "columns", range(len(Z.T))), b))  # coefficients, with normal priors',
             "m.transform_threshold_params(b)[1:-1]  # thresholds between the classes",
