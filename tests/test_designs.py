@@ -821,6 +821,8 @@ def test_missing_weights_are_alike(empty):
         gordan.diagnose(frame[["age"]], frame.died, sample_weight=frame.weight)
     found = gordan.diagnose(frame[["age"]], frame.died, sample_weight=frame.weight, missing="drop")
     assert found.missing == {"weight": 1}
+    assert found.certificate.dropped == ("missing", "zero-weight")
+    assert gordan.verify(found.certificate, frame[["age"]], frame.died, sample_weight=frame.weight)
     if importlib.util.find_spec("formulaic"):
         again = gordan.diagnose("died ~ age", data=frame, sample_weight="weight", missing="drop")
         assert (again.missing, again.left_out) == (found.missing, found.left_out)
