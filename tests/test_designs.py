@@ -810,3 +810,129 @@ def test_a_level_that_separates_is_named_where_all_levels_have_columns(job):
     y = pandas.Series(np.where((jobs != job) & (np.arange(12) % 2 == 0), "yes", "no"), name="default")
     X = pandas.get_dummies(pandas.DataFrame({"job": jobs}), dtype=int)
     assert gordan.diagnose(X, y).explanation == (f"all 4 rows with job_{job} = 1 have default = no",)
+
+
+@pytest.mark.parametrize("empty", [pandas.NA, None, np.nan, "", "NA"], ids=["NA", "None", "nan", "empty", "text"])
+def test_missing_weights_are_alike(empty):
+    frame = trial().dropna().reset_index(drop=True)
+    frame["weight"] = frame.weight.astype(object)
+    frame.loc[3, "weight"] = empty
+    with pytest.raises(gordan.InputError, match=r"sample_weight\[3\] is nan.*or pass missing='drop'"):
+        gordan.diagnose(frame[["age"]], frame.died, sample_weight=frame.weight)
+    found = gordan.diagnose(frame[["age"]], frame.died, sample_weight=frame.weight, missing="drop")
+    assert found.missing == {"weight": 1}
+    assert found.certificate.dropped == ("missing", "zero-weight")
+    assert gordan.verify(found.certificate, frame[["age"]], frame.died, sample_weight=frame.weight)
+    if importlib.util.find_spec("formulaic"):
+        again = gordan.diagnose("died ~ age", data=frame, sample_weight="weight", missing="drop")
+        assert (again.missing, again.left_out) == (found.missing, found.left_out)
+
+
+def test_columns_of_one_name_do_not_hide_each_other():
+    """An outcome that is called X, and weights that are called data, are columns as any other."""
+    frame = trial().dropna().reset_index(drop=True)
+    frame.loc[3, "age"] = np.nan
+    assert gordan.diagnose(frame[["age"]], frame.died.rename("X"), missing="drop").missing == {"age": 1}
+    twice = pandas.concat([frame[["age"]], frame[["age"]] ** 2], axis=1).fillna(0).astype(object)
+    assert [*gordan.diagnose(twice, frame.died).columns][:2] == ["age", "age [1]"]
+    if importlib.util.find_spec("formulaic"):
+        named = frame.rename(columns={"weight": "data"})
+        assert gordan.diagnose("died ~ age", data=named, sample_weight="data", missing="drop").missing == {"age": 1}
+
+
+def test_weights_of_a_formula_are_aligned():
+    of("formulaic")
+    frame = trial().dropna()
+    with pytest.raises(gordan.InputError, match="the indexes of data and sample_weight differ"):
+        gordan.diagnose("died ~ age", data=frame, sample_weight=frame.weight[::-1])
+    with pytest.raises(gordan.InputError, match=r"no row is left: .* \(missing: \d+ in age\)"):
+        gordan.diagnose("died ~ age", data=frame.assign(age=np.nan), missing="drop")
+
+
+def run_told(refusal, **space):
+    """What the code in a refusal returns."""
+    code = str(refusal.value).partition("its frequency as weight: ")[2]
+    *before, last = code.split("; ")
+    space |= {"np": np, "pandas": pandas, "gordan": gordan}
+    exec("; ".join(before), space)
+    return eval(last, space)
+
+
+@pytest.mark.parametrize("left", ["s + f", "cbind(s, f)"])
+def test_two_counts_in_a_formula_are_told_how_to_be_expanded(left):
+    of("formulaic")
+    frame = pandas.DataFrame({"dose": [0.0, 1, 2], "s": [0, 2, 5], "f": [4, 3, 0]})
+    with pytest.raises(gordan.InputError, match="has two outcomes, as counts of successes and failures") as refusal:
+        gordan.diagnose(f"{left} ~ dose", data=frame)
+    found = run_told(refusal, frame=frame)
+    assert (found.kind, found.rows, found.weights.tolist()) == ("quasi-complete", (1, 4), [4, 2, 3, 5])
+
+
+def test_weights_of_proportions_are_in_the_code():
+    X, shares, trials = pandas.DataFrame({"dose": [0.0, 1, 2]}), pandas.Series([0, 0.25, 1]), pandas.Series([4, 8, 5])
+    with pytest.raises(gordan.InputError, match="as proportions have") as refusal:
+        gordan.diagnose(X, shares, sample_weight=trials)
+    assert run_told(refusal, X=X, y=shares, sample_weight=trials).weights.tolist() == [4, 2, 6, 5]
+    if importlib.util.find_spec("formulaic"):
+        frame = X.assign(share=shares, trials=trials)
+        with pytest.raises(gordan.InputError, match="as proportions have") as refusal:
+            gordan.diagnose("share ~ dose", data=frame, sample_weight="trials")
+        assert run_told(refusal, frame=frame).weights.tolist() == [4, 2, 6, 5]
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_proportions_in_a_model_of_statsmodels(fitted):
+    """The code that is told has the columns and the weights of the model."""
+    sm = of("statsmodels.api")
+    X, shares = sm.add_constant(pandas.DataFrame({"dose": [0.0, 1, 2, 3]})), [0.25, 0.5, 0.25, 0.75]
+    model = sm.GLM(shares, X, family=sm.families.Binomial(), var_weights=np.array([4.0, 2, 8, 4]))
+    given = model.fit() if fitted else model
+    with pytest.raises(gordan.InputError, match="proportions as outcomes; pass two rows for each") as refusal:
+        gordan.diagnose(given)
+    found = run_told(refusal, **{"results" if fitted else "model": given})
+    assert ([*found.columns], found.weights.tolist()) == (["const", "dose"], [1, 3, 1, 1, 2, 6, 3, 1])
+
+
+def test_distributions_of_an_ordinal_model():
+    """Those that are known to be log-concave: with others estimates need not be unique."""
+    of("statsmodels")
+    from scipy import stats
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    X, y = pandas.DataFrame({"x": [0.0, 0, 0, 1, 1]}), pandas.Series(pandas.Categorical([0, 1, 2, 2, 2], ordered=True))
+    found = gordan.diagnose(OrderedModel(y, X, distr="probit"))
+    assert (found.kind, found.columns["x"]) == ("quasi-complete", 1)
+    assert "of an ordinal probit regression do not exist" in str(found)
+    assert any('distr="probit"' in line for line in found.next_steps)
+    found = gordan.diagnose(OrderedModel(y, X, distr=stats.gumbel_l))
+    assert any('distr="logit")  # in place of the complementary log-log link' in line for line in found.next_steps)
+    with pytest.raises(gordan.InputError, match=r"'cauchy' of the OrderedModel is log-concave.*model='ordinal'"):
+        gordan.diagnose(OrderedModel(y, X, distr=stats.cauchy))
+
+
+REFUSED = {
+    "an offset": ("died ~ age + offset(weight)", "leave the offset out: it changes the estimates, but not whether they exist"),
+    "random effects": ("died ~ age + (1|region)", "random effects .* are not supported"),
+    "a comparison": ("(age > 50) ~ weight", r"write calculations and comparisons inside I\(…\)"),
+    "dates": ("died ~ seen", r"'seen' holds dates; make numbers of them first, such as days: frame\['seen'\] = "),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_formula_cannot_have_is_told_with_a_way_out(case):
+    of("formulaic")
+    formula, told = REFUSED[case]
+    frame = trial().dropna()
+    with pytest.raises(gordan.InputError, match=told):
+        gordan.diagnose(formula, data=frame.assign(seen=pandas.date_range("2024", periods=len(frame))))
+
+
+def test_text_in_a_frame_of_polars_is_answered_with_a_line_of_polars():
+    polars = of("polars")
+    X, y = polars.DataFrame({"age": [*"123456"], "region": [*"ABCABC"]}), [0, 1, 0, 1, 1, 0]
+    for line in ("X.with_columns(polars.col('age').cast(float, strict=False))", "X.to_dummies('region', drop_first=True)"):
+        with pytest.raises(gordan.InputError) as refused:
+            gordan.diagnose(X, y)
+        assert f"X = {line}" in str(refused.value)
+        X = eval(line, {"X": X, "polars": polars})
+    assert [*gordan.diagnose(X, y).columns] == ["age", "region_B", "region_C", "(intercept)"]

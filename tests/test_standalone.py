@@ -992,6 +992,11 @@ def test_the_data_of_every_model_is_recognised(model, tmp_path, capsys):
         found = told(capsys, tmp_path, name, *options)
         assert found[0].startswith("accepted: the data ")
         assert found[-1] == SAME
+    other_order = replace(certificate, classes=certificate.classes[::-1]) if model != "poisson" else certificate
+    claim = standalone.Claim(json.loads(other_order.to_json()))
+    rows, _, labels = claim.data(X.tolist(), y.tolist(), None)
+    same = claim.hash_of(rows, labels) == claim.data_hash
+    assert same == gordan.verify(other_order, X, y).same_data == (model == "poisson")
     table[0, 0] += 1
     np.save(tmp_path / "t.npy", table)
     assert standalone.main([str(tmp_path / "proof.json"), str(tmp_path / "t.npy")]) in (0, 1)

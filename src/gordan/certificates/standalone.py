@@ -333,7 +333,8 @@ class Claim:
         if self.model != "logistic":
             return self.classes, "i", self._codes(y)
         leaves_out = _leaves_out(y, self.classes)
-        classes = sorted(self.classes if leaves_out or set(y) <= set(self.classes) else set(y))
+        named = leaves_out or set(y) <= set(self.classes)
+        classes = self.classes if named and not self.several else sorted(self.classes if named else set(y))
         place = {label: k for k, label in enumerate(classes)}
         if len(classes) > 2:
             return classes, "q", [place[v] for v in y]
@@ -368,7 +369,7 @@ class Claim:
     def _witness(self, X: Sequence[Row], y: Sequence[int]) -> None:
         _demand(len(self.rows) > 0, "it has no rows")
         signed = {i: t * y[i] for i, t in zip(self.rows, self.t, strict=True)}
-        for column, value in _combination(X, signed).items():
+        for column, value in sorted(_combination(X, signed).items()):
             _demand(value == 0, f"the weighted rows do not cancel in column {column}")
         _demand(self.intercept == "none" or sum(signed.values()) == 0, "the weights of the two classes differ")
 

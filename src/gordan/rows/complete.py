@@ -58,7 +58,12 @@ def complete_rows(n: int, given: dict[str, Any], weights: Any = None) -> Complet
     for name, where in _missing_cells(given):
         lost |= where
         missing[name] = missing.get(name, 0) + int(np.count_nonzero(where))
-    zero = np.zeros(n, bool) if weights is None else ~lost & (np.asarray(host(weights), dtype=np.float64) == 0)
+    zero = np.zeros(n, bool)
+    if weights is not None:
+        values = np.asarray(host(weights))
+        if values.dtype.kind in "OUT":  # where a missing weight may be pandas.NA or text
+            values = np.array([math.nan if is_missing(weight) else weight for weight in values.tolist()], dtype=object)
+        zero = ~lost & (values.astype(np.float64) == 0)
     return Complete(n, np.flatnonzero(~(lost | zero)), missing, int(np.count_nonzero(zero)))
 
 

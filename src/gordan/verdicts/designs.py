@@ -1,75 +1,41 @@
-"""What statisticians pass to `diagnose`: arrays, data frames, a formula with its data, a model of statsmodels or its results."""
+"""What statisticians pass to `diagnose`, as a design: arrays, data frames, a formula with its data, or a statsmodels model."""
 
 from __future__ import annotations
 
-import difflib
 import math
-import re
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gordan.arrays import Array, is_sparse, require_aligned
+from gordan.arrays import is_sparse, require_aligned
 from gordan.certificates.data import MODELS
-from gordan.errors import InputError, MissingExtra, one_of
-from gordan.rows import DUMMIES, Complete, column_names, complete_rows, host, is_missing
-from gordan.verdicts.explaining import baselines
+from gordan.errors import InputError, one_of
+from gordan.rows import DUMMIES, complete_rows, host, is_missing
+from gordan.verdicts.formulas import design_of_formula
+from gordan.verdicts.model_matrix import Design, checked_weights, kept_rows, name_of, plain_array
+from gordan.verdicts.proportions import refuse_proportions
+from gordan.verdicts.statsmodels_models import design_of_statsmodels, is_statsmodels
 
 MISSING = ("raise", "drop")
-# Frames between formulaic and who called `diagnose`, in whose namespace the functions of a formula are looked up.
-USER = 3
-# A name that is not known, as Python and formulaic say it.
-UNKNOWN = re.compile(r"name '(\w+)' is not defined|`(\w+)` is not present in the dataset")
-# Texts in a formula; and names in backticks, or by themselves: not of functions, attributes or arguments.
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-NAMES = re.compile(r"`([^`]+)`|(?<![\w.])([^\W\d]\w*)(?!\w|\s*\(|\s*=(?!=))")
-# The links of a binomial family whose log-likelihood is concave and grows forever in the same directions, in words.
-LINKS = {"Logit": "", "Probit": "probit", "CLogLog": "complementary log-log", "LogLog": "log-log"}
-BY_CLASS = {"Logit": "logistic", "Probit": "logistic", "MNLogit": "multinomial", "OrderedModel": "ordinal", "Poisson": "poisson"}
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The matrix and the outcome of a model, with names. `dropped` are the rules by which rows were left out (`complete`).
-
-    `link` is that of a binary model, in words, where it is another than the logit; `offset` says that the model has an offset
-    or an exposure, which changes estimates and not whether they exist; `baselines` are the levels of factors that
-    have no column of their own.
-    """
-
-    X: Any
-    y: Any
-    model: str = "logistic"
-    intercept: str = "free"
-    weights: Any = None
-    names: Sequence[str] | None = None
-    outcome: str | None = None
-    order: Sequence[Any] | None = None
-    complete: Complete | None = None
-    dropped: tuple[str, ...] = ()
-    weight_name: str | None = None
-    link: str = ""
-    offset: bool = False
-    baselines: Mapping[str, str] = field(default_factory=dict)
-
-    def rows(self, positions: Sequence[int]) -> tuple[int, ...]:
-        """Where these rows of X are in what was given."""
-        return tuple(positions) if self.complete is None else tuple(self.complete.kept[list(positions)].tolist())
+# Types of columns by the first letters of their names, and by their names, in pandas, polars and pyarrow.
+CATEGORIES = ("cat", "Cat", "Enum")
+TEXTS = ("str", "string", "String", "Utf8", "large_string")
+OBJECTS = ("object", "Object")
 
 
 def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: Any, missing: str, reference: Any = None) -> Design:
-    """The design that the arguments of `diagnose` mean; rows with missing cells, or of weight zero, are left out."""
+    """Make the design that the arguments of `diagnose` describe, without rows that have missing values or weight zero."""
     if missing not in MISSING:
         raise InputError(f"missing is {missing!r}; choose 'raise' or 'drop'")
     if model not in MODELS:
         raise InputError(f"model is {model!r}; {one_of(model, MODELS)}")
     if isinstance(X, str):
-        found = _of_formula(X, y, data, model, weights, missing)
-    elif hasattr(getattr(X, "model", X), "endog") and hasattr(getattr(X, "model", X), "exog"):
-        found = _of_statsmodels(X, y, data, model, weights)
+        found = design_of_formula(X, y, data, model, weights, missing)
+    elif is_statsmodels(X):
+        found = design_of_statsmodels(X, y, data, model, weights)
     else:
         if data is not None:
             raise InputError("data goes with a formula: pass diagnose('y ~ x', data=frame), or X and y without data")
@@ -80,226 +46,18 @@ def design_of(X: Any, y: Any, data: Any, model: str, intercept: str, weights: An
                 f"y is the text {y!r}; pass the column itself, diagnose(frame.drop(columns={y!r}), frame[{y!r}]), "
                 f"or a formula, diagnose('{y} ~ …', data=frame)"
             )
-        label, weight = (_name_of(column) for column in (y, weights))
+        label, weight = (name_of(column) for column in (y, weights))
         y = y.toarray().ravel() if is_sparse(y) and y.shape[1] == 1 else y
         found = Design(X, y, model, intercept, weights, outcome=label, weight_name=weight)
         found = _complete(found, missing)
         _require_outcomes(found)
     _require_numbers(found.X)
-    _refuse_proportions(found, X)
+    refuse_proportions(found, X, weights)
     return replace(found, order=_order(found, reference, isinstance(X, str)))
 
 
-def _name_of(column: Any) -> str | None:
-    """The name of a column of a data frame, or of the only one of a frame or a design matrix."""
-    name, names = getattr(column, "name", None), column_names(column, 1)
-    found = names[0] if names else name
-    return found if isinstance(found, str) and found else None
-
-
-# ---- a formula ------------------------------------------------------------------------------------------------------
-
-
-def _of_formula(formula: str, y: Any, data: Any, model: str, weights: Any, missing: str) -> Design:
-    """A design by formulaic, whose constant is one of its columns. Missing values matter in the variables that it names."""
-    if y is not None:
-        raise InputError("a formula names the outcome on its left side; leave y out")
-    if not hasattr(data, "columns"):
-        given = "a formula needs its data" if data is None else f"data is not a data frame but of type {type(data).__name__}"
-        raise InputError(f"{given}: diagnose({formula!r}, data=frame)")
-    parsed, variables = _parsed(formula, [name for name in data.columns if not (isinstance(weights, str) and name == weights)])
-    import formulaic
-
-    outcome = str(next(iter(parsed.lhs)))
-    complete, weights = _complete_data(data, [name for name in data.columns if name in variables], weights, missing)
-    kept = _with_numbers(complete.of(data), variables)
-    plain = outcome in data.columns
-    try:
-        matrix = formulaic.model_matrix(parsed.rhs, kept, na_action="raise", context=USER).__wrapped__
-        left = kept[outcome] if plain else formulaic.model_matrix(parsed.lhs, kept, na_action="raise", context=USER)
-    except (formulaic.errors.FormulaicError, KeyError, ValueError) as error:
-        raise InputError(_unknown_name(formula, str(error), [*map(str, data.columns)])) from None
-    if not plain:
-        columns = [name for name in left.columns if name != "Intercept"]
-        if len(columns) != 1:
-            raise InputError(f"the outcome {outcome} becomes {len(columns)} columns; name a column of data, or make one")
-        left = left[columns[0]]
-    if model == "ordinal" and "Intercept" in matrix.columns:  # the thresholds take its place
-        matrix = matrix.drop(columns="Intercept")
-    names = [*map(str, matrix.columns)]
-    intercept, left_out = "free" if model == "ordinal" else "none", baselines(names, kept)
-    return Design(matrix, left, model, intercept, weights, names, outcome, complete=complete, baselines=left_out)
-
-
-def _unknown_name(formula: str, error: str, columns: list[str]) -> str:
-    """Why formulaic cannot make a matrix: a name that it does not know, with one that it does, or what it says itself."""
-    found = UNKNOWN.search(error)
-    if found is None:
-        return f"formulaic cannot make a matrix of {formula!r}: {error}"
-    name = found[1] or found[2]
-    unknown = f"{name!r} in the formula {formula!r} is neither a column of data nor a function"
-    if name == "factor":
-        return f"{unknown}; C(…) makes 0/1 columns of a category, as factor(…) does in R"
-    near = difflib.get_close_matches(name, columns, 1)
-    listed = f"the columns are {', '.join(map(repr, columns[:8]))}{', …' if len(columns) > 8 else ''}"
-    return f"{unknown}; " + (f"did you mean {near[0]!r}?" if near else listed)
-
-
-def _with_numbers(data: Any, variables: set[str]) -> Any:
-    """The data with columns of numbers or truths as such, also where text such as "NA" in rows that were left out made them
-    columns of objects, of which a formula would make a category for each value; and without categories that no row has."""
-    if not hasattr(data, "assign"):
-        return data
-    found = _with_used_categories(data, variables)
-    for name in (name for name in data.columns if name in variables and data[name].dtype == object):
-        values = data[name].tolist()
-        numbers = [value for value in values if isinstance(value, (int, float, np.number))]
-        if values and len(numbers) == len(values):
-            plain = np.array(values)
-            found[name] = plain if plain.dtype == bool else plain.astype(np.float64)
-        elif 2 * len(numbers) > len(values):
-            text = next(value for value in values if not isinstance(value, (int, float, np.number)))
-            warnings.warn(
-                f"the column {name!r} has numbers and also {text!r}, so each value becomes a category; replace it by a missing "
-                f"value, or write C({name}) if categories are meant",
-                UserWarning,
-                stacklevel=5,
-            )
-    return data.assign(**found) if found else data
-
-
-def _with_used_categories(data: Any, variables: set[str]) -> dict[str, Any]:
-    """The columns of categories, without those that no row has."""
-    categorical = (name for name in data.columns if name in variables and hasattr(data[name], "cat"))
-    return {name: data[name].cat.remove_unused_categories() for name in categorical}
-
-
-def _complete_data(data: Any, used: list[str], weights: Any, missing: str) -> tuple[Complete, Any]:
-    """The rows of a data frame that are not left out, for a missing value in these columns or their weight; and their weights."""
-    name = weights if isinstance(weights, str) else "sample_weight"
-    if isinstance(weights, str):
-        if weights not in data:
-            raise InputError(f"data has no column {weights!r} for sample_weight")
-        weights = data[weights]
-    weights = None if weights is None else _checked(weights, len(data), missing)
-    lacking = complete_rows(len(data), {"data": data[used]}).missing
-    if lacking and missing == "raise":
-        raise InputError(f"data has missing values ({_counted(lacking)}); pass missing='drop' to leave those rows out")
-    complete = complete_rows(len(data), {"data": data[used], name: weights}, weights)
-    return complete, complete.of(weights)
-
-
-def _counted(missing: dict[str, int]) -> str:
-    return ", ".join(f"{count} in {name}" for name, count in missing.items()) or "none"
-
-
-def _parsed(formula: str, columns: Sequence[str]) -> tuple[Any, set[str]]:
-    """The formula and the variables in it; "." stands for those of the columns that it does not name."""
-    try:
-        import formulaic
-    except ImportError:
-        raise MissingExtra("formulaic", "stats", "a formula") from None
-    try:
-        found = formulaic.Formula(formula, _context={"__formulaic_variables_available__": columns})
-        # formulaic leaves out those inside functions such as bs and scale, and those that are named like one
-        tokens = NAMES.findall(QUOTED.sub("", formula))
-        variables = {*map(str, found.required_variables), *({quoted or plain for quoted, plain in tokens} & {*columns})}
-    except (formulaic.errors.FormulaicError, SyntaxError) as error:
-        reason = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0].rstrip(".")
-        spaced = next((name for name in map(str, columns) if not name.isidentifier() and name in formula), None)
-        hint = f"; write the name {spaced!r} in backticks: `{spaced}`" if spaced else ""
-        hint = "; C(…) makes 0/1 columns of a category, as as.factor(…) does in R" if "as.factor(" in formula else hint
-        raise InputError(f"formulaic cannot read {formula!r}: {reason}{hint}") from None
-    if not hasattr(found, "lhs") or len([*found.lhs]) != 1 or isinstance(found.rhs, tuple):
-        raise InputError(f"the formula {formula!r} needs one outcome on its left side, and one sum on its right: 'y ~ x1 + x2'")
-    return found, variables
-
-
-# ---- a model of statsmodels -----------------------------------------------------------------------------------------
-
-
-def _of_statsmodels(given: Any, y: Any, data: Any, model: str, weights: Any) -> Design:
-    """The design of a model that statsmodels has made, which has its constant among the columns."""
-    if y is not None or data is not None or weights is not None:
-        raise InputError("a statsmodels model has its own data and weights; pass it alone")
-    source = getattr(given, "model", given)
-    found = _model_of(source)
-    if model not in (MODELS[0], found):  # the first is the default
-        raise InputError(f"model is {model!r}, but the statsmodels model is {found}; leave model out")
-    names = [str(name) for name in source.exog_names][: source.exog.shape[1]]
-    outcome = source.endog_names if isinstance(source.endog_names, str) else None
-    labels, order = _outcomes_of(source, found)
-    weights = getattr(source, "freq_weights", None)
-    weights = None if weights is None else np.asarray(weights) * np.asarray(source.var_weights)
-    trials = getattr(source, "n_trials", 1)
-    if found == "logistic" and np.any(np.asarray(trials) != 1):
-        data = "X, y = pandas.DataFrame(model.exog, columns=model.exog_names), model.endog; "
-        code = data + _two_rows("X.iloc", f"{PARTS} * np.repeat(model.n_trials, 2)", ", intercept='none'")
-        raise InputError(f"the model has counts of successes and failures{EXPAND}{code}")
-    kept = complete_rows(len(labels), {}, weights)
-    intercept = "free" if found == "ordinal" else "none"
-    from pandas import DataFrame  # which statsmodels needs
-
-    own = DataFrame(np.asarray(source.exog)[kept.kept], columns=names), labels[kept.kept]
-    design = Design(*own, found, intercept, kept.of(weights), names, outcome, order, _with_lost(kept, source))
-    left_out = baselines(names, getattr(source.data, "frame", None))
-    offset = any(getattr(source, part, None) is not None for part in ("offset", "exposure"))
-    return replace(design, link=_link_of(source), offset=offset, baselines=left_out)
-
-
-def _link_of(source: Any) -> str:
-    """The link of a binary model in words, if it is another than the logit."""
-    family = getattr(source, "family", None)
-    kinds = [kind.__name__ for kind in type(source if family is None else family.link).__mro__]
-    return next((LINKS[kind] for kind in kinds if kind in LINKS), "")
-
-
-def _outcomes_of(source: Any, found: str) -> tuple[Array, list[Any] | None]:
-    """The outcomes of a model of statsmodels, and the order of the categories where there are several."""
-    labels = np.asarray(source.endog)
-    if found == "multinomial":
-        order = [source._ynames_map[k] for k in sorted(source._ynames_map)]
-    elif found == "ordinal":
-        order = [label.item() if isinstance(label, np.generic) else label for label in source.labels]
-    else:
-        return labels, None
-    return np.array([order[int(code)] for code in labels], dtype=object), [*map(type(order[0]), order)]
-
-
-def _with_lost(kept: Complete, source: Any) -> Complete:
-    """The rows kept, by their places among all rows: statsmodels has left out those with missing values."""
-    lost = np.array(getattr(source.data, "missing_row_idx", None) or [], dtype=np.intp)
-    if not len(lost):
-        return kept
-    n = kept.n + len(lost)
-    return replace(kept, n=n, kept=np.delete(np.arange(n), lost)[kept.kept], missing={"the data of the model": len(lost)})
-
-
-def _model_of(source: Any) -> str:
-    """Which of our models this one of statsmodels is."""
-    kinds = [kind.__name__ for kind in type(source).__mro__]
-    for kind in kinds:
-        if kind in BY_CLASS:
-            return BY_CLASS[kind]
-    family = type(getattr(source, "family", None)).__name__
-    link = type(getattr(getattr(source, "family", None), "link", None)).__name__
-    plain = kinds[0] == "GLM"  # generalized estimating equations and additive models, which inherit from it, have other estimates
-    if plain and family == "Binomial" and link in LINKS:
-        return "logistic"
-    if plain and family == "Poisson" and link == "Log":
-        return "poisson"
-    what = f"{kinds[0]} with the family {family} and the link {link}" if plain else kinds[0]
-    raise InputError(
-        f"diagnose does not support {what} of statsmodels; it supports {', '.join(BY_CLASS)}, and GLM with Binomial (logit, "
-        "probit, cloglog) or Poisson (log)"
-    )
-
-
-# ---- rows that are left out, and what cannot be used ----------------------------------------------------------------
-
-
 def _complete(design: Design, missing: str) -> Design:
-    """The design without rows that miss a value, if these are to be dropped, and without rows of weight zero."""
+    """Leave out rows of weight zero, and rows with a missing value if these are to be dropped."""
     X, y, weights = design.X, design.y, design.weights
     require_aligned(X=X, y=y, sample_weight=weights)
     if missing == "raise" and weights is None:
@@ -308,14 +66,11 @@ def _complete(design: Design, missing: str) -> Design:
     if n != rows:
         raise InputError(f"X has {rows} rows but y has {n} labels")
     if weights is not None:
-        weights = _checked(weights, n, missing)
-    complete = complete_rows(
-        n, {"X": X, design.outcome or "y": y, "sample_weight": weights} if missing == "drop" else {}, weights
-    )
+        weights = checked_weights(weights, n, missing)
+    columns = [("X", X), (design.outcome or "y", y), (design.weight_name or "sample_weight", weights)]
+    complete = kept_rows(columns if missing == "drop" else [], n, weights)
     if not complete.left_out:
         return replace(design, weights=weights, complete=complete)
-    if not len(complete.kept):
-        raise InputError(f"no row is left: each has a missing value or weight zero (missing: {_counted(complete.missing)})")
     rules = (
         *(("missing",) if complete.missing else ()),
         *(("zero-weight",) if weights is not None and np.any(weights == 0) else ()),
@@ -324,63 +79,49 @@ def _complete(design: Design, missing: str) -> Design:
     return replace(design, **kept, complete=complete, dropped=rules)
 
 
+# ---- what is refused ------------------------------------------------------------------------------------------------
+
+
 def _require_outcomes(design: Design) -> None:
-    """Refuse y in which a value is missing, also one in words."""
+    """Refuse outcomes of which one is missing, also as text such as "NA"."""
     if not getattr(design.y, "shape", getattr(design.y, "__len__", None)):
-        return  # it is no column: whoever reads it says so
+        return  # it is not a column, which is refused where it is read
     complete = complete_rows(len(design.y), {"y": design.y})
     if complete.left_out:
         row = int(np.setdiff1d(np.arange(complete.n), complete.kept)[0])
-        value = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y), dtype=object)[row]
+        value = plain_array(design.y).astype(object)[row]
         where = f"y[{design.rows([row])[0]}]"
         raise InputError(f"{where} is {value!r}; every row needs a label: drop that row, or pass missing='drop'")
 
 
-def _checked(weights: Any, n: int, missing: str) -> Any:
-    """Weights as floats, none of them negative; how large a positive one is does not matter here."""
-    if isinstance(weights, str):
-        raise InputError(f"sample_weight is the text {weights!r}; pass the column itself, sample_weight=frame[{weights!r}]")
-    values = np.asarray(host(weights.to_numpy() if hasattr(weights, "to_numpy") else weights))
-    try:
-        values = values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("sample_weight must hold numbers, one for each row, that a float can hold") from None
-    if values.shape != (n,):
-        raise InputError(f"sample_weight must hold one number for each of the {n} rows; its shape is {values.shape}")
-    bad = ~((values >= 0) & (values < np.inf)) & ~(np.isnan(values) & (missing == "drop"))
-    if bad.any():
-        row = int(np.argmax(bad))
-        hint = "; or pass missing='drop'" if np.isnan(values[row]) else ""
-        raise InputError(f"sample_weight[{row}] is {values[row]:g}; weights must be finite and not negative{hint}")
-    return values
-
-
 def _require_numbers(X: Any) -> None:
-    """Refuse columns of text or categories with the line that makes dummies of them."""
+    """Refuse columns of text or categories, with the line that makes numbers of them."""
     types = getattr(X, "dtypes", None)
     if types is None or not hasattr(X, "columns"):
         return
-    for name, kind in zip(X.columns, types, strict=True):
-        told = str(kind)
-        if told.startswith(("cat", "Cat", "Enum")) or told in ("str", "string", "String", "Utf8", "large_string"):
-            values = [*X[name]]
-        elif told in ("object", "Object"):
-            values = [value for value in X[name] if isinstance(value, str)]
+    for j, (name, kind) in enumerate(zip(X.columns, map(str, types), strict=True)):
+        column = X.iloc[:, j] if hasattr(X, "iloc") else X[name]  # by position: pandas allows two columns of one name
+        if kind.startswith(CATEGORIES) or kind in TEXTS:
+            values = [*column]
+        elif kind in OBJECTS:
+            values = [value for value in column if isinstance(value, str)]
         else:
             continue
-        _refuse_text(name, values, told.startswith(("cat", "Cat", "Enum")))
+        _refuse_text(name, values, kind.startswith(CATEGORIES), hasattr(X, "to_dummies"))
 
 
-def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
-    """Refuse these values of a column, if there are any, with what makes numbers of them."""
+def _refuse_text(name: str, values: list[Any], categories: bool, polars: bool) -> None:
+    """Refuse these values of a column, if there are any; the line that makes numbers of them is one of polars or pandas."""
     present = [value for value in values if not is_missing(value)]
     if present and all(map(_is_numeral, present)) and not categories:
         convert = f"X[{name!r}] = pandas.to_numeric(X[{name!r}], errors='coerce')"
+        convert = f"X = X.with_columns(polars.col({name!r}).cast(float, strict=False))" if polars else convert
         drop = "; then missing='drop' leaves out the rows without a number" if len(present) < len(values) else ""
         raise InputError(f"column {name!r} of X holds numbers as text; convert it: {convert}{drop}")
     if present:
+        dummies = f"X.to_dummies({name!r}, drop_first=True)" if polars else DUMMIES
         raise InputError(
-            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {DUMMIES} (drop rows "
+            f"column {name!r} of X holds text, such as {present[0]!r}; make 0/1 columns of it: X = {dummies} (drop rows "
             "without a value first: they would get zeros), or pass a formula, which makes them and finds missing values: "
             "gordan.diagnose('outcome ~ .', data=frame, missing='drop')"
         )
@@ -389,56 +130,21 @@ def _refuse_text(name: str, values: list[Any], categories: bool) -> None:
 
 
 def _is_numeral(value: Any) -> bool:
+    """Whether a value is text that stands for a finite number."""
     try:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:
         return False
 
 
-# What to do about proportions and counts, and how much of a proportion y is in either outcome.
-EXPAND = "; pass two rows for each, one for either outcome, with its frequency as weight: "
-PARTS = "np.ravel(np.column_stack([y, 1 - y]))"
-
-
-def _refuse_proportions(design: Design, given: Any) -> None:
-    """Refuse y that is a proportion or a pair of counts, for which logistic regression has another form; `given` is X, or the
-    formula."""
-    if design.model != "logistic":
-        return
-    values = np.asarray(host(design.y.to_numpy() if hasattr(design.y, "to_numpy") else design.y))
-    X = "X.iloc" if hasattr(given, "iloc") else "X" if hasattr(given, "shape") else "np.asarray(X)"
-    if values.ndim == 2 and values.shape[1] == 2 and values.dtype.kind in "iuf":
-        told = f"y has the shape {values.shape}: two columns, as counts of successes and failures have"
-        raise InputError(f"{told}{EXPAND}{_two_rows(X, 'np.ravel(y)')}")
-    if _are_proportions(values):
-        code = _two_rows_of_formula(given, design.outcome) if isinstance(given, str) else _two_rows(X, PARTS)
-        raise InputError(f"y has values between 0 and 1, as proportions have{EXPAND}{code}")
-
-
-def _are_proportions(values: Array) -> bool:
-    """Whether these are numbers from 0 to 1, and not only 0 and 1."""
-    if values.ndim != 1 or values.dtype.kind != "f":
-        return False
-    inside = values[np.isfinite(values)]
-    return bool(len({*inside[:1000].tolist()} - {0.0, 1.0})) and inside.min() >= 0 and inside.max() <= 1
-
-
-def _two_rows(X: str, counts: str, options: str = "") -> str:
-    """Code that makes two rows of each, one for either outcome, and keeps the names of columns."""
-    X2 = f"X2 = {X}[np.repeat(np.arange(len(y)), 2)]"
-    return f"{X2}; gordan.diagnose(X2, np.tile([1, 0], len(y)), sample_weight={counts}{options})"
-
-
-def _two_rows_of_formula(formula: str, outcome: str | None) -> str:
-    """The same for a formula and the data frame of it."""
-    formula = f"event ~ {formula.partition('~')[2].strip()}"
-    long = f"frame.iloc[np.repeat(np.arange(len(y)), 2)].assign(event=np.tile([1, 0], len(y)), count={PARTS})"
-    return f"y = frame[{outcome!r}]; long = {long}; gordan.diagnose({formula!r}, data=long, sample_weight='count')"
+# ---- the order of the classes ---------------------------------------------------------------------------------------
 
 
 def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | None:
-    """The order of the classes where y or the model says one, with the reference first; None: as they are sorted. Where a
-    formula made the design, messages name the column of its data."""
+    """Return the classes in their order where y or the model has one, with the reference first; None: they are sorted.
+
+    If a `formula` made the design, messages name the column of its data.
+    """
     order = design.order
     if design.model in ("multinomial", "ordinal") and order is None:
         order, stated = _categories(design.y)
@@ -455,7 +161,7 @@ def _order(design: Design, reference: Any, formula: bool) -> Sequence[Any] | Non
 
 
 def _categories(y: Any) -> tuple[Sequence[Any] | None, bool]:
-    """The categories of y that occur, in their order, if it has categories; and whether they are said to be ordered."""
+    """Return the categories of y that occur, in their order, if it has categories, and whether they are declared as ordered."""
     kind = getattr(y, "dtype", None)
     categories = getattr(kind, "categories", getattr(y, "categories", None))  # of pandas, or of polars' Enum
     if not hasattr(categories, "__iter__"):
@@ -466,7 +172,7 @@ def _categories(y: Any) -> tuple[Sequence[Any] | None, bool]:
 
 
 def _warn_of_order(given: Any, order: Sequence[Any] | None, column: str | None) -> None:
-    """Say in which order text is taken, which nobody has said: that of the alphabet, most often."""
+    """Warn that the order of classes that are text was not declared, and say which order is used."""
     labels = sorted({*np.asarray(host(given)).tolist()}) if order is None else [*order]
     if len(labels) > 2 and all(isinstance(label, str) for label in labels):
         taken = f"{' < '.join(labels[:6])}{' < …' if len(labels) > 6 else ''}"

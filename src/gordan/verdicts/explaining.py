@@ -1,6 +1,6 @@
-"""Why data is separated, in words of the data: levels in which one outcome occurs, thresholds, and else a combination of columns.
+"""Sentences that say why data is separated: a level in which one outcome occurs, a threshold, or a combination of columns.
 
-Every sentence is read off the data itself, by comparing its values; none of it is taken from a solver.
+Sentences about levels and thresholds follow from comparing values of the data; nothing in them is taken from a solver.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ import numpy as np
 from gordan.arrays import Array, is_sparse
 from gordan.rows import is_missing
 
-# Columns of a combination that is written out, and digits of its factors.
+# A combination of columns is written out if it has at most so many terms, with factors of at most so many digits.
 MOST_TERMS, MOST_DIGITS = 6, 6
-# Sentences at most, and columns that are looked at for them.
+# The most sentences that are written, and the most columns that are examined for them.
 MOST_SENTENCES, MOST_COLUMNS = 8, 200
 NO_SIMPLE_REASON = "no single column or level says why; `direction` has a combination of columns that separates"
+# The 0/1 column of a level, as patsy and formulaic name it: the factor, and the level.
 LEVEL = re.compile(r"^(?:C\()?([^\[\]()]+?)(?:,.*)?\)?\[(?:T\.)?((?:(?!\]:).)+)\]$")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a design by name, and the outcome of each row as a label; counts are "= 0" and "> 0". `baselines` are the
-    levels of factors that have no column of their own, where they are known."""
+    """The columns of a design by name, and the outcome of each row as the position of its label in `labels`.
+
+    For counts the labels are "= 0" and "> 0". `baselines` are the levels of factors that have no column of their own, where they
+    are known.
+    """
 
     X: Any
     names: Sequence[str]
@@ -38,20 +42,20 @@ class Table:
     baselines: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, name: str) -> Array:
-        """The values of a column."""
+        """Return the values of a column."""
         part = self.X[:, [self.names.index(name)]]
         return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64).ravel()
 
     def is_dummy(self, name: str) -> bool:
-        """Whether a column has the values 0 and 1, both of them."""
+        """Whether the values of a column are 0 and 1, and both occur."""
         return {*np.unique(self.column(name)).tolist()} == {0.0, 1.0}
 
     def is_constant(self, name: str) -> bool:
-        """Whether a column is the constant of the model: ones."""
+        """Whether a column consists of ones, as the constant of a model does."""
         return bool((self.column(name) == 1).all())
 
     def has(self, place: int) -> str:
-        """The outcome of that label in words."""
+        """Say that the outcome is the label at this position."""
         label = self.labels[place]
         if isinstance(label, _Words):
             return f"{self.outcome} {label}"
@@ -59,7 +63,7 @@ class Table:
 
 
 class _Words(str):
-    """A label that says its own relation, as "> 0" does."""
+    """A label that contains its relation, as "> 0" does."""
 
     __slots__ = ()
 
@@ -70,67 +74,74 @@ COUNTS = (_Words("= 0"), _Words("> 0"))
 def explanation(
     model: str, table: Table, infinite: Mapping[str, int | None], direction: Mapping[str, int], rows: Sequence[int]
 ) -> list[str]:
-    """Sentences that say why these coefficients are infinite; `rows` are those that are separated."""
+    """Write sentences that say why these coefficients are infinite.
+
+    A combination of columns is added if the simple reasons do not account for all separated `rows`.
+    """
     if model == "poisson" and not table.which.any():
         return [f"all {len(table.which)} rows have {table.has(0)}: the likelihood increases as all fitted means go to 0"]
     separated = [name for name in table.names if _is_infinite(name, model, infinite)]
-    told: list[str] = []
+    sentences: list[str] = []
     covered = np.zeros(len(table.which), bool)
     for sentence, where in _simple(model, table, separated[:MOST_COLUMNS]):
-        if sentence not in told:
-            told.append(sentence)
+        if sentence not in sentences:
+            sentences.append(sentence)
             covered |= where
-    if not covered[[*rows]].all() or not told:
-        told += _combination(model, table, direction, len(rows))
-    told = told or [NO_SIMPLE_REASON]
-    more = len(told) - MOST_SENTENCES
-    return told if more <= 0 else [*told[:MOST_SENTENCES], f"{more} more sentences of this kind are left out"]
+    if not covered[[*rows]].all() or not sentences:
+        sentences += _combination(model, table, direction, len(rows))
+    sentences = sentences or [NO_SIMPLE_REASON]
+    more = len(sentences) - MOST_SENTENCES
+    return sentences if more <= 0 else [*sentences[:MOST_SENTENCES], f"{more} more sentences of this kind are left out"]
 
 
 def _is_infinite(name: str, model: str, infinite: Mapping[str, int | None]) -> bool:
+    """Whether a coefficient of this column is infinite, for any class of a multinomial model."""
     return name in infinite or (model == "multinomial" and any(key.split(":", 1)[1] == name for key in infinite if ":" in key))
 
 
 def _simple(model: str, table: Table, separated: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """What one column says, or the baseline level of a factor: a sentence, and the rows that it is about."""
+    """Find the reasons that lie in one column or in the baseline level of a factor, each with the rows that it is about."""
     dummies = [name for name in separated if table.is_dummy(name)]
-    groups = factors(table, dummies)
+    groups = _factors(table, dummies)
     for name in separated:
         x = table.column(name)
         if name not in dummies:
             yield from _thresholds(model, table, name, x)
             continue
-        yield from _level(model, table, level(name, 1.0), x == 1)
+        yield from _level(model, table, _level_in_words(name, 1.0), x == 1)
         if groups.get(_factor(name)) != [name]:
-            yield from _level(model, table, level(name, 0.0), x == 0)
+            yield from _level(model, table, _level_in_words(name, 0.0), x == 0)
     known = {*filter(None, map(_factor, dummies))}
-    for name in table.names:  # a level whose column depends on those of the others has no coefficient
+    for name in table.names:  # a level whose column is a combination of the others has no coefficient
         if name not in separated and _factor(name) in known and table.is_dummy(name):
-            yield from _level(model, table, level(name, 1.0), table.column(name) == 1)
+            yield from _level(model, table, _level_in_words(name, 1.0), table.column(name) == 1)
     constant = any(map(table.is_constant, separated))
     for factor, names in groups.items():
         yield from _baseline(model, table, factor, names, constant)
 
 
 def _level(model: str, table: Table, words: str, inside: Array) -> Iterator[tuple[str, Array]]:
-    """Which outcomes the rows of a level have, where that makes coefficients infinite."""
+    """Say which outcomes the rows of a level have or do not have, where that makes coefficients infinite."""
     alone, absent = _alone(model, table, inside), {*range(len(table.labels))} - {*table.which[inside].tolist()}
     if alone is not None:
         yield f"{_all(inside)} with {words} {_have(inside)} {table.has(alone)}", inside
     elif model == "multinomial" and absent:
         what = " or ".join(table.has(label) for label in sorted(absent))
-        yield f"none of the {inside.sum()} rows with {words} has {what}", inside
+        yield f"none of the {_rows(inside.sum())} with {words} has {what}", inside
 
 
 def _alone(model: str, table: Table, inside: Array) -> int | None:
-    """The only outcome of these rows, where that makes coefficients infinite: a count of 0, a class at either end of an order."""
+    """Return the only outcome of these rows, where that makes coefficients infinite; otherwise None.
+
+    For counts it must be 0, and for ordered classes the first or the last one.
+    """
     found = np.unique(table.which[inside]).tolist()
     ends = {"poisson": [0], "ordinal": [0, len(table.labels) - 1]}.get(model, found)
     return found[0] if len(found) == 1 and found[0] in ends else None
 
 
 def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
-    """A column by whose size the outcome is known, everywhere or beyond a value that both outcomes have."""
+    """Say that the value of a column determines the outcome, in all rows or beyond a value that occurs with both outcomes."""
     if model == "poisson":
         yield from _only_in_zeros(table, name, x)
         return
@@ -149,21 +160,21 @@ def _thresholds(model: str, table: Table, name: str, x: Array) -> Iterator[tuple
         elif below.max() == above.min() and (x != below.max()).any():
             at, where = _number(float(below.max())), x != below.max()
             sides = ((">", x > below.max(), place), ("<", x < below.max(), 1 - place))
-            told = [f"{name} {sign} {at} only where {table.has(own)}" for sign, some, own in sides if some.any()]
-            yield ", and ".join(told), where
+            parts = [f"{name} {sign} {at} only where {table.has(own)}" for sign, some, own in sides if some.any()]
+            yield ", and ".join(parts), where
 
 
 def _only_in_zeros(table: Table, name: str, x: Array) -> Iterator[tuple[str, Array]]:
-    """A column that is at one end of its range wherever the count is positive."""
+    """Say that a column is at one end of its range wherever the count is positive."""
     held = np.unique(x[table.which == 1])
     if len(held) == 1 and (x != held[0]).any() and ((x >= held[0]).all() or (x <= held[0]).all()):
         zero = x != held[0]
         same = f"{name} is {_number(float(held[0]))} in every row with {table.has(1)}"
-        yield f"{same}, and not in {zero.sum()} rows with {table.has(0)}", zero
+        yield f"{same}, and not in {_rows(zero.sum())} with {table.has(0)}", zero
 
 
 def _between(below: Array, above: Array) -> str | None:
-    """The shortest decimal t with below ≤ t < above; None where there is none."""
+    """Return the shortest decimal t with below ≤ t < above; None if there is none."""
     low, high = float(below.max()), float(above.min())
     if not low < high:
         return None
@@ -176,8 +187,11 @@ def _between(below: Array, above: Array) -> str | None:
 
 
 def _baseline(model: str, table: Table, factor: str, names: Sequence[str], constant: bool) -> Iterator[tuple[str, Array]]:
-    """The level that has no column of its own, if one outcome occurs in it: then the columns of all others are infinite. With
-    another baseline fewer can be; of two levels only the `constant`, if it is infinite."""
+    """Say that the level without a column of its own has one outcome, which makes the coefficients of all others infinite.
+
+    With another level as the baseline fewer coefficients can be infinite. If there are two levels, exchanging them can only help
+    the `constant`, if that is infinite.
+    """
     outside = np.ones(len(table.which), bool)
     for name in names:
         outside &= table.column(name) == 0
@@ -187,18 +201,18 @@ def _baseline(model: str, table: Table, factor: str, names: Sequence[str], const
             yield from _level(model, table, f"{factor} = {own}", outside)
         return
     baseline = f"the baseline level of {factor} (none of {_some(names)})" if own is None else f"{factor} = {own}, the baseline,"
-    told = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
+    sentence = f"{_all(outside)} with {baseline} {_have(outside)} {table.has(alone)}"
     other = next((name for name in names if _alone(model, table, table.column(name) == 1) is None), None)
     if other is not None and len(names) > 1:
-        told += f"; with another level as the baseline ({_as_baseline(other)}) fewer coefficients can be infinite"
+        sentence += f"; with another level as the baseline ({_as_baseline(other)}) fewer coefficients can be infinite"
     elif other is not None and constant:
-        told += f"; with the other level as the baseline ({_as_baseline(other)}) the constant can be finite, and the coefficient "
-        told += "only changes its sign"
-    yield told, outside
+        sentence += f"; with the other level as the baseline ({_as_baseline(other)}) the constant can be finite, and the "
+        sentence += "coefficient only changes its sign"
+    yield sentence, outside
 
 
 def _as_baseline(name: str) -> str:
-    """How to make the level of this column the baseline."""
+    """Say how to make the level of this column the baseline."""
     found = LEVEL.match(name)
     if found is None:
         return f"of the 0/1 columns of all levels leave out {name}"
@@ -207,7 +221,7 @@ def _as_baseline(name: str) -> str:
 
 
 def baselines(names: Sequence[str], frame: Any) -> dict[str, str]:
-    """The level of each factor that has no column of its own, where one such level occurs in the data."""
+    """Find the level of each factor that has no column of its own, where the data frame has exactly one such level."""
     levels: dict[str, set[str]] = {}
     for found in filter(None, map(LEVEL.match, names)):
         levels.setdefault(found[1].strip(), set()).add(found[2])
@@ -218,9 +232,11 @@ def baselines(names: Sequence[str], frame: Any) -> dict[str, str]:
     return left
 
 
-def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
-    """0/1 columns by the factor that their names say they are levels of, where no row has two of them; one column is a factor
-    by itself where its baseline is known."""
+def _factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
+    """Group 0/1 columns by the factor in their names, where no row is in two levels.
+
+    A single column is a factor if its baseline is known.
+    """
     groups: dict[str, list[str]] = {}
     known = {*filter(None, map(_factor, dummies))}
     for name in table.names:
@@ -235,13 +251,13 @@ def factors(table: Table, dummies: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _factor(name: str) -> str:
-    """The factor that a column is a level of, by its name: region[T.B], region_B and region=B are of region; "" if of none."""
+    """Return the factor that a column is a level of, by its name: region for region[T.B], region_B and region=B; "" if none."""
     found = LEVEL.match(name)
     return found[1].strip() if found else name.rpartition("_")[0] or name.rpartition("=")[0]
 
 
-def level(name: str, value: float) -> str:
-    """A 0/1 column in words: `region[T.A]` is region = A, and `region[T.A]:sex[T.m]` region = A and sex = m."""
+def _level_in_words(name: str, value: float) -> str:
+    """Say that a 0/1 column has this value: "region = A" for `region[T.A]`, "region = A and sex = m" for an interaction."""
     parts = [LEVEL.match(part) for part in re.split(r"(?<=\]):", name)]
     if not all(parts) or (value == 0 and len(parts) > 1):
         return f"{name} = {int(value)}"
@@ -249,7 +265,7 @@ def level(name: str, value: float) -> str:
 
 
 def _combination(model: str, table: Table, direction: Mapping[str, int], strict: int) -> Iterator[str]:
-    """The direction as a rule, if it is short; so many rows are strictly on their side of it."""
+    """Write the direction as a rule, if it is short enough; `strict` is the number of rows that are strictly on their side."""
     if model in ("multinomial", "ordinal"):
         return
     constant, terms = 0, dict[str, int]()
@@ -260,33 +276,43 @@ def _combination(model: str, table: Table, direction: Mapping[str, int], strict:
         return
     rule, at, n = _sum(terms), _number(float(-constant)), len(table.which)
     if model == "poisson":
-        yield f"{rule} = {at} in every row with {table.has(1)}, and less in {strict} rows with {table.has(0)}"
+        yield f"{rule} = {at} in every row with {table.has(1)}, and less in {_rows(strict)} with {table.has(0)}"
     elif strict == n:
         yield f"{rule} > {at} exactly when {table.has(1)}"
     else:
         sides = f"{rule} ≥ {at} in every row with {table.has(1)}, and ≤ {at} in every row with {table.has(0)}"
-        yield f"{sides}; {n - strict} rows are at {at}"
+        yield f"{sides}; {_rows(n - strict)} {'is' if n - strict == 1 else 'are'} at {at}"
 
 
 def _sum(terms: Mapping[str, int]) -> str:
+    """Write a combination of columns."""
     parts: list[str] = []
-    for name, value in terms.items():
+    for name, value in sorted(terms.items(), key=lambda term: term[1] < 0):  # a sum is easier to read if it begins with a plus
         size = "" if abs(value) == 1 else f"{abs(value)}·"
         parts.append(f"{'- ' if value < 0 else '+ ' if parts else ''}{size}{name}")
     return " ".join(parts)
 
 
+def _rows(count: int) -> str:
+    """Write a number of rows."""
+    return "1 row" if count == 1 else f"{count} rows"
+
+
 def _all(inside: Array) -> str:
+    """Write the subject of a sentence about all of these rows."""
     return "the only row" if inside.sum() == 1 else f"all {inside.sum()} rows"
 
 
 def _have(inside: Array) -> str:
+    """Write the verb that goes with `_all`."""
     return "has" if inside.sum() == 1 else "have"
 
 
 def _some(names: Sequence[str]) -> str:
+    """Join the first few names."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _number(value: float) -> str:
+    """Write a number, a whole one without a decimal point."""
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 10**15 else repr(value)
