@@ -8,6 +8,7 @@ import math
 import os
 import random
 import signal
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -29,7 +30,8 @@ from gordan.rows.blocks import Blocks
 from gordan.rows.memory import Dense
 from gordan.solve import finders
 from gordan.solve.quick import SAMPLE, quick_witness, row_keys, sample_keys
-from gordan.solve.rounding import float_separators
+from gordan.solve.rounding import Allowance, float_separators
+from gordan.solve.untangling import last_bits
 from gordan.verdicts import outward
 
 XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
@@ -546,7 +548,7 @@ def test_floats_near_exact_separators_separate():
         rows = [row for row in rows if sum(x * v for x, v in zip(row, w, strict=True)) > 0]
         if not rows:
             continue
-        found = next(float_separators([[fmpq(x) for x in row] for row in rows], UNLIMITED), None)
+        found = next(float_separators([[fmpq(x) for x in row] for row in rows], Allowance(UNLIMITED)), None)
         assert found is not None, trial
         assert all(sum(x * Fraction(v) for x, v in zip(row, found.tolist(), strict=True)) > 0 for row in rows)
 
@@ -574,3 +576,64 @@ def test_a_working_set_that_goes_nowhere_is_left():
     assert len(asked) < 400
     assert found.kind == "quasi-complete"
     assert verdict.status == "not-separable"
+
+
+def redundant(n, d, rng):
+    """Noisy labels; a third of the columns are combinations of others, rounded, and one is a copy of another."""
+    X = rng.standard_normal((n, d))
+    third = d // 3
+    X[:, -third:] = X[:, :third] @ rng.uniform(-1, 1, (third, third))
+    X[:, third] = X[:, -1]
+    return X, (X[:, 0] + rng.standard_normal(n) > 0).astype(int)
+
+
+def standardized_dummies(n, d, rng):
+    """Noisy labels; all levels of a category as columns of mean 0 and variance 1, and a column of noise."""
+    X = np.column_stack((np.eye(d - 1)[rng.integers(d - 1, size=n)], rng.standard_normal(n)))
+    return (X - X.mean(axis=0)) / X.std(axis=0), rng.integers(2, size=n)
+
+
+@pytest.mark.parametrize("make", [redundant, standardized_dummies])
+@pytest.mark.parametrize(("n", "d"), [(200, 9), (2000, 30), (30_000, 40)])
+def test_columns_that_depend_on_others_up_to_rounding(make, n, d):
+    """The redundant features of scikit-learn's generator and standardized dummies: overlap is proved, not left undecided."""
+    X, y = make(n, d, np.random.default_rng(n + d))
+    verdict = gordan.separate(X, y)
+    assert verdict.status == "not-separable"
+    total = [Fraction(0)] * (d + 1)
+    for row, weight in zip(verdict.witness.rows, verdict.witness.weights, strict=True):
+        assert weight > 0
+        sign = 1 if y[row] == 1 else -1
+        total = [part + sign * weight * Fraction(x) for part, x in zip(total, [*X[row].tolist(), 1.0], strict=True)]
+    assert not any(total)
+
+
+def test_last_bits_of_combinations():
+    """Against fractions: digits beyond those of floats are right, and combinations that vanish do so."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 6)) * 2.0 ** rng.integers(-8, 9, 6)
+    F = np.append(rng.standard_normal(5), -1.0)
+    X[:, 5] = X[:, :5] @ F[:5]
+    found = last_bits(X, F[:, None])[:, 0]
+    wanted = [sum(Fraction(x) * Fraction(f) for x, f in zip(row, F.tolist(), strict=True)) for row in X.tolist()]
+    largest = max(map(abs, wanted))
+    assert 0 < largest < Fraction(1, 10**10)
+    assert all(abs(Fraction(x) - want / largest) < Fraction(1, 10**6) for x, want in zip(found.tolist(), wanted, strict=True))
+    short = np.round(X[:, :1] * 1024) / 1024
+    assert not last_bits(np.column_stack((short, 3 * short)), np.array([[3.0], [-1.0]])).any()
+
+
+def test_the_last_resort_ends_without_a_time_limit():
+    """Columns of rounding noise, as a rotation of constant columns leaves them, and rows that have a column nearly to themselves:
+    exact arithmetic would take hours, so its work is limited."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 16, (600, 40)) * (rng.random((600, 40)) < np.geomspace(0.002, 0.9, 40))
+    X = (X - X.mean(axis=0)) @ np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    began = time.process_time()
+    verdict = gordan.separate(np.column_stack((X, X[:, :3] * 1e-14 * rng.random((600, 3)))), rng.integers(2, size=600))
+    assert verdict.separable is not True
+    assert time.process_time() - began < 60
+    allowance = Allowance(UNLIMITED, work=100.0)
+    assert allowance.alternative([[fmpq(1), fmpq(2)], [fmpq(3), fmpq(-1)]]) is not None
+    assert allowance.alternative([[fmpq(2**60), fmpq(2)], [fmpq(3), fmpq(-1)]]) is None
+    assert allowance.spent

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,10 +91,33 @@ def near(S: Array, p: Array) -> Array | None:
 
 
 def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relation, ...]]:
-    """The columns that are independent, the first possible in this order, and what the others are in terms of those before them.
+    """Return the columns that are independent, the first possible in this order, and each other column in terms of these.
 
-    Guessed in floats: what is left of a column off the span of those before it, and factors that are short fractions.
+    Both are guessed in floats. Factors are taken to be short fractions; if one of them is not, no relation is returned, because
+    the columns depend on each other only up to rounding.
     """
+    found = dependent_columns(A, order)
+    relations = []
+    for c, factors in zip(found.dependent, found.factors.T, strict=True):
+        relation = _relation(c, dict(zip(found.independent, factors.tolist(), strict=True)), found.exponents)
+        if relation is None:
+            return sorted(found.independent), ()
+        relations.append(relation)
+    return sorted(found.independent), tuple(relations)
+
+
+class Dependence(NamedTuple):
+    """Columns 2^-exponents · A: each dependent one is about the sum of the independent ones times its column of `factors`."""
+
+    independent: list[int]
+    dependent: list[int]
+    factors: Array
+    exponents: Array
+
+
+def dependent_columns(A: Array, order: Sequence[int]) -> Dependence:
+    """Guess in floats which columns of A depend on others: those of which nearly nothing lies off the span of the ones before
+    them in this order. None does if A has too few rows to tell."""
     top = np.max(np.abs(A), axis=0, initial=0.0)
     exponents = np.where(top > 0, np.frexp(top)[1], 0)
     Z = np.ldexp(A, -exponents)
@@ -106,31 +129,30 @@ def dependence(A: Array, order: Sequence[int]) -> tuple[list[int], tuple[Relatio
         if not gone:
             break
         kept, out = [j for j in kept if j not in gone], [*out, *gone]
-    if len(kept) > len(first) or not out:
-        return sorted(kept), ()
-    T = np.linalg.solve(R, H.T @ Z[:, out]) if kept else np.zeros((0, len(out)))
-    relations = []
-    for c, factors in zip(out, T.T, strict=True):
-        relation = _relation(c, dict(zip(kept, factors.tolist(), strict=True)), exponents)
-        if relation is None:
-            return sorted(kept), ()
-        relations.append(relation)
-    return sorted(kept), tuple(relations)
+    if len(kept) > len(first):
+        out = []
+    factors = np.linalg.solve(R, H.T @ Z[:, out]) if kept and out else np.zeros((len(kept), len(out)))
+    return Dependence(kept, out, factors, exponents)
 
 
 def _relation(c: int, factors: dict[int, float], exponents: Array) -> Relation | None:
-    """Column c less its factors times the others, in integers; None where these are no short fractions: the column depends on
-    others within rounding alone."""
-    terms = {c: Fraction(-1)}
-    for j, factor in factors.items():
-        if abs(factor) > NO_FACTOR:
-            short = Fraction(factor).limit_denominator(LARGEST_DENOMINATOR)
-            if abs(float(short) - factor) > DEPENDENT * max(1.0, abs(factor)):
-                return None
-            # of the columns as they are: these were divided by powers of two
-            terms[j] = short * Fraction(2) ** int(exponents[c] - exponents[j])
+    """Return column c less its factors times the others, in integers; None unless the factors are short fractions."""
+    short = short_factors(factors)
+    if short is None:
+        return None
+    # of the columns as they are: these were divided by powers of two
+    terms = {c: Fraction(-1)} | {j: factor * Fraction(2) ** int(exponents[c] - exponents[j]) for j, factor in short.items()}
     whole = exact.integers([*terms.values()])[0]
     return tuple((j, m) for j, m in zip(terms, whole, strict=True) if m)
+
+
+def short_factors(factors: dict[int, float]) -> dict[int, Fraction] | None:
+    """Return the short fractions next to these factors, without those that are 0; None if one of them is no short fraction."""
+    short = {
+        j: Fraction(factor).limit_denominator(LARGEST_DENOMINATOR) for j, factor in factors.items() if abs(factor) > NO_FACTOR
+    }
+    near = all(abs(float(fraction) - factors[j]) <= DEPENDENT * max(1.0, abs(factors[j])) for j, fraction in short.items())
+    return short if near else None
 
 
 # ---- in exact arithmetic --------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,42 @@ CENTRED = 6
 DIGITS = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50, 53)
 # Sizes of the first entry that are tried for rows with at most so many entries (columns squared); fewer for others.
 TRIALS, SMALL = 40, 600
+# Work on exact systems (rows times columns squared times digits, summed over the systems): at most this much, which takes about
+# five seconds. Without a limit, rows of full digits and dozens of columns would take hours, and floats rarely separate such rows.
+MAX_WORK = 1 << 23
 # Exponents of floats: all digits of w lie between these, once it is multiplied by a power of two.
 LOWEST, HIGHEST = -1074, 1023
 
 Vector = list[Any]
 
 
-def float_separators(M: Sequence[Vector], deadline: Deadline) -> Iterator[Array]:
-    """Float vectors w with M w > 0, exactly, for rows M of `fmpq` that have a separator; the longest way to one comes last.
+@dataclass
+class Allowance:
+    """What may still be spent on exact systems: time until the deadline, and work, which is the same on every machine."""
 
-    After the deadline nothing long is begun.
+    deadline: Deadline
+    work: float = MAX_WORK
+
+    @property
+    def spent(self) -> bool:
+        return self.work <= 0 or self.deadline.passed
+
+    def alternative(self, M: list[Vector]) -> Any:
+        """Decide Gordan's alternative for the rows M; None if time or work is spent."""
+        digits = max(int(x.p.bit_length()) + int(x.q.bit_length()) for row in M for x in row)
+        self.work -= len(M) * len(M[0]) ** 2 * digits
+        return None if self.spent else alternative(M, self.deadline)
+
+
+def float_separators(M: Sequence[Vector], allowance: Allowance) -> Iterator[Array]:
+    """Yield float vectors w with M w > 0, exactly, for rows M of `fmpq` that have a separator; the longest way to one comes last.
+
+    Nothing long is begun once the allowance is spent.
     """
     w: Vector | None = None
     for _ in range(CENTRED):
-        w = _centred(M, w, deadline)
-        if w is None or deadline.passed:
+        w = _centred(M, w, allowance)
+        if w is None or allowance.spent:
             return
         yield from _checked(M, w)
     assert w is not None
@@ -48,10 +70,10 @@ def float_separators(M: Sequence[Vector], deadline: Deadline) -> Iterator[Array]
     for trial in range(max(1, TRIALS * SMALL // max(SMALL, len(M) * len(w) ** 2))):
         # other sizes of the first entry make other floats of those that follow
         size = 1 if trial == 0 else rng.getrandbits(rng.choice((3, 8, 20, 40, 53))) | 1
-        found = _fixed_one_by_one(M, w, size, deadline)
+        found = _fixed_one_by_one(M, w, size, allowance)
         if found is not None:
             yield from _checked(M, found)
-        if deadline.passed:
+        if allowance.spent:
             return
 
 
@@ -68,7 +90,7 @@ def _scores(M: Sequence[Vector], w: Vector) -> Vector:
     return [sum((x * v for x, v in zip(row, w, strict=True)), fmpq(0)) for row in M]
 
 
-def _centred(M: Sequence[Vector], w: Vector | None, deadline: Deadline) -> Vector | None:
+def _centred(M: Sequence[Vector], w: Vector | None, allowance: Allowance) -> Vector | None:
     """A separator of M, found with the terms of each score, at the last one, at most about 1; None without one, or time."""
     if w is None:
         columns, sizes = [fmpq(1)] * len(M[0]), [_power(max(map(abs, row))) for row in M]
@@ -76,11 +98,11 @@ def _centred(M: Sequence[Vector], w: Vector | None, deadline: Deadline) -> Vecto
         columns = [_power(x) for x in w]
         sizes = [_power(max(abs(x * v) for x, v in zip(row, w, strict=True))) for row in M]
     scaled = [[x * c / s for x, c in zip(row, columns, strict=True)] for row, s in zip(M, sizes, strict=True)]
-    answer = alternative(scaled, deadline)
+    answer = allowance.alternative(scaled)
     return [x * c for x, c in zip(answer.w, columns, strict=True)] if isinstance(answer, Separator) else None
 
 
-def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: Deadline) -> Vector | None:
+def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, allowance: Allowance) -> Vector | None:
     """A separator of M whose entries have 53 digits at most, from any; the first one to be fixed is ±size."""
     fixed: dict[int, Any] = {}
     while len(fixed) < len(w):
@@ -94,7 +116,7 @@ def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: Deadl
             w = [x * size / abs(w[j]) for x in w]
             fixed[j] = w[j]
             continue
-        moved = _with_short(M, w, scores, j, fixed, deadline)
+        moved = _with_short(M, w, scores, j, fixed, allowance)
         if moved is None:
             return None
         w = moved
@@ -103,7 +125,7 @@ def _fixed_one_by_one(M: Sequence[Vector], w: Vector, size: int, deadline: Deadl
 
 
 def _with_short(
-    M: Sequence[Vector], w: Vector, scores: Vector, j: int, fixed: dict[int, Any], deadline: Deadline
+    M: Sequence[Vector], w: Vector, scores: Vector, j: int, fixed: dict[int, Any], allowance: Allowance
 ) -> Vector | None:
     """A separator whose entry j is as short as can be, the fixed ones as they are: the others, too, if that does."""
     near = [*_dyadic(w[j])]
@@ -111,16 +133,16 @@ def _with_short(
     x = next(kept, None)
     if x is not None:
         return [*w[:j], x, *w[j + 1 :]]
-    tried = (_with(M, w, {**fixed, j: x}, deadline) for x in near if not deadline.passed)
+    tried = (_with(M, w, {**fixed, j: x}, allowance) for x in near if not allowance.spent)
     return next((other for other in tried if other is not None), None)
 
 
-def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any], deadline: Deadline) -> Vector | None:
+def _with(M: Sequence[Vector], w: Vector, fixed: dict[int, Any], allowance: Allowance) -> Vector | None:
     """A separator of M with these entries, or None: they make one column, whose entry is positive and is divided by."""
     others = [i for i in range(len(w)) if i not in fixed]
     rows = [[*(row[i] for i in others), sum((row[i] * x for i, x in fixed.items()), fmpq(0))] for row in M]
     rows.append([*(fmpq(0) for _ in others), fmpq(1)])
-    found = _centred(rows, [*(w[i] for i in others), fmpq(1)], deadline)
+    found = _centred(rows, [*(w[i] for i in others), fmpq(1)], allowance)
     if found is None:
         return None
     whole = {**fixed, **{i: x / found[-1] for i, x in zip(others, found, strict=False)}}

@@ -311,17 +311,19 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
 
     It begins with all rows where they are few, else with those that may cancel. A witness ends it; a separator of the set is
     proposed for all rows, and the rows it fails come into the set. It ends, too, when that outgrows MOST_EXACT or the memory, or
-    when time is up.
+    when the time or the work that it may take is spent.
     """
-    problem, intercept, deadline = question.counted, question.margin.intercept, question.budget.time
+    from gordan.solve.rounding import Allowance  # here: it brings python-flint, which takes 50 ms to import
+
+    problem, intercept = question.counted, question.margin.intercept
     suspects = np.arange(problem.X.n) if suits_exact_arithmetic(question) else evidence.hints.suspects
     chosen = [] if suspects is None else [int(i) for i in suspects]
-    k = intercept.columns(problem.X.d)
+    k, allowance = intercept.columns(problem.X.d), Allowance(question.budget.time)
     while len(chosen) <= MOST_EXACT and has_room(len(chosen), k) and not question.budget.spent:
         failed = np.empty(0, np.intp)
         if not chosen:
             failed = _lowest_rows(problem, *intercept.plane_of(np.zeros(k)), chosen, max(2, problem.X.d))
-        for found in _decided_exactly(problem, chosen, intercept, deadline) if chosen else ():
+        for found in _decided_exactly(problem, chosen, intercept, allowance) if chosen else ():
             if isinstance(found, dict):
                 yield Proposal(witness=found)
                 return
@@ -334,23 +336,24 @@ def by_exact_arithmetic(question: Question, evidence: Evidence, doubt: Any) -> I
         chosen.extend(int(i) for i in failed)
 
 
-def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, deadline: Any) -> Iterator[Any]:
+def _decided_exactly(problem: Problem, chosen: list[int], intercept: Intercept, allowance: Any) -> Iterator[Any]:
     """Integer weights by row with which some of these rows cancel; or float vectors that separate them, the shortest first."""
     from flint import fmpq
 
-    from gordan.solve.alternative import Balance, alternative, balance_of_support, reading_seconds
+    from gordan.solve.alternative import Balance, balance_of_support, reading_seconds
     from gordan.solve.rounding import float_separators
 
+    deadline = allowance.deadline
     if not deadline.affords(reading_seconds(problem, chosen, intercept, deadline)):
         return
     rows, exponents = exact.integer_rows(problem, chosen, intercept)
     M = [[fmpq(x) for x in row] for row in rows]
     small = len(M) <= MOST_PIVOTED or len(M) * len(M[0]) ** 2 <= SMALL
-    answer = balance_of_support(rows, deadline) or (alternative(M, deadline) if small else None)
+    answer = balance_of_support(rows, deadline) or (allowance.alternative(M) if small else None)
     if isinstance(answer, Balance):
         yield by_row(answer.weights, chosen, exponents)
     elif answer is not None:
-        yield from float_separators(M, deadline)
+        yield from float_separators(M, allowance)
 
 
 def _plane(w: Array, intercept: Intercept) -> Proposal:

@@ -1,21 +1,23 @@
-"""The finder for columns that are combinations of others but for rounding: a total of floats beside its parts, say.
+"""The finder for columns that are combinations of others up to rounding.
 
-To floats such a column depends on the others, and to exact arithmetic it does not: what is left of it, Σ m_j A_j for integers
-m_j, are the last bits. With that in its place, made of a size near 1, floats find rows that cancel: Σ p_i A_i = 0 just where that
-holds for the rows that come out. The weights of these rows are then found exactly.
+Such columns are common: a total of floats next to its parts, standardized dummy variables, the redundant features that
+scikit-learn's `make_classification` makes. In floats such a column A_c depends on the others; in exact arithmetic it does not,
+because A_c - Σ f_j A_j, for floats f_j, is not zero: these are the last bits. With the last bits in its place, scaled to a size
+near 1, floats find rows that cancel: Σ p_i A_i = 0 holds exactly if and only if it holds for the changed rows. The weights of
+these rows are then computed exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from gordan.arrays import Array
-from gordan.certificates import exact
-from gordan.certificates.data import Relation
+from gordan.certificates.exact import integers
 from gordan.certificates.margins import Margin
 from gordan.certificates.matrix import Matrix
 from gordan.certificates.verified import signed_rows
@@ -23,66 +25,105 @@ from gordan.ledger.evidence import Evidence
 from gordan.ledger.question import Proposal, Question
 from gordan.memory import fits
 from gordan.rows import stored
-from gordan.solve.cancelling import balance, dependence, few_rows
+from gordan.solve.cancelling import Dependence, balance, dependent_columns, few_rows, short_factors
 from gordan.solve.overlapping import by_newton_steps
 
-# Copies of the rows that are in use at a time, rows for each column that are looked at for dependence, and columns at most.
-COPIES, ROWS_A_COLUMN, MOST_COLUMNS = 6, 4, 600
+# Copies of the rows that are in use at a time, and the largest number of columns.
+COPIES, MAX_COLUMNS = 12, 600
+# Entries of the rows that are untangled first, because classes that overlap do so in a sample, too; and of all rows, at most.
+SAMPLED_ENTRIES, MAX_ENTRIES = 1 << 20, 1 << 23
+# Rows per column from which it is guessed which columns depend on others.
+ROWS_A_COLUMN = 4
+# Binary digits of a slice of an entry: products of two slices, and sums of MAX_COLUMNS of these, have at most 53. Slices of an
+# entry; and the share of the terms up to which what is left of a column counts as 0.
+SLICE, SLICES = 21, 4
+LOST = 2.0 ** -(SLICE * SLICES - 12)
 
 
 def applies(question: Question) -> bool:
-    """Whether there are rows enough, in memory, and room to spread them out."""
+    """Whether there are enough rows, in memory, and room for the slices of their entries."""
     n, k = question.counted.X.n, question.margin.intercept.columns(question.counted.X.d)
-    return question.rows.in_memory and n > k and k <= MOST_COLUMNS and fits(8.0 * COPIES * n * k)
+    return question.rows.in_memory and n > k and k <= MAX_COLUMNS and fits(8.0 * COPIES * min(n * k, MAX_ENTRIES))
 
 
 def by_untangling(question: Question, evidence: Evidence, doubt: Any) -> Iterator[Proposal]:
-    """Rows that cancel, by Newton's method on columns of which none nearly depends on others."""
-    inner, problem, intercept = untangled(question), question.counted, question.margin.intercept
-    if inner is None:
-        return
-    for proposal in by_newton_steps(inner, evidence, doubt):
-        found = proposal.cancelling
-        if found is None:
-            continue
-        S = signed_rows(inner.counted, found.rows.tolist(), intercept, problem.signs)
-        few = few_rows(np.delete(S, [relation[0][0] for relation in found.dependent], axis=1), found.weights)
-        weights = balance(problem, found.rows[few], intercept, question.budget.time)
-        if weights is not None:
-            yield Proposal(witness=weights)
+    """Propose rows that cancel, found by Newton's method on columns of which none nearly depends on others."""
+    problem, intercept, budget = question.counted, question.margin.intercept, question.budget
+    n, k = problem.X.n, intercept.columns(problem.X.d)
+    sampled = max(ROWS_A_COLUMN * k, SAMPLED_ENTRIES // k)
+    samples = [np.sort(np.random.default_rng(budget.seed).choice(n, sampled, replace=False))] if sampled < n else []
+    everything = [np.arange(n)] if n * k <= MAX_ENTRIES else []
+    for rows in (*samples, *everything):
+        inner = untangled(question, rows)
+        if inner is None or budget.spent:
+            return
+        for proposal in by_newton_steps(inner, evidence, doubt):
+            found = proposal.cancelling
+            if found is None:
+                continue
+            S = signed_rows(inner.counted, found.rows.tolist(), intercept, inner.counted.signs)
+            few = few_rows(np.delete(S, [relation[0][0] for relation in found.dependent], axis=1), found.weights)
+            weights = balance(problem, rows[found.rows[few]], intercept, budget.time)
+            if weights is not None:
+                yield Proposal(witness=weights)
 
 
-def untangled(question: Question) -> Question | None:
-    """The question about what is left of columns that depend on others within rounding; None where there is no such column."""
+def untangled(question: Question, rows: Array) -> Question | None:
+    """Return the question about these rows in which the last bits replace each column that depends on others up to rounding; None
+    if there is no such column."""
     problem, intercept = question.counted, question.margin.intercept
-    n, d = problem.X.n, problem.X.d
-    k = intercept.columns(d)
-    some = np.linspace(0, n - 1, min(n, ROWS_A_COLUMN * k)).astype(int).tolist()
-    order = [*range(d, k), *range(d)]  # the constant comes before all others
-    part = signed_rows(problem, some, intercept, problem.signs)
-    _, relations = dependence(part, order)
-    within_rounding = [relation for relation in relations if not _holds(part, relation)]
-    if not within_rounding:  # the others depend exactly, which other finders know of
+    d, k = problem.X.d, intercept.columns(problem.X.d)
+    A = signed_rows(problem, rows.tolist(), intercept, np.ones(problem.X.n))
+    A[:, np.setdiff1d(np.arange(d), np.unique(A[:, :d], axis=1, return_index=True)[1])] = 0.0  # copies of other columns
+    some = np.linspace(0, len(A) - 1, min(len(A), ROWS_A_COLUMN * k)).astype(int)
+    found = dependent_columns(A[some], [*range(d, k), *range(d)])  # the constant comes before all others
+    left = last_bits(np.ldexp(A, -found.exponents), _combinations(found))
+    if not left.any():  # the dependence is exact, which other finders know how to use
         return None
-    X = signed_rows(problem, range(n), intercept, np.ones(n))
-    for relation in relations:
-        X[:, relation[0][0]] = _left(X, relation) if relation in within_rounding else 0.0
-    same = replace(problem, X=Matrix(stored(X[:, [j for j in range(d) if X[:, j].any()]])))
+    X = np.column_stack((A[:, sorted(j for j in found.independent if j < d)], left[:, left.any(axis=0)]))
+    same = replace(problem, X=Matrix(stored(X)), signs=problem.signs[rows])
     return replace(question, problem=same, margin=Margin(same.X, same.signs, intercept), origin=question)
 
 
-def _holds(X: Array, relation: Relation) -> bool:
-    """Whether Σ m_j X_j = 0, in floats where these round nothing."""
-    values, factors = X[:, [c for c, _ in relation]], [m for _, m in relation]
-    if exact.adds_exactly(values, factors, 0):
-        return not (values @ np.array(factors, dtype=np.float64)).any()
-    return not _left(X, relation).any()
+def _combinations(found: Dependence) -> Array:
+    """Return the combinations of columns that nearly vanish, one for each dependent column; in integers where those are short, so
+    that a combination vanishes if the dependence is exact."""
+    factors = np.zeros((len(found.exponents), len(found.dependent)))
+    for c, column, own in zip(found.dependent, factors.T, found.factors.T, strict=True):
+        short = short_factors(dict(zip(found.independent, own.tolist(), strict=True)))
+        if short is None:
+            column[c], column[found.independent] = -1.0, own
+        else:
+            whole, _ = integers([Fraction(-1), *short.values()])
+            column[[c, *short]] = [float(m) for m in whole]
+    return factors
 
 
-def _left(X: Array, relation: Relation) -> Array:
-    """Σ m_j X_j, rounded once and made of a size near 1."""
-    parts = [(m, *exact.whole(X[:, c])) for c, m in relation]
-    low = min(e for _, _, e in parts)
-    sums = [sum(terms) for terms in zip(*([m * v << (e - low) for v in values] for m, values, e in parts), strict=True)]
-    unit = max(map(abs, sums)) or 1
-    return np.array([x / unit for x in sums])
+def last_bits(X: Array, F: Array) -> Array:
+    """Return X F, each column divided by its largest entry, to many more digits than plain products have; 0 for a column if all
+    digits that can be told are 0.
+
+    Entries of X and F are cut into slices of few digits, whose products are exact in floats, in whatever order they are added up.
+    """
+    rows, columns = np.max(np.abs(X), axis=1, initial=0.0)[:, None], np.max(np.abs(F), axis=0, initial=0.0)[None, :]
+    total, rest = np.zeros((len(X), F.shape[1])), np.zeros((len(X), F.shape[1]))
+    slices = [*_slices(F, columns)]
+    for a, x in enumerate(_slices(X, rows)):
+        for f in slices[: SLICES - a]:
+            part = x @ f
+            moved = total + part
+            taken = moved - total
+            rest += (total - (moved - taken)) + (part - taken)  # what the addition rounds off, exactly
+            total = moved
+    left = total + rest
+    largest, terms = np.max(np.abs(left), axis=0, initial=0.0), np.max(rows, initial=0.0) * columns[0] * X.shape[1]
+    return np.where(largest > LOST * terms, left / np.where(largest > 0, largest, 1.0), 0.0)
+
+
+def _slices(A: Array, size: Array) -> Iterator[Array]:
+    """Yield the first digits of all entries, those that follow them, and so on, in units that go with these sizes."""
+    unit = np.ldexp(1.0, np.frexp(size)[1] - SLICE)
+    for _ in range(SLICES):
+        first = np.rint(A / unit) * unit
+        yield first
+        A, unit = A - first, np.ldexp(unit, -SLICE)
