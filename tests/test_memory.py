@@ -409,7 +409,7 @@ def test_signs_by_blocks(kind, monkeypatch):
         return original(X, rows, w, b)
 
     monkeypatch.setattr(exact, "_exact_signs", watched)
-    monkeypatch.setattr(exact, "_rounded", lambda w: None)
+    monkeypatch.setattr(exact, "_rounded_to_floats", lambda w: None)
     monkeypatch.setattr(exact, "SIGN_ENTRIES", 100)
     assert (exact.score_signs(problem.X, w, 0, problem.signs) == expected).all()
     assert max(lengths) * 10 <= 100
