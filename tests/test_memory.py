@@ -368,10 +368,10 @@ def test_certificates_that_take_too_much_memory_to_check(monkeypatch):
     assert standalone.check(json.loads(c.to_json()), X.tolist(), y)[0]
     monkeypatch.setattr(memory, "memory_left", lambda: 2.0 * exact.NUMBER_BYTES * d * d / 2)
     monkeypatch.setattr(memory, "SMALL", 0)
-    assert "takes more memory than there is" in gordan.verify(c, X, y).reason
+    assert "needs more memory than there is" in gordan.verify(c, X, y).reason
     monkeypatch.setattr(memory, "memory_left", lambda: 0.0)
     monkeypatch.setattr(exact, "integer_rows", lambda *_: pytest.fail("rows of integers"))
-    assert "takes more memory than there is" in gordan.verify(c, X, y).reason
+    assert "needs more memory than there is" in gordan.verify(c, X, y).reason
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
